@@ -247,6 +247,7 @@ uint64_t draftHash(const GgufFile& file);
 
 /// "bpe (smollm)", "spm".
 void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);
+void describeFill(const GgufFile& file, const Tokenizer& tokenizer, int32_t (&ids)[3]);
 
 /// ORIEL_ERROR_ARGUMENT for one that lacks a function.
 Status checkAllocator(const LoadOptions& options, const Log& log);

@@ -32,6 +32,12 @@ void writeFileInfo(const Info& info, JsonWriter* out) {
   info.bos_id < 0 ? out->null("bos_id") : out->signedWhole("bos_id", info.bos_id);
   info.eos_id < 0 ? out->null("eos_id") : out->signedWhole("eos_id", info.eos_id);
   out->flag("add_bos", info.add_bos != 0);
+  static constexpr const char* kFillNames[] = {"fill_prefix_id", "fill_suffix_id",
+                                               "fill_middle_id"};
+  for (uint32_t i = 0; i < 3; ++i) {
+    const int32_t id = info.fill_ids[i];
+    id < 0 ? out->null(kFillNames[i]) : out->signedWhole(kFillNames[i], id);
+  }
   writeGroups(info.groups, info.group_count, false, out);
 }
 const char* kvFormatText(oriel_kv_format format);

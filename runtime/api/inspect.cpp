@@ -1,5 +1,7 @@
 // What a file is, whether or not this build can run it.
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "api/describe.h"
 #include "text/pretokenizer.h"
@@ -106,6 +108,7 @@ void countTensors(const GgufFile& file, FileInfo* info) {
 Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, const Log& reasons,
                      const Log& log, FileInfo* info) {
   info->bos_id = info->eos_id = -1;
+  std::fill(std::begin(info->fill_ids), std::end(info->fill_ids), -1);
   Arena measure;
   Tokenizer* tokenizer = nullptr;
   if (!Tokenizer::build(file, reasons, &measure, &tokenizer).ok()) {
@@ -128,6 +131,7 @@ Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, con
   if (built.ok()) {
     info->bos_id = tokenizer->bosId();
     info->eos_id = tokenizer->eosId();
+    describeFill(file, *tokenizer, info->fill_ids);
     info->add_bos = tokenizer->addBos() ? 1 : 0;
     describeTokenizer(*tokenizer, info->tokenizer);
   }

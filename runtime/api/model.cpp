@@ -9,6 +9,7 @@
 #include "exec/features.h"
 #include "exec/load_weights.h"
 #include "exec/prefix_file.h"
+#include "text/fill_tokens.h"
 #include "text/pretokenizer.h"
 
 namespace oriel_internal {
@@ -79,6 +80,7 @@ void describeFile(const PreparedModel& prepared, oriel_model* model) {
   info.file_bytes = prepared.source.bytes();
   info.bos_id = tokenizer.bosId();
   info.eos_id = tokenizer.eosId();
+  describeFill(file, tokenizer, info.fill_ids);
   info.add_bos = tokenizer.addBos() ? 1 : 0;
   describeContext(desc, &info);
 }
@@ -295,6 +297,13 @@ oriel_status withoutWeights(const oriel_model& model) {
   return model.log
       .fail(ORIEL_ERROR_STATE, "the model was loaded without weights: load it with a device")
       .code();
+}
+
+void describeFill(const GgufFile& file, const Tokenizer& tokenizer, int32_t (&ids)[3]) {
+  const FillTokens fill = fillTokens(file, tokenizer);
+  ids[0] = fill.prefix;
+  ids[1] = fill.suffix;
+  ids[2] = fill.middle;
 }
 
 void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]) {

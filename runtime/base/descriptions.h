@@ -130,6 +130,7 @@ struct ModelInfo {
   uint64_t parameters;
   uint64_t file_bytes;
   int32_t bos_id, eos_id;  ///< -1: none
+  int32_t fill_ids[3];     ///< before a gap, behind it, and in it; -1: none
   uint32_t add_bos;
   char rope_scaling[16];
   uint32_t group_count;
@@ -162,6 +163,7 @@ struct FileInfo {
   uint64_t parameters;
   uint64_t file_bytes;
   int32_t bos_id, eos_id;
+  int32_t fill_ids[3];
   uint32_t add_bos;
   uint32_t tensor_type_count;
   TensorTypeInfo tensor_types[24];

@@ -46,6 +46,9 @@ constexpr const char* kTurnNames[] = {
     "<\xEF\xBD\x9Chy_Assistant\xEF\xBD\x9C>",
     ("<\xEF\xBD\x9Chy_place\xE2\x96\x81holder\xE2\x96\x81no\xE2\x96\x81"
      "3\xEF\xBD\x9C>")};
+/// Code models write these behind the gap that they filled.
+constexpr const char* kFillEndNames[] = {"<|fim_pad|>", "<|repo_name|>", "<|file_sep|>",
+                                         "<fim_pad>",   "<file_sep>",    "<|file_separator|>"};
 /// Which of all these Gemma 4 has. To its merges the others are words like any.
 constexpr const char* kGemma4Names[] = {"<|turn>",          "<turn|>", "<|think|>",
                                         "<|tool_response>", "<bos>",   "<eos>"};

@@ -153,7 +153,8 @@ class TokenizerBuilder {
       token->flags |= Tokenizer::kVerbatim;
     }
     const bool stops = isOneOf(text, kStopNames) || text.equals(kCloseName);
-    if (isEndId(own_id) || (stops && type == Tokenizer::kControl)) {
+    if (isEndId(own_id) || (stops && type == Tokenizer::kControl) ||
+        (Tokenizer::isWhole(type) && isOneOf(text, kFillEndNames))) {
       token->flags |= Tokenizer::kStop;
     }
     if (type == Tokenizer::kControl && isOneOf(text, kShownNames)) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -24,6 +25,7 @@
 #include "reply/batch.h"
 #include "reply/chat_options.h"
 #include "reply/file_sampling.h"
+#include "reply/fill_in.h"
 #include "reply/json_input.h"
 #include "reply/messages.h"
 #include "reply/reply.h"
@@ -44,6 +46,8 @@ struct RunOptions {
   std::string prompt_file;
   std::string tokens_file;
   std::string messages_file;
+  std::string before_file;  ///< a gap in a text: what stands before it
+  std::string behind_file;
   std::string batch_file;
   std::vector<std::string> files;  ///< that stand behind the prompt
   std::string system;
@@ -56,11 +60,12 @@ uint32_t rawFlags(const CommonOptions& options) {
   return ORIEL_TEXT_SPECIAL | (options.load.has("prefix_file") ? 0u : ORIEL_TEXT_BOS);
 }
 
-/// As text, as ids or as a conversation.
+/// As text, as ids, as a conversation or as a gap.
 struct Prompt {
   std::string text;
   std::vector<int32_t> ids;  ///< given as such, else once they are known
   Json messages = Json::array();
+  std::optional<Gap> gap;
   bool from_ids = false;
 };
 
@@ -89,7 +94,9 @@ class Run {
         chat_(isChat()),
         session_(model_, options.common.session),
         cancel_(session_.get()) {
-    if (chat_) {
+    if (prompt_.gap) {
+      prompt_.ids = fillInIds(model_, *prompt_.gap);
+    } else if (chat_) {
       prompt_.ids = model_.renderedIds(options_.common.session, prompt_.messages,
                                        ORIEL_RENDER_PROMPT | ORIEL_TEXT_BOS);
     } else if (!prompt_.from_ids) {
@@ -227,14 +234,14 @@ class Run {
 };
 
 /// Where the prompt comes from.
-enum class From { kNowhere, kWord, kText, kFile, kIds, kMessages };
+enum class From { kNowhere, kWord, kText, kFile, kIds, kMessages, kGap };
 
 From sourceOf(const CLI::App& app) {
-  static constexpr std::pair<const char*, From> kSources[] = {{"PROMPT", From::kWord},
-                                                              {"--prompt", From::kText},
-                                                              {"--prompt-file", From::kFile},
-                                                              {"--tokens-file", From::kIds},
-                                                              {"--messages", From::kMessages}};
+  static constexpr std::pair<const char*, From> kSources[] = {
+      {"PROMPT", From::kWord},         {"--prompt", From::kText},
+      {"--prompt-file", From::kFile},  {"--tokens-file", From::kIds},
+      {"--messages", From::kMessages}, {"--prefix", From::kGap},
+      {"--suffix", From::kGap}};
   for (const auto& [name, from] : kSources) {
     if (!app.get_option(name)->empty()) {
       return from;
@@ -324,6 +331,12 @@ Prompt readPrompt(const CLI::App& app, RunOptions* options) {
     prompt.ids = idsFromJson(readJson(options->tokens_file), inputName(options->tokens_file));
     return prompt;
   }
+  if (from == From::kGap) {
+    const auto read = [](const std::string& file) { return file.empty() ? "" : readAll(file); };
+    prompt.from_ids = true;
+    prompt.gap = Gap{read(options->before_file), read(options->behind_file), {}};
+    return prompt;
+  }
   if (from == From::kMessages) {
     prompt.messages = readMessages(options->messages_file);
     if (prompt.messages.empty() || prompt.messages.back()["role"] == "assistant") {
@@ -382,6 +395,13 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
                                           "A conversation to answer the end of, JSON "
                                           R"([{"role": ..., "content": ...}, ...]; - is stdin)")
                               ->type_name("FILE");
+  CLI::Option* before =
+      app->add_option("--prefix", options->before_file,
+                      "Fill in the middle: a file with the text before the gap; - is stdin")
+          ->type_name("FILE");
+  CLI::Option* behind =
+      app->add_option("--suffix", options->behind_file, "The same: the text behind the gap")
+          ->type_name("FILE");
   CLI::Option* batch =
       app->add_option("--batch", options->batch_file,
                       R"(Many prompts, one JSON object on each line ({"prompt": "Hello"}); )"
@@ -396,7 +416,12 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
       (*one)->excludes(*other);
     }
   }
-  files->excludes(ids)->excludes(messages)->excludes(batch);
+  for (CLI::Option* gap : {before, behind}) {
+    for (CLI::Option* other : sources) {
+      gap->excludes(other);
+    }
+  }
+  files->excludes(ids)->excludes(messages)->excludes(batch)->excludes(before)->excludes(behind);
   CLI::Option* raw =
       app->add_flag("--raw", options->raw, "Continue the text as it is, without the chat format")
           ->excludes(messages)
@@ -405,7 +430,9 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
       ->type_name("TEXT")
       ->excludes(raw)
       ->excludes(ids)
-      ->excludes(messages);
+      ->excludes(messages)
+      ->excludes(before)
+      ->excludes(behind);
 }
 
 }  // namespace

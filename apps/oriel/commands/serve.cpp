@@ -62,6 +62,10 @@ void addServerOptions(CLI::App* app, ServeOptions* options) {
       ->type_name("NAME")
       ->allow_extra_args(false)
       ->group(kServerGroup);
+  app->add_flag("--all-models", service->all_models,
+                "Serve every pulled model by its name, under one --memory; the one that rested "
+                "longest makes room")
+      ->group(kServerGroup);
   app->add_option("--queue", service->queue, "Requests that may wait for a session (default 32)")
       ->type_name("N")
       ->transform(wholeNumber(0, 10000))

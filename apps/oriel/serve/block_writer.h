@@ -54,6 +54,5 @@ class BlockWriter : public ReplyWriter {
 
 /// "event: NAME", "data: JSON".
 std::string serverEvent(const std::string& name, const Json& data);
-constexpr char kEventStream[] = "text/event-stream; charset=utf-8";
 
 }  // namespace cli

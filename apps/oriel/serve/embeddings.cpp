@@ -17,7 +17,6 @@ struct EmbeddingRequest {
 
 EmbeddingRequest readEmbeddingRequest(const Json& body, const ModelFacts& facts) {
   const Fields fields(body, "");
-  checkModelField(fields);
   EmbeddingRequest request;
   request.inputs = readEmbedInputs(fields, "input", facts);
   const std::string format = fields.text("encoding_format").value_or("float");
@@ -57,19 +56,17 @@ std::string numbersText(const std::vector<float>& values) {
 }
 
 void answerEmbeddings(Service* service, Exchange* exchange) {
-  const EmbeddingRequest request = service->readBody(exchange->request(), [&](const Json& body) {
-    return readEmbeddingRequest(body, service->facts());
-  });
+  const auto [model, request] = service->read(exchange->request(), readEmbeddingRequest);
   uint64_t tokens = 0;
   const std::vector<std::vector<float>> vectors =
-      service->embed(request.inputs, *exchange, &tokens);
+      service->embed({model, request.inputs}, *exchange, &tokens);
   Json rest;
-  rest["model"] = service->modelName();
+  rest["model"] = service->pool()->card(model).name;
   rest["usage"]["prompt_tokens"] = tokens;
   rest["usage"]["total_tokens"] = tokens;
-  const auto write = [&](size_t i) {
+  const auto write = [&, base64 = request.base64](size_t i) {
     const std::string vector =
-        request.base64 ? "\"" + base64Of(vectors[i]) + "\"" : numbersText(vectors[i]);
+        base64 ? "\"" + base64Of(vectors[i]) + "\"" : numbersText(vectors[i]);
     return R"({"object":"embedding","index":)" + std::to_string(i) + R"(,"embedding":)" + vector +
            "}";
   };

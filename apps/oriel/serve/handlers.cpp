@@ -3,6 +3,7 @@
 #include "serve/anthropic/messages_request.h"
 #include "serve/anthropic/messages_writer.h"
 #include "serve/embeddings.h"
+#include "serve/llama_cpp/infill.h"
 #include "serve/llama_cpp/text_routes.h"
 #include "serve/model_routes.h"
 #include "serve/ollama/ollama_routes.h"
@@ -18,6 +19,7 @@ namespace {
 constexpr ReplyProtocol kChat = {readChatRequest, writeChat};
 constexpr ReplyProtocol kCompletions = {readCompletionRequest, writeChat};
 constexpr ReplyProtocol kResponses = {readResponsesRequest, writeResponses};
+constexpr ReplyProtocol kInfill = {readInfillRequest, writeInfill};
 constexpr ReplyProtocol kMessages = {readMessagesRequest, writeMessages};
 
 template <const ReplyProtocol& kProtocol>
@@ -51,6 +53,7 @@ constexpr Handler kHandlers[] = {
     {Route::Answer::kOllamaRunning, answerOllamaRunning},
     {Route::Answer::kOllamaShow, answerOllamaShow},
     {Route::Answer::kOllamaVersion, answerOllamaVersion},
+    {Route::Answer::kInfill, answerReply<kInfill>},
     {Route::Answer::kTokenize, answerTokenize},
     {Route::Answer::kDetokenize, answerDetokenize},
     {Route::Answer::kApplyTemplate, answerApplyTemplate},

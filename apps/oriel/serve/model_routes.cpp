@@ -9,26 +9,29 @@ namespace cli {
 namespace {
 
 /// OpenAI's fields, and the context's length as vLLM, OpenRouter and llama.cpp name it.
-Json modelJson(const Service& service) {
-  const Json& info = service.model().info();
-  const uint32_t window = service.model().plan().window_tokens;
+Json modelJson(const ModelCard& model, int64_t created) {
   Json json;
-  json["id"] = service.modelName();
+  json["id"] = model.name;
   json["object"] = "model";
-  json["created"] = service.startedAt();
+  json["created"] = created;
   json["owned_by"] = "oriel";
-  json["max_model_len"] = window;
-  json["context_length"] = window;
-  json["meta"]["n_vocab"] = info["n_vocab"];
-  json["meta"]["n_ctx"] = window;
-  json["meta"]["n_ctx_train"] = info["context_train"];
-  json["meta"]["n_embd"] = info["n_embd"];
-  json["meta"]["n_params"] = info["parameters"];
-  json["meta"]["size"] = info["file_bytes"];
-  json["oriel"]["window_tokens"] = window;
-  json["oriel"]["sessions"] = service.sessions();
-  json["oriel"]["architecture"] = info["architecture"];
-  json["oriel"]["n_embd"] = info["n_embd"];
+  json["meta"]["size"] = model.file_bytes;
+  json["oriel"]["loaded"] = model.loaded;
+  if (const Json& info = model.info; !info.is_null()) {
+    const Json window =
+        model.window_tokens != 0 ? Json(model.window_tokens) : info["context_train"];
+    json["max_model_len"] = window;
+    json["context_length"] = window;
+    json["meta"]["n_vocab"] = info["n_vocab"];
+    json["meta"]["n_ctx"] = window;
+    json["meta"]["n_ctx_train"] = info["context_train"];
+    json["meta"]["n_embd"] = info["n_embd"];
+    json["meta"]["n_params"] = info["parameters"];
+    json["oriel"]["window_tokens"] = window;
+    json["oriel"]["sessions"] = model.sessions;
+    json["oriel"]["architecture"] = info["architecture"];
+    json["oriel"]["n_embd"] = info["n_embd"];
+  }
   return json;
 }
 
@@ -37,17 +40,21 @@ Json modelJson(const Service& service) {
 void answerModels(Service* service, Exchange* exchange) {
   Json json;
   json["object"] = "list";
-  json["data"] = Json::array({modelJson(*service)});
+  json["data"] = Json::array();
+  for (const ModelCard& model : service->pool()->cards()) {
+    json["data"].push_back(modelJson(model, service->startedAt()));
+  }
   exchange->send(200, kJsonType, dumped(json));
 }
 
 void answerModel(Service* service, Exchange* exchange) {
   const std::string name = modelNameOf(exchange->request());
-  if (name != service->modelName()) {
-    throw ApiError{404, "there is no model " + name + ": GET /v1/models says which there is",
-                   "model", "model_not_found", 0};
+  ModelPool* const pool = service->pool();
+  const ModelCard model = pool->card(pool->find(name));
+  if (!pool->servesAll() && name != model.name) {
+    throw ModelPool::unknown(name);
   }
-  exchange->send(200, kJsonType, dumped(modelJson(*service)));
+  exchange->send(200, kJsonType, dumped(modelJson(model, service->startedAt())));
 }
 
 void answerPage(Service*, Exchange* exchange) {

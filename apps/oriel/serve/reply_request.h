@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "output.h"
+#include "reply/fill_in.h"
 
 namespace cli {
 
@@ -21,11 +22,12 @@ struct ChatMessage {
   bool is_user = false;
 };
 
-/// A text to go on with, or its ids.
+/// A text to go on with, its ids, or a gap in one.
 struct RawPrompt {
   std::string text;
   std::vector<int32_t> ids;
   bool from_ids = false;
+  std::optional<Gap> gap = std::nullopt;  ///< to fill, in the place of the text
 };
 
 /// What changes how a conversation becomes text: a session has one of them.
@@ -59,6 +61,7 @@ struct ReplyRequest {
   bool include_usage = false;
   uint32_t choices = 1;  ///< of each prompt
   std::optional<uint32_t> max_tokens;
+  std::optional<uint32_t> max_thought_tokens;
   std::optional<double> temperature;
   std::optional<double> top_p;
   std::optional<double> min_p;

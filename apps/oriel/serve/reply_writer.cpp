@@ -20,6 +20,9 @@ Json extraOf(const ReplyRequest& request, const ReplyOutcome& outcome) {
     extra["tokens_drafted"] = outcome.result.tokens_drafted;
     extra["tokens_accepted"] = outcome.result.tokens_accepted;
   }
+  if (outcome.load_ms != 0) {
+    extra["load_ms"] = outcome.load_ms;
+  }
   if (outcome.ended == Ended::kTimeout) {
     extra["timed_out"] = true;
   }

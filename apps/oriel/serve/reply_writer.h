@@ -38,9 +38,11 @@ struct ReplyProtocol {
   /// Throws ApiError that names the field.
   ReplyRequest (*read)(const Json& body, const ModelFacts& facts);
   std::unique_ptr<ReplyWriter> (*write)(const ReplyContext& context);
+  bool streams_events = true;  ///< as server-sent events, in which a comment may stand
 };
 
 constexpr char kJsonType[] = "application/json";
+constexpr char kEventStream[] = "text/event-stream; charset=utf-8";
 
 bool reachedLength(const ReplyOutcome& outcome);
 /// What the protocols have no place for: the member `oriel`.

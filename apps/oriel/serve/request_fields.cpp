@@ -36,6 +36,22 @@ std::optional<uint32_t> readMostTokens(const Fields& fields, const char* name) {
   return most == -1 ? 0 : as<uint32_t>(most);
 }
 
+void readThoughtLimit(const Fields& fields, const char* name, ReplyRequest* request) {
+  const std::optional<int64_t> most = fields.whole(name, 1, kMostReplyTokens);
+  request->max_thought_tokens = most ? as<uint32_t>(most) : request->max_thought_tokens;
+}
+
+void readSuffix(const Fields& fields, ReplyRequest* request) {
+  const std::string suffix = fields.text("suffix").value_or("");
+  for (size_t i = 0; !suffix.empty() && i < request->prompts.size(); ++i) {
+    RawPrompt& prompt = request->prompts[i];
+    if (prompt.from_ids) {
+      throw wrongField(fields.nameOf("suffix"), "used with a prompt that is a text");
+    }
+    prompt.gap = Gap{prompt.text, suffix, {}};
+  }
+}
+
 void readSampling(const Fields& fields, ReplyRequest* request) {
   request->temperature = fields.number("temperature", 0, 2);
   request->top_p = fields.number("top_p", 0, 1);
@@ -45,6 +61,7 @@ void readSampling(const Fields& fields, ReplyRequest* request) {
   request->repeat_penalty = fields.number("repeat_penalty", 0.1, 10);
   request->presence_penalty = fields.number("presence_penalty", -2, 2);
   request->frequency_penalty = fields.number("frequency_penalty", -2, 2);
+  readThoughtLimit(fields, "max_thought_tokens", request);
   request->seed = as<uint64_t>(fields.whole("seed", std::numeric_limits<int64_t>::min(),
                                             std::numeric_limits<int64_t>::max()));
 }
@@ -64,13 +81,6 @@ void readStop(const Fields& fields, const char* name, ReplyRequest* request) {
   }
   for (const Json& one : *value) {
     addStop(one, path, &request->stop);
-  }
-}
-
-void checkModelField(const Fields& fields) {
-  const Json* const model = fields.find("model");
-  if (model != nullptr && !model->is_string()) {
-    throw wrongField(fields.nameOf("model"), "a text");
   }
 }
 
@@ -130,7 +140,7 @@ std::vector<RawPrompt> readPrompts(const Json& value, const std::string& name, u
   prompts.reserve(value.size());
   for (const Json& item : value) {
     if (item.is_string()) {
-      prompts.push_back({item.get<std::string>(), {}, false});
+      prompts.emplace_back().text = item.get<std::string>();
     } else if (item.is_array() && !item.empty()) {
       prompts.push_back({"", readIds(item, name, n_vocab), true});
     } else {

@@ -18,12 +18,14 @@ std::optional<Number> as(const std::optional<int64_t>& value) {
 
 /// A number of tokens; -1 is no limit. nullopt: the field is absent.
 std::optional<uint32_t> readMostTokens(const Fields& fields, const char* name);
-/// temperature, top_p, min_p, top_k (-1: off), repeat_penalty, the other penalties and seed.
+/// After how many tokens a thought is closed.
+void readThoughtLimit(const Fields& fields, const char* name, ReplyRequest* request);
+/// "suffix": what stands behind the gap, in front of which the prompts stand.
+void readSuffix(const Fields& fields, ReplyRequest* request);
+/// max_thought_tokens, temperature, top_p, min_p, top_k (-1: off), repeat_penalty, the other penalties and seed.
 void readSampling(const Fields& fields, ReplyRequest* request);
 /// A text or a list of texts that end the reply.
 void readStop(const Fields& fields, const char* name, ReplyRequest* request);
-/// Any name is answered by the served model.
-void checkModelField(const Fields& fields);
 /// "schema" by its text: an object, or true.
 void holdToSchema(const Json& schema, const std::string& param, ReplyRequest* request);
 void holdToAnyObject(const std::string& param, ReplyRequest* request);

@@ -46,6 +46,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/api/ps", A::kOllamaRunning, ollamaError},
     {"POST", "/api/show", A::kOllamaShow, ollamaError},
     {"GET", "/api/version", A::kOllamaVersion, ollamaError},
+    {"POST", "/infill", A::kInfill, errorJson},
     {"POST", "/tokenize", A::kTokenize, errorJson},
     {"POST", "/detokenize", A::kDetokenize, errorJson},
     {"POST", "/apply-template", A::kApplyTemplate, errorJson},

@@ -30,6 +30,7 @@ struct Route {
     kOllamaRunning,
     kOllamaShow,
     kOllamaVersion,
+    kInfill,
     kTokenize,
     kDetokenize,
     kApplyTemplate,

@@ -49,6 +49,9 @@ Settings samplingOf(const ReplyRequest& request, const Settings& base, uint32_t 
   }
   options.set("seed", nextSeed(seed, choice));
   options.set("max_tokens", max_tokens);
+  if (request.max_thought_tokens) {
+    options.set("max_thought_tokens", *request.max_thought_tokens);
+  }
   for (const auto& [id, bias] : request.biases) {
     options.add("logit_bias",
                 std::to_string(id) + ":" + (bias <= -100 ? "-inf" : formatted("%.9g", bias)));

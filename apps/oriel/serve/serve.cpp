@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -10,11 +9,9 @@
 #include <malloc.h>
 #endif
 
-#include <oriel/advanced.h>
-
 #include "failure.h"
 #include "output.h"
-#include "plan/plan_source.h"
+#include "serve/service.h"
 #include "system.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
@@ -29,7 +26,6 @@ using namespace std::chrono_literals;
 constexpr auto kGrace = 5s;
 /// Those that are cut off then can tell their clients so in this time.
 constexpr auto kFarewell = 500ms;
-constexpr uint32_t kSessions = 4;
 /// Of the connections there may be, so many for one that has not shown the key.
 constexpr uint32_t kStrangerShare = 8;
 constexpr uint32_t kLeastStrangers = 4;
@@ -38,59 +34,24 @@ std::string nameOf(const std::string& path) {
   return std::filesystem::u8path(path).stem().u8string();
 }
 
-/// As many of the four as fit, if nobody said how many.
-void chooseSessions(CommonOptions* common) {
-  if (common->load.has("sessions")) {
-    return;
-  }
-  const PlanSource source = PlanSource::ofFile(modelPath(*common));
-  for (uint32_t sessions = kSessions;; sessions /= 2) {
-    common->load.set("sessions", sessions);
-    const Json plan = sessions == 1 ? Json() : source.tryPlan(planOptions(*common));
-    if (sessions == 1 || (!plan.is_null() && plannedFits(plan))) {
-      return;
-    }
-  }
-}
-
-/// Where it is held once, for all sessions.
-void planSystem(ServiceOptions* service) {
-  CommonOptions& common = service->common;
-  const Model text_only(common, Load::kGlance);
-  if (text_only.chatFormat(common.session) == "none") {
-    throw Failure{kExitFailed,
-                  "the model has no chat format, and --system needs one: name it with --template"};
-  }
-  const Json system = Json::array({Json{{"role", "system"}, {"content", service->system}}});
-  common.load.set("prefix_tokens",
-                  text_only.renderedIds(common.session, system, ORIEL_TEXT_BOS).size());
-}
-
-void readSystem(const ServiceOptions& service, const Model& model) {
-  const Session session(model, service.common.session);
-  session.check(
-      oriel_chat_add(session.get(), "system", service.system.data(), service.system.size()));
-  session.check(oriel_prefix_set(model.get(), session.get()));
-}
-
 /// As a part of an address.
 std::string bracketed(const std::string& address) {
   return address.find(':') == std::string::npos ? address : "[" + address + "]";
 }
 
-void announce(const ServeOptions& options, const Model& model, const Listener& listener) {
+void announce(const ServeOptions& options, const ModelCard& model, const Listener& listener) {
   const std::string url =
       "http://" + bracketed(listener.address) + ":" + std::to_string(listener.port);
-  const uint32_t sessions = model.plan().sessions;
+  const uint32_t sessions = model.sessions;
   if (options.service.common.json) {
     Json json;
     json["url"] = url;
     json["host"] = listener.address;
     json["port"] = listener.port;
-    json["model"] = options.service.model_name;
+    json["model"] = model.name;
     json["sessions"] = sessions;
-    json["window_tokens"] = model.plan().window_tokens;
-    json["memory_bytes"] = model.plan().total_bytes;
+    json["window_tokens"] = model.window_tokens;
+    json["memory_bytes"] = model.memory_bytes;
     printJson(json);
   } else {
     print(url + "\n");
@@ -101,9 +62,9 @@ void announce(const ServeOptions& options, const Model& model, const Listener& l
         "--api-key, or leave --host at 127.0.0.1\n");
   }
   if (isTerminal(Stream::kErr) && !options.service.common.json) {
-    tellText(dim(oneLine(options.service.model_name) + ", " + std::to_string(sessions) +
+    tellText(dim(oneLine(model.name) + ", " + std::to_string(sessions) +
                  (sessions == 1 ? " session of " : " sessions of ") +
-                 std::to_string(model.plan().window_tokens) +
+                 std::to_string(model.window_tokens) +
                  " tokens. Chat in a browser at this address; OpenAI's clients take " + url +
                  "/v1 as base URL. Ctrl-C stops.") +
              "\n");
@@ -155,15 +116,8 @@ int runServer(ServeOptions options) {
   if (service_options.model_name.empty()) {
     service_options.model_name = nameOf(modelPath(service_options.common));
   }
-  if (!service_options.system.empty()) {
-    planSystem(&service_options);
-  }
-  chooseSessions(&service_options.common);
-  const Model model(service_options.common, Load::kDevice);
-  if (!service_options.system.empty()) {
-    readSystem(service_options, model);
-  }
-  Service service(service_options, model);
+  ModelPool pool(service_options);
+  Service service(service_options, &pool);
   ServerLimits limits;
   limits.http.body_bytes = options.body_bytes;
   limits.connections = options.connections;
@@ -178,7 +132,7 @@ int runServer(ServeOptions options) {
                      [&](Exchange* exchange) { service.answer(exchange); },
                      [&](int status, Exchange* exchange) { service.refuse(status, exchange); }});
   service.connections = [&server] { return server.connections(); };
-  announce(options, model, server.listener());
+  announce(options, pool.cards().front(), server.listener());
   server.run(wakeDescriptor(), [] { return interrupts() != 0; });
   tellText("oriel: " + describe(service.busy()));
   endReplies(&server, &service);

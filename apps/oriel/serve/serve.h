@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "serve/service.h"
+#include "serve/service_options.h"
 
 namespace cli {
 

@@ -1,10 +1,12 @@
 #include "serve/service.h"
 
 #include <algorithm>
-#include <cstring>
+#include <chrono>
 #include <ctime>
 #include <exception>
+#include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #ifdef __GLIBC__
@@ -13,26 +15,45 @@
 
 #include "failure.h"
 #include "reply/json_input.h"
+#include "serve/fields.h"
 #include "serve/handlers.h"
-#include "serve/message.h"
 #include "serve/sampling.h"
 #include "terminal/terminal.h"
 
 namespace cli {
 namespace {
 
-std::vector<std::unique_ptr<Slot>> makeSlots(const ServiceOptions& options, const Model& model) {
-  std::vector<std::unique_ptr<Slot>> slots;
-  for (uint32_t i = 0; i < model.plan().sessions; ++i) {
-    slots.push_back(std::make_unique<Slot>(model, options.common.session));
-  }
-  return slots;
-}
-
 /// Of a Content-Type, without its parameters: a type's name has no case.
 std::string mediaType(const std::string& content_type) {
   const std::string type = content_type.substr(0, content_type.find(';'));
   return inSmallLetters(type.substr(0, type.find_last_not_of(" \t") + 1));
+}
+
+std::vector<int32_t> gapIds(const Gap& gap, const Model& model) {
+  try {
+    return fillInIds(model, gap);
+  } catch (const Failure& failure) {
+    throw ApiError{400, failure.message, "", "unsupported_model", 0};
+  }
+}
+
+/// Of a chat one that is empty.
+std::vector<std::vector<int32_t>> promptsOf(const ReplyRequest& request, const Model& model) {
+  if (request.is_chat) {
+    return {{}};
+  }
+  std::vector<std::vector<int32_t>> prompts;
+  for (const RawPrompt& prompt : request.prompts) {
+    prompts.push_back(prompt.gap ? gapIds(*prompt.gap, model)
+                      : prompt.from_ids
+                          ? prompt.ids
+                          : model.tokenize(prompt.text, ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS));
+    if (prompts.back().empty()) {
+      throw wrongField("prompt",
+                       "at least one token: this model does not begin with one of its own");
+    }
+  }
+  return prompts;
 }
 
 void checkEnded(Ended ended) {
@@ -70,12 +91,10 @@ Service::Freeing::~Freeing() {
 #endif
 }
 
-Service::Service(const ServiceOptions& options, const Model& model)
+Service::Service(const ServiceOptions& options, ModelPool* pool)
     : options_(options),
-      model_(model),
+      pool_(pool),
       started_(static_cast<int64_t>(std::time(nullptr))),
-      slots_(makeSlots(options_, model), options.queue),
-      check_(model, options_.common.session, options_.common.reply),
       guard_(options.guard) {}
 
 void Service::sendError(const Route* route, const ApiError& error, Exchange* exchange) {
@@ -166,11 +185,12 @@ void Service::health(Exchange* exchange) {
 
 void Service::metrics(Exchange* exchange) {
   Metrics::Now now;
-  now.sessions = slots_.count();
-  now.busy = slots_.busy();
-  now.waiting = slots_.waiting();
+  const ModelPool::Count count = pool_->count();
+  now.sessions = count.sessions;
+  now.busy = count.busy;
+  now.waiting = count.waiting;
   now.connections = connections();
-  now.memory_bytes = model_.plan().total_bytes;
+  now.memory_bytes = count.memory_bytes;
   exchange->send(200, "text/plain; version=0.0.4; charset=utf-8", metrics_.text(now));
 }
 
@@ -196,63 +216,14 @@ uint32_t Service::mostTokens(const ReplyRequest& request) const {
   return wanted == 0 ? most : std::min(most, wanted);
 }
 
-void Service::checkWithoutSystem() const {
-  if (!options_.system.empty()) {
-    throw ApiError{
-        400,
-        "every session here begins with the server's --system: ask for chat completions, "
-        "or start the server without it",
-        "", "unsupported_parameter", 0};
-  }
+/// Empty where the body has none, or is no object: whoever reads it says so.
+std::string Service::modelNameIn(const Json& body) {
+  return body.is_object() ? Fields(body, "").text("model").value_or("") : "";
 }
 
-/// It is what every session begins with.
-void Service::leaveOutSystem(ReplyRequest* request) const {
-  if (options_.system.empty()) {
-    return;
-  }
-  if (!(request->form == ChatForm())) {
-    throw ApiError{400,
-                   "all conversations here share one system prompt, in which tools and variables "
-                   "would stand: leave them out, or start the server without --system",
-                   "tools", "unsupported_parameter", 0};
-  }
-  std::vector<ChatMessage>& messages = request->messages;
-  if (messages.front().key == systemKey(options_.system)) {
-    messages.erase(messages.begin());
-  }
-  const bool others = std::any_of(messages.begin(), messages.end(), [](const ChatMessage& message) {
-    return message.key.compare(0, 16, R"({"role":"system")") == 0;
-  });
-  if (others || messages.empty()) {
-    throw ApiError{400,
-                   "all conversations here begin with the server's --system: send messages of the "
-                   "user and of the assistant",
-                   "messages", "unsupported_content", 0};
-  }
-}
-
-/// Of a chat one that is empty.
-std::vector<std::vector<int32_t>> Service::promptsOf(const ReplyRequest& request) const {
-  if (request.is_chat) {
-    return {{}};
-  }
-  std::vector<std::vector<int32_t>> prompts;
-  for (const RawPrompt& prompt : request.prompts) {
-    prompts.push_back(prompt.from_ids
-                          ? prompt.ids
-                          : model_.tokenize(prompt.text, ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS));
-    if (prompts.back().empty()) {
-      throw wrongField("prompt",
-                       "at least one token: this model does not begin with one of its own");
-    }
-  }
-  return prompts;
-}
-
-Slots::Lease Service::take(const Slots::Matcher& match, const Exchange& client) {
+std::function<std::optional<ApiError>()> Service::patience(const Exchange& client) const {
   const Clock::time_point deadline = Clock::now() + options_.timeout;
-  const auto gives_up = [&]() -> std::optional<ApiError> {
+  return [this, &client, deadline]() -> std::optional<ApiError> {
     if (client.clientGone()) {
       return ApiError{499, "the client has left", "", "", 0};
     }
@@ -267,10 +238,14 @@ Slots::Lease Service::take(const Slots::Matcher& match, const Exchange& client) 
     }
     return std::nullopt;
   };
+}
+
+ModelPool::Lease Service::open(ModelPool::Entry* model, const Exchange& client,
+                               const std::function<void()>& begins) {
   if (stopping_) {
     throw ApiError{503, "the server is stopping: ask again later", "", "stopping", 5};
   }
-  return slots_.take(match, gives_up);
+  return pool_->open(model, {patience(client), begins});
 }
 
 Slot::Call Service::callOf(const Exchange& client) {
@@ -278,23 +253,32 @@ Slot::Call Service::callOf(const Exchange& client) {
 }
 
 void Service::replyTo(const ReplyProtocol& protocol, Exchange* exchange) {
-  reply(
-      readBody(exchange->request(), [&](const Json& body) { return protocol.read(body, facts()); }),
-      protocol, exchange);
+  reply(read(exchange->request(), protocol.read), protocol, exchange);
 }
 
-void Service::reply(ReplyRequest request, const ReplyProtocol& protocol, Exchange* exchange) {
-  if (request.is_chat) {
-    leaveOutSystem(&request);
-  } else {
-    checkWithoutSystem();
-  }
-  check_.check(&request);
-  const std::vector<std::vector<int32_t>> prompts = promptsOf(request);
+/// A stream says in a comment that it waits for the model to be loaded.
+void Service::reply(Asked<ReplyRequest> asked, const ReplyProtocol& protocol, Exchange* exchange) {
+  ReplyRequest& request = asked.request;
+  const Clock::time_point start = Clock::now();
+  bool waited = false;
+  const auto lease = open(asked.model, *exchange, [&] {
+    waited = true;
+    if (request.stream && protocol.streams_events && exchange->beginStream(kEventStream)) {
+      exchange->write(": loading the model\n\n");
+    }
+  });
+  const double load_ms =
+      waited ? std::chrono::duration<double, std::milli>(Clock::now() - start).count() : 0;
   const std::unique_ptr<ReplyWriter> writer =
-      protocol.write({model_, options_.model_name, request, exchange});
+      protocol.write({lease->model, lease->name, request, exchange});
   try {
-    generate(request, prompts, writer.get(), exchange);
+    if (request.is_chat) {
+      lease->leaveOutSystem(&request);
+    } else {
+      lease->checkWithoutSystem();
+    }
+    lease->check.check(&request);
+    generate(request, &*lease, load_ms, writer.get(), exchange);
     writer->end();
   } catch (...) {
     if (!exchange->begun()) {
@@ -305,19 +289,20 @@ void Service::reply(ReplyRequest request, const ReplyProtocol& protocol, Exchang
 }
 
 /// The session is given back before the client has the end of its reply, and may ask again.
-void Service::generate(const ReplyRequest& request,
-                       const std::vector<std::vector<int32_t>>& prompts, ReplyWriter* writer,
-                       Exchange* exchange) {
-  const auto lease =
-      take([&](const Slot& slot) { return slot.match(request, prompts[0]); }, *exchange);
+void Service::generate(const ReplyRequest& request, LoadedModel* model, double load_ms,
+                       ReplyWriter* writer, Exchange* exchange) {
+  const std::vector<std::vector<int32_t>> prompts = promptsOf(request, model->model);
+  const auto lease = model->slots.take(
+      [&](const Slot& slot) { return slot.match(request, prompts[0]); }, patience(*exchange));
   const Slot::Call call = callOf(*exchange);
   uint32_t number = 0;
   for (const std::vector<int32_t>& ids : prompts) {
     for (uint32_t i = 0; i < request.choices; ++i, ++number) {
       const Settings options = samplingOf(request, options_.common.reply, mostTokens(request), i);
       const ReplySink sink = writer->sinkFor(number);
-      const ReplyOutcome outcome = request.is_chat ? lease->chat(request, options, sink, call)
-                                                   : lease->complete(ids, options, sink, call);
+      ReplyOutcome outcome = request.is_chat ? lease->chat(request, options, sink, call)
+                                             : lease->complete(ids, options, sink, call);
+      outcome.load_ms = load_ms;
       metrics_.countReply(outcome.prompt_tokens, outcome.cached_tokens, outcome.result.tokens,
                           outcome.evicted);
       checkEnded(outcome.ended);
@@ -326,14 +311,16 @@ void Service::generate(const ReplyRequest& request,
   }
 }
 
-std::vector<std::vector<float>> Service::embed(const std::vector<RawPrompt>& inputs,
+std::vector<std::vector<float>> Service::embed(const Asked<std::vector<RawPrompt>>& asked,
                                                const Exchange& client, uint64_t* tokens) {
-  checkWithoutSystem();
-  const auto lease = take([&](const Slot&) { return Slot::Match(); }, client);
+  const auto model = open(asked.model, client);
+  model->checkWithoutSystem();
+  const auto lease =
+      model->slots.take([&](const Slot&) { return Slot::Match(); }, patience(client));
   const Slot::Call call = callOf(client);
   std::vector<std::vector<float>> vectors;
-  vectors.reserve(inputs.size());
-  for (const RawPrompt& input : inputs) {
+  vectors.reserve(asked.request.size());
+  for (const RawPrompt& input : asked.request) {
     uint32_t count = 0;
     vectors.push_back(lease->embed(input, call, &count));
     *tokens += count;

@@ -33,6 +33,7 @@ struct ReplyOutcome {
   uint64_t cached_tokens = 0;  ///< of them, those that the session held
   uint64_t evicted = 0;        ///< by this prompt and reply
   oriel_stats stats = {};
+  double load_ms = 0;     ///< that the request waited for its model
   Json ignored_keywords;  ///< of the schemas that it was held to; null: none
 };
 

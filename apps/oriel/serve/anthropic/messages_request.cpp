@@ -154,13 +154,15 @@ void readToolChoice(const Fields& fields, ToolList* tools, ReplyRequest* request
 void readThinking(const Fields& fields, ReplyRequest* request) {
   const Json* const thinking = fields.find("thinking");
   if (thinking != nullptr) {
-    const std::string type = Fields(*thinking, "thinking").text("type").value_or("");
+    const Fields given(*thinking, "thinking");
+    const std::string type = given.text("type").value_or("");
     if (type != "enabled" && type != "disabled" && type != "adaptive") {
       throw wrongField("thinking.type", "\"enabled\", \"adaptive\" or \"disabled\"");
     }
     if (type != "adaptive") {
       request->form.thinking = type == "enabled";
     }
+    readThoughtLimit(given, "budget_tokens", request);
   }
 }
 
@@ -178,7 +180,6 @@ void readForm(const Fields& fields, const std::string& path, ReplyRequest* reque
 
 ReplyRequest readConversation(const Fields& fields) {
   ReplyRequest request;
-  checkModelField(fields);
   readMessages(fields, &request);
   ToolList tools;
   readTools(fields, &tools);

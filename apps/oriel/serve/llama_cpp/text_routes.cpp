@@ -34,7 +34,7 @@ struct TokenizeRequest {
   bool with_pieces = false;
 };
 
-TokenizeRequest readTokenize(const Json& body) {
+TokenizeRequest readTokenize(const Json& body, const ModelFacts&) {
   const Fields fields(body, "");
   TokenizeRequest request;
   const Json& content = fields.need("content", "a text");
@@ -69,9 +69,9 @@ auto rendered(const Work& work) {
 }  // namespace
 
 void answerTokenize(Service* service, Exchange* exchange) {
-  const TokenizeRequest request =
-      service->readBody(exchange->request(), [](const Json& body) { return readTokenize(body); });
-  const Model& model = service->model();
+  const auto [named, request] = service->read(exchange->request(), readTokenize);
+  const auto lease = service->open(named, *exchange);
+  const Model& model = lease->model;
   Json tokens = Json::array();
   for (const int32_t id : model.tokenize(request.content, request.flags)) {
     if (request.with_pieces) {
@@ -85,47 +85,48 @@ void answerTokenize(Service* service, Exchange* exchange) {
 }
 
 void answerDetokenize(Service* service, Exchange* exchange) {
-  const std::vector<int32_t> ids = service->readBody(exchange->request(), [&](const Json& body) {
-    const Fields fields(body, "");
-    const Json& list = fields.need("tokens", "a list of token ids");
-    if (!list.is_array()) {
-      throw wrongField("tokens", "a list of token ids");
-    }
-    return readIds(list, "tokens", service->facts().n_vocab);
-  });
-  const std::string text = service->model().detokenize(ids, ORIEL_TEXT_SPECIAL);
+  const auto [model, ids] =
+      service->read(exchange->request(), [](const Json& body, const ModelFacts& facts) {
+        const Fields fields(body, "");
+        const Json& list = fields.need("tokens", "a list of token ids");
+        if (!list.is_array()) {
+          throw wrongField("tokens", "a list of token ids");
+        }
+        return readIds(list, "tokens", facts.n_vocab);
+      });
+  const std::string text =
+      service->open(model, *exchange)->model.detokenize(ids, ORIEL_TEXT_SPECIAL);
   exchange->send(200, kJsonType, dumped(Json{{"content", text}}));
 }
 
 void answerApplyTemplate(Service* service, Exchange* exchange) {
-  const ReplyRequest request = service->readBody(exchange->request(), [&](const Json& body) {
-    return readChatRequest(body, service->facts());
-  });
-  const Settings session = sessionSettings(service->sessionOptions(), request.form);
+  const auto asked = service->read(exchange->request(), readChatRequest);
+  const auto lease = service->open(asked.model, *exchange);
+  const Settings session = sessionSettings(lease->options.common.session, asked.request.form);
   const std::string text = rendered(
-      [&] { return service->model().render(session, messagesOf(request), ORIEL_RENDER_PROMPT); });
+      [&] { return lease->model.render(session, messagesOf(asked.request), ORIEL_RENDER_PROMPT); });
   exchange->send(200, kJsonType, dumped(Json{{"prompt", text}}));
 }
 
 void answerProps(Service* service, Exchange* exchange) {
+  const ModelCard model = service->pool()->card(service->pool()->find(""));
   Json json;
-  json["default_generation_settings"]["n_ctx"] = service->model().plan().window_tokens;
-  json["total_slots"] = service->sessions();
-  json["model_alias"] = service->modelName();
-  json["model_path"] = service->modelName();
+  json["default_generation_settings"]["n_ctx"] = model.window_tokens;
+  json["total_slots"] = model.sessions;
+  json["model_alias"] = model.name;
+  json["model_path"] = model.name;
   json["modalities"] = {{"vision", false}, {"audio", false}};
   json["build_info"] = std::string("oriel ") + oriel_version();
   exchange->send(200, kJsonType, dumped(json));
 }
 
 void answerCountTokens(Service* service, Exchange* exchange) {
-  const ReplyRequest request = service->readBody(exchange->request(), [&](const Json& body) {
-    return readCountRequest(body, service->facts());
-  });
-  const Settings session = sessionSettings(service->sessionOptions(), request.form);
+  const auto asked = service->read(exchange->request(), readCountRequest);
+  const auto lease = service->open(asked.model, *exchange);
+  const Settings session = sessionSettings(lease->options.common.session, asked.request.form);
   const size_t count = rendered([&] {
-    return service->model()
-        .renderedIds(session, messagesOf(request), ORIEL_TEXT_BOS | ORIEL_RENDER_PROMPT)
+    return lease->model
+        .renderedIds(session, messagesOf(asked.request), ORIEL_TEXT_BOS | ORIEL_RENDER_PROMPT)
         .size();
   });
   exchange->send(200, kJsonType, dumped(Json{{"input_tokens", count}}));

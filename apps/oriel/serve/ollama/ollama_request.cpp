@@ -77,7 +77,6 @@ void readFormat(const Fields& fields, ReplyRequest* request) {
 }
 
 void readCommon(const Fields& fields, ReplyRequest* request) {
-  checkModelField(fields);
   request->stream = fields.boolean("stream").value_or(true);
   readOptions(fields, request);
   readFormat(fields, request);
@@ -107,7 +106,6 @@ ReplyRequest readOllamaGenerate(const Json& body, const ModelFacts&) {
   ReplyRequest request;
   readCommon(fields, &request);
   refuseImages(fields);
-  refuseField(fields, "suffix", "give the text in front as the prompt, and no suffix");
   refuseField(fields, "context", "no context is handed out: use /api/chat with all messages");
   refuseField(fields, "template", "start the server with --template");
   const std::string prompt = fields.text("prompt").value_or("");
@@ -115,9 +113,11 @@ ReplyRequest readOllamaGenerate(const Json& body, const ModelFacts&) {
   if (prompt.empty()) {
     return request;
   }
-  request.is_chat = !fields.boolean("raw").value_or(false);
+  const bool has_suffix = !fields.text("suffix").value_or("").empty();
+  request.is_chat = !has_suffix && !fields.boolean("raw").value_or(false);
   if (!request.is_chat) {
-    request.prompts.push_back({prompt, {}, false});
+    request.prompts.emplace_back().text = prompt;
+    readSuffix(fields, &request);
     return request;
   }
   if (!system.empty()) {

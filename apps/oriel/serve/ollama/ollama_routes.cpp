@@ -15,17 +15,17 @@ namespace {
 /// Ollama's version whose routes these are: clients ask for a least one.
 constexpr char kInterfaceVersion[] = "0.12.6";
 
-constexpr ReplyProtocol kChat = {readOllamaChat, writeOllamaChat};
-constexpr ReplyProtocol kGenerate = {readOllamaGenerate, writeOllamaGenerate};
+constexpr ReplyProtocol kChat = {readOllamaChat, writeOllamaChat, false};
+constexpr ReplyProtocol kGenerate = {readOllamaGenerate, writeOllamaGenerate, false};
 
 void answer(Service* service, const ReplyProtocol& protocol, OllamaForm form, Exchange* exchange) {
-  ReplyRequest request = service->readBody(
-      exchange->request(), [&](const Json& body) { return protocol.read(body, service->facts()); });
-  if (request.messages.empty() && request.prompts.empty()) {
-    exchange->send(200, kJsonType, dumped(ollamaLoaded(service->modelName(), form)));
+  Asked<ReplyRequest> asked = service->read(exchange->request(), protocol.read);
+  if (asked.request.messages.empty() && asked.request.prompts.empty()) {
+    const auto model = service->open(asked.model, *exchange);
+    exchange->send(200, kJsonType, dumped(ollamaLoaded(model->name, form)));
     return;
   }
-  service->reply(std::move(request), protocol, exchange);
+  service->reply(std::move(asked), protocol, exchange);
 }
 
 /// "8.5M"
@@ -56,41 +56,49 @@ Json detailsOf(const Json& info) {
   Json details;
   details["parent_model"] = "";
   details["format"] = "gguf";
-  details["family"] = info["architecture"];
-  details["families"] = Json::array({info["architecture"]});
+  details["family"] = textIn(info, "architecture");
+  details["families"] = Json::array({textIn(info, "architecture")});
   details["parameter_size"] = parameterText(static_cast<double>(numberIn(info, "parameters")));
   details["quantization_level"] = commonType(textIn(info, "tensor_types"));
   return details;
 }
 
-Json tagOf(const Service& service) {
-  const Json& info = service.model().info();
+Json tagOf(const ModelCard& model, int64_t time) {
   Json tag;
-  tag["name"] = service.modelName();
-  tag["model"] = service.modelName();
-  tag["modified_at"] = ollamaTime(service.startedAt());
-  tag["size"] = info["file_bytes"];
+  tag["name"] = model.name;
+  tag["model"] = model.name;
+  tag["modified_at"] = ollamaTime(time);
+  tag["size"] = model.file_bytes;
   tag["digest"] = "";
-  tag["details"] = detailsOf(info);
+  tag["details"] = model.info.is_null() ? Json::object() : detailsOf(model.info);
   return tag;
 }
 
 void send(const Json& json, Exchange* exchange) { exchange->send(200, kJsonType, dumped(json)); }
 
-std::vector<std::vector<float>> embed(Service* service, const char* field, Exchange* exchange,
-                                      uint64_t* tokens) {
-  const std::vector<RawPrompt> inputs =
-      service->readBody(exchange->request(), [&](const Json& body) -> std::vector<RawPrompt> {
-        const Fields fields(body, "");
-        checkModelField(fields);
-        const Json* const given = fields.find(field);
-        if (given == nullptr || *given == "" || *given == Json::array()) {
-          return {};  // the client only wants the model to be there
-        }
-        return readEmbedInputs(fields, field, service->facts());
-      });
-  return inputs.empty() ? std::vector<std::vector<float>>()
-                        : service->embed(inputs, *exchange, tokens);
+struct Vectors {
+  std::string model_name;
+  std::vector<std::vector<float>> vectors;
+  uint64_t tokens = 0;
+};
+
+Vectors embed(Service* service, const char* field, Exchange* exchange) {
+  const Asked<std::vector<RawPrompt>> asked =
+      service->read(exchange->request(),
+                    [&](const Json& body, const ModelFacts& facts) -> std::vector<RawPrompt> {
+                      const Fields fields(body, "");
+                      const Json* const given = fields.find(field);
+                      if (given == nullptr || *given == "" || *given == Json::array()) {
+                        return {};  // the client only wants the model to be there
+                      }
+                      return readEmbedInputs(fields, field, facts);
+                    });
+  Vectors result;
+  result.model_name = service->open(asked.model, *exchange)->name;
+  if (!asked.request.empty()) {
+    result.vectors = service->embed(asked, *exchange, &result.tokens);
+  }
+  return result;
 }
 
 }  // namespace
@@ -105,44 +113,53 @@ void answerOllamaGenerate(Service* service, Exchange* exchange) {
 
 void answerOllamaEmbed(Service* service, Exchange* exchange) {
   const Clock::time_point start = Clock::now();
-  uint64_t tokens = 0;
-  const auto vectors = embed(service, "input", exchange, &tokens);
+  const auto [model_name, vectors, tokens] = embed(service, "input", exchange);
   Json rest;
-  rest["model"] = service->modelName();
+  rest["model"] = model_name;
   rest["total_duration"] =
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
   rest["load_duration"] = 0;
   rest["prompt_eval_count"] = tokens;
   sendVectors(R"({"embeddings":[)", vectors.size(),
-              [&](size_t i) { return numbersText(vectors[i]); }, "]," + dumped(rest).substr(1),
-              exchange);
+              [&vectors = vectors](size_t i) { return numbersText(vectors[i]); },
+              "]," + dumped(rest).substr(1), exchange);
 }
 
 void answerOllamaEmbeddings(Service* service, Exchange* exchange) {
-  uint64_t tokens = 0;
-  const auto vectors = embed(service, "prompt", exchange, &tokens);
+  const auto vectors = embed(service, "prompt", exchange).vectors;
   exchange->send(200, kJsonType,
                  R"({"embedding":)" + (vectors.empty() ? "[]" : numbersText(vectors[0])) + "}");
 }
 
 void answerOllamaTags(Service* service, Exchange* exchange) {
-  send({{"models", Json::array({tagOf(*service)})}}, exchange);
+  Json tags = Json::array();
+  for (const ModelCard& model : service->pool()->cards()) {
+    tags.push_back(tagOf(model, service->startedAt()));
+  }
+  send({{"models", std::move(tags)}}, exchange);
 }
 
 void answerOllamaRunning(Service* service, Exchange* exchange) {
-  Json tag = tagOf(*service);
-  tag["expires_at"] = "9999-12-31T23:59:59Z";
-  tag["size_vram"] = service->model().plan().total_bytes;
-  tag["context_length"] = service->model().plan().window_tokens;
-  send({{"models", Json::array({std::move(tag)})}}, exchange);
+  Json tags = Json::array();
+  for (const ModelCard& model : service->pool()->cards()) {
+    if (model.loaded) {
+      Json tag = tagOf(model, service->startedAt());
+      tag["expires_at"] = "9999-12-31T23:59:59Z";
+      tag["size_vram"] = model.memory_bytes;
+      tag["context_length"] = model.window_tokens;
+      tags.push_back(std::move(tag));
+    }
+  }
+  send({{"models", std::move(tags)}}, exchange);
 }
 
 void answerOllamaShow(Service* service, Exchange* exchange) {
-  service->readBody(exchange->request(), [](const Json& body) {
-    checkModelField(Fields(body, ""));
-    return 0;
+  const auto asked = service->read(exchange->request(), [](const Json& body, const ModelFacts&) {
+    return Fields(body, "").text("name");  // as older clients call it
   });
-  const Json& info = service->model().info();
+  const ModelCard model =
+      service->pool()->card(asked.request ? service->pool()->find(*asked.request) : asked.model);
+  const Json& info = model.info;
   const std::string architecture = textIn(info, "architecture");
   Json json;
   json["modelfile"] = "";
@@ -152,7 +169,8 @@ void answerOllamaShow(Service* service, Exchange* exchange) {
   Json& facts = json["model_info"];
   facts["general.architecture"] = architecture;
   facts["general.parameter_count"] = info["parameters"];
-  facts[architecture + ".context_length"] = service->model().plan().window_tokens;
+  facts[architecture + ".context_length"] =
+      model.window_tokens != 0 ? Json(model.window_tokens) : info["context_train"];
   facts[architecture + ".embedding_length"] = info["n_embd"];
   facts[architecture + ".block_count"] = info["n_layers"];
   json["capabilities"] = {"completion", "tools", "embedding"};

@@ -40,7 +40,6 @@ void readBiases(const Fields& fields, uint32_t n_vocab, ReplyRequest* request) {
 }
 
 void readCommon(const Fields& fields, uint32_t n_vocab, ReplyRequest* request) {
-  checkModelField(fields);
   request->stream = fields.boolean("stream").value_or(false);
   const Json* const stream_options = fields.find("stream_options");
   if (stream_options != nullptr) {
@@ -109,6 +108,14 @@ void readEffort(const std::optional<std::string>& effort, ReplyRequest* request)
   }
 }
 
+void readReasoning(const Fields& fields, ReplyRequest* request) {
+  if (const Json* const given = fields.find("reasoning")) {
+    const Fields reasoning(*given, "reasoning");
+    readEffort(reasoning.text("effort"), request);
+    readThoughtLimit(reasoning, "max_tokens", request);
+  }
+}
+
 void readTemplateVariables(const Fields& fields, ReplyRequest* request) {
   const Json* const given = fields.find("chat_template_kwargs");
   if (given == nullptr) {
@@ -145,6 +152,7 @@ ReplyRequest readChatRequest(const Json& body, const ModelFacts& facts) {
   readGrammar(fields, &request);
   readToolFields(fields, kChatTools, &request);
   readEffort(fields.text("reasoning_effort"), &request);
+  readReasoning(fields, &request);
   readTemplateVariables(fields, &request);
   return request;
 }
@@ -161,7 +169,7 @@ ReplyRequest readCompletionRequest(const Json& body, const ModelFacts& facts) {
   request.logprobs = top.has_value();
   request.top_logprobs = as<uint32_t>(top).value_or(0);
   refuseField(fields, "echo", "the prompt is not sent back");
-  refuseField(fields, "suffix", "give the text in front as the prompt, and no suffix");
+  readSuffix(fields, &request);
   const auto best_of = fields.whole("best_of", 1, kMostChoices);
   if (best_of && *best_of != 1) {
     throw ApiError{400, "best_of is not taken here: ask for n choices", "best_of",

@@ -12,6 +12,8 @@ ReplyRequest readCompletionRequest(const Json& body, const ModelFacts& facts);
 
 /// `reasoning_effort`, or another protocol's word for it, into the form.
 void readEffort(const std::optional<std::string>& effort, ReplyRequest* request);
+/// "reasoning": {"effort", "max_tokens"}
+void readReasoning(const Fields& fields, ReplyRequest* request);
 /// chat_template_kwargs.
 void readTemplateVariables(const Fields& fields, ReplyRequest* request);
 

@@ -85,7 +85,7 @@ Json ChatWriter::head() const {
 }
 
 bool ChatWriter::sendEvent(const Json& event) {
-  return (exchange_->begun() || exchange_->beginStream("text/event-stream; charset=utf-8")) &&
+  return (exchange_->begun() || exchange_->beginStream(kEventStream)) &&
          exchange_->write("data: " + dumped(event) + "\n\n");
 }
 

@@ -176,7 +176,6 @@ ReplyRequest readResponsesRequest(const Json& body, const ModelFacts&) {
   refuseField(fields, "conversation", "nothing is stored: send the whole conversation as input");
   refuseField(fields, "background", "replies come with their request: leave it out");
   refuseField(fields, "prompt", "nothing is stored: give instructions and input");
-  checkModelField(fields);
   readInput(fields, &request);
   request.stream = fields.boolean("stream").value_or(false);
   request.max_tokens = readMostTokens(fields, "max_output_tokens");
@@ -184,10 +183,7 @@ ReplyRequest readResponsesRequest(const Json& body, const ModelFacts&) {
   readStop(fields, "stop", &request);
   readTextFormat(fields, &request);
   readToolFields(fields, kResponseTools, &request);
-  const Json* const reasoning = fields.find("reasoning");
-  if (reasoning != nullptr) {
-    readEffort(Fields(*reasoning, "reasoning").text("effort"), &request);
-  }
+  readReasoning(fields, &request);
   readTemplateVariables(fields, &request);
   request.echo = echoOf(fields);
   return request;

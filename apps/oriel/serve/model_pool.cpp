@@ -1,0 +1,281 @@
+#include "serve/model_pool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include "failure.h"
+#include "models/model_store.h"
+#include "plan/plan_source.h"
+#include "sizes.h"
+
+namespace cli {
+namespace {
+
+constexpr std::chrono::milliseconds kLongestHold(100);
+/// What Ollama's clients write behind a name.
+constexpr char kTag[] = ":latest";
+
+std::string withoutTag(const std::string& name) {
+  const size_t tag = sizeof(kTag) - 1;
+  const bool has = name.size() > tag && name.compare(name.size() - tag, tag, kTag) == 0;
+  return has ? name.substr(0, name.size() - tag) : name;
+}
+
+/// What the plan says of a model that cannot be loaded whatever else is unloaded.
+[[noreturn]] void refuse(const CommonOptions& options, uint64_t memory_bytes) {
+  const Diagnostics diagnostics(/*verbose=*/false, /*warns=*/false);
+  const Json plan = PlanSource::ofFile(options.model).plan(planOptions(options), diagnostics);
+  throw Failure{kExitDoesNotFit, "it needs at least " + formatSize(leastOf(plan)) +
+                                     ", and all models have " + formatSize(memory_bytes) +
+                                     ": give more with --memory"};
+}
+
+ApiError notLoaded(const std::string& name, const Failure& failure) {
+  const bool fits = failure.exit_code != kExitDoesNotFit;
+  return {fits ? 500 : 400, "the model " + name + " cannot be loaded: " + failure.message, "model",
+          fits ? "model_not_loaded" : "model_does_not_fit", 0};
+}
+
+}  // namespace
+
+struct ModelPool::Entry {
+  ModelCard card;
+  std::unique_ptr<LoadedModel> loaded;
+  uint32_t users = 0;
+  uint64_t last_used = 0;
+};
+
+ModelPool::ModelPool(ServiceOptions options) : options_(std::move(options)) {
+  const std::string path = modelPath(options_.common);
+  std::error_code error;
+  const uint64_t bytes = std::filesystem::file_size(std::filesystem::u8path(path), error);
+  Entry* const first = add(options_.model_name, path, error ? 0 : bytes);
+  ServiceOptions own = options_;
+  planLoad(&own);
+  if (options_.all_models) {
+    const Json plan = PlanSource::ofFile(path).tryPlan(planOptions(own.common));
+    memory_bytes_ = plan.is_null() ? 0 : numberIn(plan, "memory_bytes");
+    if (memory_bytes_ != 0) {
+      own.common.load.set("memory", memory_bytes_);
+    }
+  }
+  settle(first, std::make_unique<LoadedModel>(std::move(own), first->card.name));
+}
+
+ModelPool::~ModelPool() = default;
+
+ModelPool::Entry* ModelPool::add(const std::string& name, const std::string& path, uint64_t bytes) {
+  entries_.emplace_back();
+  ModelCard& card = entries_.back().card;
+  card.name = name;
+  card.path = path;
+  card.file_bytes = bytes;
+  return &entries_.back();
+}
+
+/// Files that came since.
+void ModelPool::readStore() {
+  for (const StoredModel& stored : storedModels()) {
+    const bool known = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry.card.path == stored.path || entry.card.name == stored.name;
+    });
+    if (!known) {
+      add(stored.name, stored.path, stored.bytes);
+    }
+  }
+}
+
+ModelPool::Entry* ModelPool::find(const std::string& given) {
+  const std::lock_guard<std::mutex> hold(lock_);
+  if (!options_.all_models || given.empty()) {
+    return &entries_.front();
+  }
+  readStore();
+  const std::string name = withoutTag(given);
+  const std::string path = storedModel(name).value_or("");
+  for (Entry& entry : entries_) {
+    if (entry.card.name == name || entry.card.path == path) {
+      return &entry;
+    }
+  }
+  throw unknown(given);
+}
+
+ApiError ModelPool::unknown(const std::string& name) {
+  return {404, "there is no model " + name + ": GET /v1/models says which there are", "model",
+          "model_not_found", 0};
+}
+
+ModelCard ModelPool::card(Entry* entry) {
+  std::unique_lock<std::mutex> hold(lock_);
+  if (entry->card.info.is_null()) {
+    hold.unlock();
+    CommonOptions options = options_.common;
+    options.model = entry->card.path;
+    Json info;
+    try {
+      info = Model(options, Load::kGlance).info();
+    } catch (const Failure& failure) {
+      throw notLoaded(entry->card.name, failure);
+    }
+    hold.lock();
+    entry->card.info = std::move(info);
+  }
+  return entry->card;
+}
+
+ModelFacts ModelPool::facts(Entry* entry) {
+  const Json info = card(entry).info;
+  return {countIn(info, "n_vocab"), countIn(info, "n_embd")};
+}
+
+std::vector<ModelCard> ModelPool::cards() {
+  const std::lock_guard<std::mutex> hold(lock_);
+  if (options_.all_models) {
+    readStore();
+  }
+  std::vector<ModelCard> cards;
+  for (const Entry& entry : entries_) {
+    cards.push_back(entry.card);
+  }
+  std::sort(cards.begin() + 1, cards.end(),
+            [](const ModelCard& a, const ModelCard& b) { return a.name < b.name; });
+  return cards;
+}
+
+LoadedModel* ModelPool::Lease::operator->() const { return entry_->loaded.get(); }
+
+ModelPool::Lease::~Lease() {
+  {
+    const std::lock_guard<std::mutex> hold(pool_->lock_);
+    --entry_->users;
+    entry_->last_used = ++pool_->uses_;
+  }
+  pool_->changed_.notify_all();
+}
+
+ModelPool::Lease ModelPool::open(Entry* entry, const Wait& wait) {
+  std::unique_lock<std::mutex> hold(lock_);
+  bool told = false;
+  const auto ready = [&] {
+    return entry->loaded != nullptr && !(makes_room_ && loading_ != entry);
+  };
+  while (!ready()) {
+    if (!told && entry->loaded == nullptr) {
+      told = true;
+      hold.unlock();
+      wait.begins();
+      hold.lock();
+    } else if (loading_ == nullptr) {
+      settle(entry, load(entry, wait, &hold));
+    } else {
+      changed_.wait_for(hold, kLongestHold);
+      if (const std::optional<ApiError> reason = wait.gives_up()) {
+        throw ApiError(*reason);
+      }
+    }
+  }
+  ++entry->users;
+  return {this, entry};
+}
+
+/// Unloads those that nobody uses, the one that rested longest first.
+void ModelPool::makeRoom(uint64_t bytes, const Wait& wait, std::unique_lock<std::mutex>* hold) {
+  makes_room_ = true;
+  while (usedBytes() + bytes > memory_bytes_) {
+    Entry* victim = nullptr;
+    for (Entry& other : entries_) {
+      if (other.loaded != nullptr && other.users == 0 &&
+          (victim == nullptr || other.last_used < victim->last_used)) {
+        victim = &other;
+      }
+    }
+    if (victim != nullptr) {
+      std::unique_ptr<LoadedModel> gone = std::move(victim->loaded);
+      victim->card.loaded = false;
+      hold->unlock();
+      gone.reset();
+      hold->lock();
+      victim->card.memory_bytes = 0;
+      continue;
+    }
+    changed_.wait_for(*hold, kLongestHold);
+    if (const std::optional<ApiError> reason = wait.gives_up()) {
+      throw ApiError(*reason);
+    }
+  }
+  makes_room_ = false;
+}
+
+std::unique_ptr<LoadedModel> ModelPool::load(Entry* entry, const Wait& wait,
+                                             std::unique_lock<std::mutex>* hold) {
+  struct Loading {  // whatever comes of it, the next one can be loaded
+    ModelPool* pool;
+    std::unique_lock<std::mutex>* hold;
+    ~Loading() {
+      if (!hold->owns_lock()) {
+        hold->lock();
+      }
+      pool->loading_ = nullptr;
+      pool->makes_room_ = false;
+      pool->changed_.notify_all();
+    }
+  };
+  loading_ = entry;
+  const Loading loading{this, hold};
+  hold->unlock();
+  ServiceOptions own = options_;
+  own.common.model = entry->card.path;
+  own.common.load.set("memory", memory_bytes_);
+  try {
+    const uint64_t planned = planLoad(&own);
+    if (planned == 0) {
+      refuse(own.common, memory_bytes_);
+    }
+    hold->lock();
+    makeRoom(planned, wait, hold);
+    own.common.load.set("memory", memory_bytes_ - usedBytes());
+    hold->unlock();
+    return std::make_unique<LoadedModel>(std::move(own), entry->card.name);
+  } catch (const Failure& failure) {
+    throw notLoaded(entry->card.name, failure);
+  }
+}
+
+/// It is there.
+void ModelPool::settle(Entry* entry, std::unique_ptr<LoadedModel> loaded) {
+  const oriel_plan& plan = loaded->model.plan();
+  entry->card.info = loaded->model.info();
+  entry->card.loaded = true;
+  entry->card.window_tokens = plan.window_tokens;
+  entry->card.sessions = plan.sessions;
+  entry->card.memory_bytes = plan.total_bytes;
+  entry->loaded = std::move(loaded);
+  entry->last_used = ++uses_;
+}
+
+uint64_t ModelPool::usedBytes() const {
+  uint64_t bytes = 0;
+  for (const Entry& entry : entries_) {
+    bytes += entry.card.memory_bytes;
+  }
+  return bytes;
+}
+
+ModelPool::Count ModelPool::count() const {
+  const std::lock_guard<std::mutex> hold(lock_);
+  Count count;
+  for (const Entry& entry : entries_) {
+    if (entry.loaded != nullptr) {
+      count.sessions += entry.loaded->slots.count();
+      count.busy += entry.loaded->slots.busy();
+      count.waiting += entry.loaded->slots.waiting();
+    }
+  }
+  count.memory_bytes = usedBytes();
+  return count;
+}
+
+}  // namespace cli

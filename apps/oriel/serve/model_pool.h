@@ -1,0 +1,100 @@
+// Which models requests can name, and which of them are in memory.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "serve/api_error.h"
+#include "serve/loaded_model.h"
+#include "serve/reply_request.h"
+
+namespace cli {
+
+/// What is known of a model; more of it once it was loaded.
+struct ModelCard {
+  std::string name;
+  std::string path;
+  uint64_t file_bytes = 0;
+  Json info;  ///< as oriel_model_describe has it; null: the file was not opened yet
+  bool loaded = false;
+  uint32_t window_tokens = 0;  ///< 0: it was not loaded yet
+  uint32_t sessions = 0;
+  uint64_t memory_bytes = 0;  ///< while it is loaded
+};
+
+/// Without --all-models it has one model, which answers to any name. With it the local models are loaded when a request
+/// names them, all under the one cap on memory; the one that rested longest makes room. Calls from any thread.
+class ModelPool {
+ public:
+  struct Entry;
+
+  /// Loads the model of the options. Throws Failure.
+  explicit ModelPool(ServiceOptions options);
+  ~ModelPool();
+
+  bool servesAll() const { return options_.all_models; }
+  static ApiError unknown(const std::string& name);
+  /// "" is the first model. Throws ApiError: 404 for a name that no local model has.
+  Entry* find(const std::string& name);
+  ModelFacts facts(Entry* entry);
+  ModelCard card(Entry* entry);
+  /// The first model, then the local ones by name.
+  std::vector<ModelCard> cards();
+
+  /// A loaded model that stays until this is destroyed.
+  class Lease {
+   public:
+    Lease(ModelPool* pool, Entry* entry) : pool_(pool), entry_(entry) {}
+    ~Lease();
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    LoadedModel* operator->() const;
+    LoadedModel& operator*() const { return *operator->(); }
+
+   private:
+    ModelPool* pool_;
+    Entry* entry_;
+  };
+
+  struct Wait {
+    std::function<std::optional<ApiError>()> gives_up;  ///< asked some times a second
+    std::function<void()> begins;  ///< called once, if the model must be loaded first
+  };
+  /// Loads it if need be. Throws ApiError: it cannot be loaded, or what `gives_up` says.
+  Lease open(Entry* entry, const Wait& wait);
+
+  struct Count {
+    size_t sessions = 0;
+    size_t busy = 0;
+    size_t waiting = 0;
+    uint64_t memory_bytes = 0;
+  };
+  Count count() const;
+
+ private:
+  Entry* add(const std::string& name, const std::string& path, uint64_t bytes);
+  void readStore();
+  void makeRoom(uint64_t bytes, const Wait& wait, std::unique_lock<std::mutex>* hold);
+  std::unique_ptr<LoadedModel> load(Entry* entry, const Wait& wait,
+                                    std::unique_lock<std::mutex>* hold);
+  void settle(Entry* entry, std::unique_ptr<LoadedModel> loaded);
+  uint64_t usedBytes() const;
+
+  const ServiceOptions options_;
+  uint64_t memory_bytes_ = 0;  ///< the cap on all of them
+  mutable std::mutex lock_;
+  std::condition_variable changed_;
+  std::list<Entry> entries_;  ///< the first one is first; none is ever taken out
+  Entry* loading_ = nullptr;  ///< one at a time
+  bool makes_room_ = false;   ///< for it: no other model is handed out meanwhile
+  uint64_t uses_ = 0;
+};
+
+}  // namespace cli
