@@ -66,6 +66,43 @@ def environment(**more):
     return env
 
 
+def with_keys(model, numbers):
+    """A copy of the file with these keys in front of the others."""
+    whole = model.read_bytes()
+    tensors, keys = struct.unpack_from("<QQ", whole, 8)
+    at = 24
+    widths = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+    def text(at):
+        return at + 8 + struct.unpack_from("<Q", whole, at)[0]
+    for _ in range(keys):
+        at = text(at)
+        kind = struct.unpack_from("<I", whole, at)[0]
+        at += 4
+        if kind == 8:
+            at = text(at)
+        elif kind == 9:
+            of, count = struct.unpack_from("<IQ", whole, at)
+            at += 12
+            for _ in range(count if of == 8 else 0):
+                at = text(at)
+            at += 0 if of == 8 else count * widths[of]
+        else:
+            at += widths[kind]
+    for _ in range(tensors):
+        at = text(at)
+        dims = struct.unpack_from("<I", whole, at)[0]
+        at += 4 + 8 * dims + 4 + 8
+    added = b""
+    for name, value in numbers.items():
+        key = name.encode()
+        real = isinstance(value, float)
+        added += struct.pack("<Q", len(key)) + key + struct.pack("<If" if real else "<Ii", 6 if real else 5, value)
+    head = whole[:8] + struct.pack("<QQ", tensors, keys + len(numbers)) + added + whole[24:at]
+    path = scratch / "keyed.gguf"
+    path.write_bytes(head + bytes(-len(head) % 32) + whole[at + -at % 32:])
+    return path
+
+
 def oriel(*args, stdin=b"", env=None, cwd=None, binary=ORIEL, **options):
     args = [str(a) for a in args]
     done = subprocess.run([str(binary)] + args, input=stdin, stdout=subprocess.PIPE,

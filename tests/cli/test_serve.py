@@ -169,7 +169,6 @@ def test_completions():
         check("16 tokens by default", server.complete(prompt, logit_bias=ENDLESS["logit_bias"]).json["usage"]
               ["completion_tokens"] == 16)
         refused("echo", server.complete(prompt, echo=True), 400, "echo")
-        refused("suffix", server.complete(prompt, suffix="x"), 400, "suffix")
         refused("best_of", server.complete(prompt, best_of=3), 400, "best_of")
         refused("ids beyond", server.complete([1, 10 ** 9]), 400, "prompt")
         for wrong in (None, [], {}, [[]], 3, [True]):
@@ -293,6 +292,23 @@ def test_errors_name_the_field():
         refused("another site's page", server.get("/v1/models", Origin="http://evil.example"), 403)
         check("no CORS", "Access-Control-Allow-Origin" not in server.get("/v1/models").headers)
         check("its own page", server.get("/v1/models", Host="localhost:1", Origin="http://localhost:1").status == 200)
+
+
+def test_thought_limits():
+    """The names that clients have for it; what it does to a reply is the library's."""
+    user = {"messages": [USER], "max_tokens": 4}
+    with Server(BUNDLED) as server:
+        for name, path, body, field in (
+                ("ours", "/v1/chat/completions", {**user, "max_thought_tokens": 0}, "max_thought_tokens"),
+                ("OpenRouter's", "/v1/chat/completions", {**user, "reasoning": {"max_tokens": 0}}, "reasoning.max_tokens"),
+                ("Responses'", "/v1/responses", {"input": "Hello", "reasoning": {"max_tokens": "x"}}, "reasoning.max_tokens")):
+            reply = server.post(path, body)
+            check(f"{name} is checked", reply.status == 400 and reply.json["error"]["param"] == field, reply)
+        budget = {**user, "thinking": {"type": "enabled", "budget_tokens": 0}}
+        check("Anthropic's is checked", "thinking.budget_tokens" in server.post("/v1/messages", budget).body.decode())
+        for path, body in (("/v1/chat/completions", {**user, "reasoning": {"max_tokens": 16}}),
+                           ("/v1/messages", {**user, "thinking": {"type": "enabled", "budget_tokens": 1024}})):
+            check(f"{path} takes it", server.post(path, body).status == 200, server.post(path, body))
 
 
 def test_routes_and_guards():

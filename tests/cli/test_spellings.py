@@ -3,12 +3,11 @@
 
 import json
 import shutil
-import struct
 import sys
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 from at_terminal import AtTerminal, no_terminals
-from program import BUNDLED, DATA, FIXED, SMALL, check, environment, fails, json_of, oriel, run_tests, scratch, succeeds
+from program import BUNDLED, DATA, FIXED, SMALL, check, environment, fails, json_of, oriel, run_tests, scratch, succeeds, with_keys
 
 RUN = ["run", BUNDLED, "--greedy", *FIXED]
 
@@ -102,40 +101,7 @@ def test_samples_count_the_prompt_alike():
 
 
 def with_numbers(numbers):
-    """SMALL, whose file says how to sample: key-value pairs in front of the others."""
-    whole = SMALL.read_bytes()
-    tensors, keys = struct.unpack_from("<QQ", whole, 8)
-    at = 24
-    widths = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-    def text(at):
-        return at + 8 + struct.unpack_from("<Q", whole, at)[0]
-    for _ in range(keys):
-        at = text(at)
-        kind = struct.unpack_from("<I", whole, at)[0]
-        at += 4
-        if kind == 8:
-            at = text(at)
-        elif kind == 9:
-            of, count = struct.unpack_from("<IQ", whole, at)
-            at += 12
-            for _ in range(count if of == 8 else 0):
-                at = text(at)
-            at += 0 if of == 8 else count * widths[of]
-        else:
-            at += widths[kind]
-    for _ in range(tensors):
-        at = text(at)
-        dims = struct.unpack_from("<I", whole, at)[0]
-        at += 4 + 8 * dims + 4 + 8
-    added = b""
-    for name, value in numbers.items():
-        key = f"general.sampling.{name}".encode()
-        real = isinstance(value, float)
-        added += struct.pack("<Q", len(key)) + key + struct.pack("<If" if real else "<Ii", 6 if real else 5, value)
-    head = whole[:8] + struct.pack("<QQ", tensors, keys + len(numbers)) + added + whole[24:at]
-    path = scratch / "sampled.gguf"
-    path.write_bytes(head + bytes(-len(head) % 32) + whole[at + -at % 32:])
-    return path
+    return with_keys(SMALL, {f"general.sampling.{name}": value for name, value in numbers.items()})
 
 
 def test_sampling_defaults_of_the_file():
