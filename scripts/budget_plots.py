@@ -8,9 +8,13 @@ Writes budget-SHAPE.svg for each shape (`oriel plan --list` names them). Nothing
 import argparse
 import json
 import math
+import os
 import pathlib
 import subprocess
 import sys
+
+os.environ["ORIEL_CONFIG"] = ""  # whatever the user's says
+
 
 SHAPES = ["llama-3.2-1b", "qwen3-0.6b", "gemma-3-1b"]
 # As in the drawings of the program.

@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 
+os.environ["ORIEL_CONFIG"] = ""  # whatever the user's says
+
 
 def main():
     parser = argparse.ArgumentParser()

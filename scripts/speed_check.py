@@ -13,6 +13,8 @@ import os
 import subprocess
 import sys
 
+os.environ["ORIEL_CONFIG"] = ""  # whatever the user's says
+
 
 def main():
     parser = argparse.ArgumentParser()

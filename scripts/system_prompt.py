@@ -11,9 +11,13 @@ Nothing but the standard library.
 """
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
+
+os.environ["ORIEL_CONFIG"] = ""  # whatever the user's says
+
 
 RECIPE = pathlib.Path(__file__).resolve().parents[1] / "models" / "oriel-tiny" / "recipe"
 sys.path.insert(0, str(RECIPE))

@@ -6,6 +6,13 @@
 #include <CLI/CLI.hpp>
 
 namespace cli {
+
+const CLI::App* commandOf(const CLI::App& program, const std::string& name) {
+  const auto found =
+      program.get_subcommands([&name](const CLI::App* app) { return app->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -62,12 +69,6 @@ template <typename Table>
 auto find(const Table& table, const std::string& name) {
   return std::find_if(std::begin(table), std::end(table),
                       [&](const auto& row) { return name == row.first; });
-}
-
-const CLI::App* commandOf(const CLI::App& program, const std::string& name) {
-  const auto found =
-      program.get_subcommands([&name](const CLI::App* app) { return app->get_name() == name; });
-  return found.empty() ? nullptr : found.front();
 }
 
 /// `oriel help`, `oriel help COMMAND` and `oriel version`, as other programs have them.

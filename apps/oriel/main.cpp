@@ -14,6 +14,7 @@
 
 #include "command_line.h"
 #include "commands.h"
+#include "config.h"
 #include "failure.h"
 #include "help.h"
 #include "measure/nearest.h"
@@ -94,7 +95,7 @@ std::string describeUnknown(const CLI::App& program, const std::string& command)
 }
 
 /// Help and version go to stdout, wrong usage to stderr.
-int endParsing(const CLI::App& program, const CLI::ParseError& error) {
+int endParsing(const CLI::App& program, const CLI::ParseError& error, bool from_config) {
   if (error.get_exit_code() == 0) {
     std::ostringstream out;
     program.exit(error, out, out);
@@ -107,7 +108,8 @@ int endParsing(const CLI::App& program, const CLI::ParseError& error) {
   }
   complain(dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr
                ? describeUnknown(program, command)
-               : std::string(error.what()) + " (see `" + command + " --help`)");
+               : std::string(error.what()) + (from_config ? " (set in " + configPath() + ")"
+                                                          : " (see `" + command + " --help`)"));
   return kExitUsage;
 }
 
@@ -135,13 +137,13 @@ int runCommand(int argc, char** argv) {
       "`oriel COMMAND -h` shows what most people use, `--help` all. To begin: oriel chat");
   refuseEmptyValues(&program);
   bool brief = false;
-  std::vector<std::string> texts = asParsed(program, arguments(argc, argv), &brief);
+  const std::vector<std::string> texts = asParsed(program, arguments(argc, argv), &brief);
   briefHelp(brief || texts.empty());
-  std::reverse(texts.begin(), texts.end());  // CLI11 takes them from the back
+  const std::vector<std::string> whole = withConfig(program, texts);
   try {
-    program.parse(std::move(texts));
+    program.parse({whole.rbegin(), whole.rend()});  // CLI11 takes them from the back
   } catch (const CLI::ParseError& error) {
-    return endParsing(program, error);
+    return endParsing(program, error, isFromConfig(whole, texts, error.what()));
   }
   for (const Command& command : commands) {
     if (command.app->parsed()) {

@@ -96,6 +96,16 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
                  "Keep neither compiled kernels nor measurements in the user's cache folder")
       ->group((static_cast<unsigned>(uses) & static_cast<unsigned>(Uses::kDevice)) != 0 ? "Device"
                                                                                         : "");
+  command
+      ->add_option_function<std::string>(
+          "--preset", [](const std::string&) {},
+          "With the options of this preset in the config file (~/.config/oriel/config.json)")
+      ->type_name("NAME")
+      ->group("Config file");
+  command
+      ->add_flag_function(
+          "--no-config", [](int64_t) {}, "Do not read the config file")
+      ->group("Config file");
   const char* const output = "Output";
   command->add_flag("--json", options->json, "One JSON object on one line instead of text")
       ->group(output);
@@ -107,8 +117,10 @@ void addModelOption(CLI::App* command, CommonOptions* options) {
       ->add_option(
           "MODEL", options->model,
           "GGUF file, or a name that was pulled; also -m MODEL (default: the environment variable "
-          "ORIEL_MODEL, else the bundled model)")
+          "ORIEL_MODEL, the config file's, else the bundled model)")
       ->type_name("");
+  command->add_option("--preset-model", options->preset_model)->group("");
+  command->add_option("--config-model", options->config_model)->group("");
 }
 
 oriel::Options planOptions(const CommonOptions& options, uint32_t pinned_tokens) {
@@ -153,8 +165,11 @@ uint64_t nextSeed(uint64_t seed, uint32_t number) {
 bool isBundledName(const std::string& word) { return word == kBundledName; }
 
 std::string modelPath(const CommonOptions& options) {
-  if (!options.model.empty()) {
-    return isBundledName(options.model) ? bundledModel() : modelFile(options.model);
+  const auto file = [](const std::string& given) {
+    return isBundledName(given) ? bundledModel() : modelFile(given);
+  };
+  if (!options.model.empty() || !options.preset_model.empty()) {
+    return file(options.model.empty() ? options.preset_model : options.model);
   }
   if (isSet("ORIEL_MODEL")) {
     std::string path = variable("ORIEL_MODEL");
@@ -165,11 +180,12 @@ std::string modelPath(const CommonOptions& options) {
     }
     return modelFile(path);
   }
-  return bundledModel();
+  return options.config_model.empty() ? bundledModel() : file(withHome(options.config_model));
 }
 
 bool usesBundledModel(const CommonOptions& options) {
-  return isBundledName(options.model) || (options.model.empty() && !isSet("ORIEL_MODEL"));
+  return isBundledName(options.model) || (options.model.empty() && options.preset_model.empty() &&
+                                          options.config_model.empty() && !isSet("ORIEL_MODEL"));
 }
 
 std::string bundledModel() {

@@ -15,7 +15,9 @@ class App;
 namespace cli {
 
 struct CommonOptions {
-  std::string model;  ///< empty: the bundled one
+  std::string model;         ///< as it was given; empty: it was not
+  std::string preset_model;  ///< of the config file's preset that was asked for
+  std::string config_model;  ///< of the config file
   bool json = false;
   bool verbose = false;
   bool no_cache = false;
@@ -52,7 +54,7 @@ bool penalises(const Settings& reply);
 /// The seed of the `number`-th reply (0: the first) to the same prompt. Never 0, which is the clock's, unless `seed` is.
 uint64_t nextSeed(uint64_t seed, uint32_t number);
 
-/// The GGUF file to use: MODEL, else the environment's ORIEL_MODEL, else the bundled one. Throws Failure for the name of
+/// The GGUF file to use: MODEL, else the preset's, the environment's ORIEL_MODEL, the config file's, the bundled one. Throws Failure for the name of
 /// a model that is not here.
 std::string modelPath(const CommonOptions& options);
 /// The model that comes with the program.

@@ -69,34 +69,36 @@ std::string withHome(const std::string& path) {
   return path.compare(0, 2, "~/") == 0 && !home.empty() ? home + path.substr(1) : path;
 }
 
-std::filesystem::path userCacheFolder() {
+namespace {
+
+/// `variable` as XDG names it, else the folder in the user's home; on Windows that of programs.
+std::filesystem::path userFolder(const char* variable, const std::filesystem::path& in_home) {
 #ifdef _WIN32
+  (void)variable;
+  (void)in_home;
   const std::filesystem::path base = fromEnvironment("LOCALAPPDATA");
 #else
-  std::filesystem::path base = fromEnvironment("XDG_CACHE_HOME");
+  std::filesystem::path base = fromEnvironment(variable);
   if (!base.is_absolute()) {  // the XDG specification has relative ones ignored
     const std::filesystem::path home = fromEnvironment("HOME");
-    base = home.empty() ? home : home / ".cache";
+    base = home.empty() ? home : home / in_home;
   }
 #endif
   return base.empty() ? base : base / "oriel";
 }
 
+}  // namespace
+
+std::filesystem::path userCacheFolder() { return userFolder("XDG_CACHE_HOME", ".cache"); }
+
+std::filesystem::path userConfigFolder() { return userFolder("XDG_CONFIG_HOME", ".config"); }
+
 std::filesystem::path userDataFolder() {
-#ifdef _WIN32
-  const std::filesystem::path base = fromEnvironment("LOCALAPPDATA");
-#else
-  std::filesystem::path base = fromEnvironment("XDG_DATA_HOME");
-  if (!base.is_absolute()) {
-    const std::filesystem::path home = fromEnvironment("HOME");
 #ifdef __APPLE__
-    base = home.empty() ? home : home / "Library" / "Application Support";
+  return userFolder("XDG_DATA_HOME", "Library/Application Support");
 #else
-    base = home.empty() ? home : home / ".local" / "share";
+  return userFolder("XDG_DATA_HOME", ".local/share");
 #endif
-  }
-#endif
-  return base.empty() ? base : base / "oriel";
 }
 
 #ifdef _WIN32

@@ -43,6 +43,8 @@ std::filesystem::path executablePath();
 std::string withHome(const std::string& path);
 /// Where this program may keep files that can be made again; empty when the user has no such place.
 std::filesystem::path userCacheFolder();
+/// Where the user keeps settings of this program; empty when there is no such place.
+std::filesystem::path userConfigFolder();
 /// Where this program keeps what the user would miss; empty when the user has no such place.
 std::filesystem::path userDataFolder();
 /// Makes a folder and those above it that are missing, for this user alone. False: it is not there.

@@ -117,7 +117,7 @@ Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& p
     }
     log.write(ORIEL_LOG_INFO,
               executor_options.not_software
-                  ? "no usable Vulkan device that is no software: running on the CPU"
+                  ? "no GPU found, only a software one: running on the CPU"
                   : "no usable Vulkan device: running on the CPU");
   }
 #else

@@ -31,7 +31,7 @@ Status checkCount(const char* what, uint64_t count, uint64_t most, const Log& lo
 Status checkNumbers(const ReplyChoices& options, const Log& log) {
   if (options.max_tokens != 0 && options.min_tokens > options.max_tokens) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "a reply cannot have %u tokens at least and %u at most: ask for fewer or more",
+                    "at least %u tokens are more than at most %u: ask for fewer, or allow more",
                     options.min_tokens, options.max_tokens);
   }
   return kOk;

@@ -106,11 +106,13 @@ void describeDevice(oriel_model* model) {
 namespace {
 
 Status refuse(const PreparedModel& prepared, const Log& log) {
+  constexpr double kMiB = 1 << 20;
+  const uint64_t needed = prepared.budget.minimum_bytes;
   return log.fail(ORIEL_ERROR_MEMORY_BUDGET,
-                  "the model needs at least %llu bytes but may use %llu: give it at least %llu",
-                  static_cast<unsigned long long>(prepared.budget.minimum_bytes),
-                  static_cast<unsigned long long>(prepared.memory_bytes),
-                  static_cast<unsigned long long>(prepared.budget.minimum_bytes));
+                  "the model needs %.1f MiB and may use %.1f MiB: give it at least %llu bytes",
+                  static_cast<double>(needed) / kMiB,
+                  static_cast<double>(prepared.memory_bytes) / kMiB,
+                  static_cast<unsigned long long>(needed));
 }
 
 void logPlan(const PlanResult& plan, const char* device, const Log& log) {

@@ -342,7 +342,7 @@ class GbnfReader {
   // One code point of a text or of a set. `close` ends it.
   Status readChar(char close, uint32_t* code_point) {
     if (at_ == end_) {
-      return fail(close == '"' ? "a text has no end: put \" behind it"
+      return fail(close == '"' ? "a string is not closed: add \""
                                : "a set of characters has no end: put ] behind it");
     }
     if (*at_ != '\\') {

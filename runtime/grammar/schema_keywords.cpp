@@ -228,7 +228,7 @@ const char* shapeError(Shape shape, const JsonValue& value) {
                      (value.isArray() && value.count() != 0 &&
                       all(value, [](const JsonValue& v) { return typeNamed(v) != 0; }))
                  ? nullptr
-                 : "has to be the name of a type, or several: correct it";
+                 : "has to be a JSON type, or a list of them: correct it";
   }
   return nullptr;
 }

@@ -445,7 +445,7 @@ Status parseJson(const char* text, size_t bytes, const char* what, const StopChe
     case JsonReader::Error::kWrong:
       break;
   }
-  return log.fail(ORIEL_ERROR_ARGUMENT, "no valid JSON at byte %zu of %s: correct it there",
+  return log.fail(ORIEL_ERROR_ARGUMENT, "invalid JSON at byte %zu of %s: correct it there",
                   reader.at(), what);
 }
 

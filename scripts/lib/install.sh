@@ -13,6 +13,9 @@
 # Nothing here reads stdin or writes anything else to stdout. Output of other programs goes to the file ORIEL_LOG
 # where that is set, else to stderr.
 
+# What the scripts run does what they say, whatever the user's config file says.
+export ORIEL_CONFIG=
+
 oriel_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
 # ccache takes what a file includes from its compiler, and runs no preprocessor of its own before each compilation.

@@ -178,7 +178,7 @@ def test_names_and_places():
     named = pull(place(), url, "--to", here / "n.bin", "--json")
     check("--to a file", named.code == 0 and (here / "n.bin").read_bytes() == MODEL, named)
     (here / "other.gguf").write_bytes(b"GGUF something else")
-    refused("another file is there", here, url, "--to", here / "other.gguf", words=b"is there already",
+    refused("another file is there", here, url, "--to", here / "other.gguf", words=b"exists and may be another file",
             keeps=["m.gguf", "n.bin", "other.gguf"])
     check("and stays", (here / "other.gguf").read_bytes() == b"GGUF something else")
     (here / "link.gguf").symlink_to(here / "nowhere")

@@ -341,7 +341,7 @@ TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
        ORIEL_OK},
       {"\"top_logprobs\" cannot be \"21\"", [](Options* o) { o->set("top_logprobs", 21); },
        ORIEL_OK},
-      {"49 tokens at least and 48 at most", [](Options* o) { o->set("min_tokens", 49); }, ORIEL_OK},
+      {"at least 49 tokens are more than at most 48", [](Options* o) { o->set("min_tokens", 49); }, ORIEL_OK},
       {"17 stop texts", [&](Options* o) { stopped(o, good, 17); }, ORIEL_OK},
       {"no stop texts, but a count", [&](Options* o) { stopped(o, nullptr, 1); }, ORIEL_OK},
       {"stop text 2 has no bytes", [&](Options* o) { stopped(o, empty, 2); }, ORIEL_OK},

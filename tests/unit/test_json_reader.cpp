@@ -170,7 +170,7 @@ TEST(JsonReader, limits_are_those_that_are_documented) {
       {nested(1000000), "more than 64 levels in the text: nest less"},
       {namesOf(kMaxJsonNames + 1), "more than 1048576 names in one object of the text: give fewer"},
       {std::string(kMaxJsonBytes + 1, ' '), "more than 67108864 bytes in the text: give less"},
-      {"[1, 2", "no valid JSON at byte 5 of the text: correct it there"},
+      {"[1, 2", "invalid JSON at byte 5 of the text: correct it there"},
   };
   for (const auto& [text, line] : refused) {
     Watched watched;

@@ -301,9 +301,8 @@ void Chat::showStats() const {
   const auto counted = [&](const char* field) { return grouped(numberIn(now, field)); };
   tell("context      " + counted("window_used") + " of " + counted("window_capacity") +
        " tokens\nso far       " + counted("position") + " tokens, " + counted("evicted") +
-       " of them dropped\nmemory       " + formatSize(numberIn(now, "device_bytes")) + " in " +
-       counted("submissions") + " submissions\nhost         " +
-       formatSize(numberIn(now, "host_bytes")) + "\n");
+       " of them dropped\nmemory       " + formatSize(numberIn(now, "device_bytes")) +
+       "\nhost         " + formatSize(numberIn(now, "host_bytes")) + "\n");
   if (numberIn(now, "tokens_read_again") != 0) {
     tell("read again   " + counted("tokens_read_again") + " tokens, to go back or to drop turns\n");
   }

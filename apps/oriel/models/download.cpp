@@ -104,8 +104,7 @@ std::string otherThan(const Download& wanted, Downloaded* there) {
     return hostOf(wanted.url) + " does not say how long the file is";
   }
   if (told.version.bytes != 0 && told.version.bytes != there->bytes) {
-    return "it has " + std::to_string(there->bytes) + " bytes, and " +
-           std::to_string(told.version.bytes) + " on the server";
+    return grouped(there->bytes) + " bytes, not " + grouped(told.version.bytes);
   }
   return told.version.sha256.empty() ? "" : unlike(told.version.sha256, CheckedBy::kServer);
 }
@@ -118,15 +117,14 @@ Downloaded alreadyThere(const Download& wanted) {
   const std::string other = otherThan(wanted, &result);
   if (!other.empty()) {
     throw Failure{kExitFailed,
-                  wanted.target + " is there already, and could not be told to be the same file (" +
-                      other + "): move it away, name another place with --to" +
+                  wanted.target + " exists and may be another file (" + other +
+                      "): move it, or name another place with --to" +
                       (wanted.sha256.empty() ? ", or its checksum with --sha256" : "")};
   }
   if (!inspected(wanted.target, &result.missing).empty()) {
-    throw Failure{kExitFailed,
-                  wanted.target +
-                      " is there already, and is damaged: move it away, or name another place "
-                      "with --to"};
+    throw Failure{
+        kExitFailed,
+        wanted.target + " exists and is damaged: move it, or name another place with --to"};
   }
   return result;
 }

@@ -130,11 +130,36 @@ constexpr char kEnvironment[] = R"(.SH ENVIRONMENT
 \fBORIEL_MODEL\fR
 The GGUF file to use where none is named.
 .TP
+\fBORIEL_MODELS\fR
+The folder of pulled models.
+.TP
+\fBORIEL_CONFIG\fR
+The config file to use; empty: none.
+.TP
+\fBORIEL_API_KEY\fR
+The key that clients of \fBoriel serve\fR must send.
+.TP
+\fBORIEL_NO_SAVE\fR
+Where it is set, chats are not saved.
+.TP
+\fBHF_TOKEN\fR
+The token that \fBoriel pull\fR sends to huggingface.co.
+.TP
 \fBORIEL_DISABLE\fR
 Optional features of Vulkan devices to do without, separated by commas.
 .TP
 \fBNO_COLOR\fR
 Where it is set, nothing is coloured.
+.SH FILES
+.TP
+\fI~/.config/oriel/config.json\fR
+Options that hold where a command line gives none, and presets.
+.TP
+\fI~/.local/share/oriel/\fR
+Pulled models and saved chats.
+.TP
+\fI~/.cache/oriel/\fR
+Compiled kernels and measurements; it may be deleted.
 )";
 
 std::string pageName(const CommandRow& command) { return "oriel-" + command.name; }
