@@ -24,6 +24,7 @@ struct ModelsOptions : CommonOptions {
   std::string name;
   bool markdown = false;
   bool local = false;
+  bool names = false;
 };
 
 using Models = std::vector<ListedModel>;
@@ -206,6 +207,12 @@ std::string markdown(const Models& models) {
 int listStored(const ModelsOptions& options) {
   const std::vector<StoredModel> stored = storedModels();
   const std::string folder = modelsFolder().u8string();
+  if (options.names) {
+    for (const StoredModel& model : stored) {
+      print(oneLine(model.name) + "\n");
+    }
+    return kExitDone;
+  }
   if (options.json) {
     Json json;
     json["folder"] = folder;
@@ -269,6 +276,9 @@ Command addModelsCommand(CLI::App* program) {
                 "List the models you have, also those you put into the folder yourself")
       ->excludes(app->get_option("NAME"))
       ->excludes(app->get_option("--markdown"));
+  app->add_flag("--names", raw->names, "With --local: only names, one a line, for shells")
+      ->needs(app->get_option("--local"))
+      ->group("");
   addCommonOptions(app, raw, Uses::kText);
   app->get_option("--memory")
       ->description("Only models that take at most SIZE with a context of 4096 tokens")

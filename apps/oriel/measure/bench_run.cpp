@@ -3,15 +3,29 @@
 #include <oriel/advanced.h>
 
 #include "terminal/interrupt.h"
+#include "terminal/terminal.h"
 
 namespace cli {
 namespace {
 
-int onFirstToken(const oriel_token_event*, void* user) {
-  auto* first = static_cast<BenchClock::time_point*>(user);
-  if (*first == BenchClock::time_point()) {
-    *first = BenchClock::now();
+/// A reply that takes longer than this is shown while it grows.
+constexpr std::chrono::milliseconds kQuiet(1000);
+
+struct Decoding {
+  explicit Decoding(uint64_t all) : total(all) {}
+
+  const uint64_t total;
+  uint64_t done = 0;
+  Decoding decoding(load.decode);
+  ProgressBar bar{"generating", kQuiet, ProgressUnit::kTokens};
+};
+
+int onToken(const oriel_token_event*, void* user) {
+  auto* decoding = static_cast<Decoding*>(user);
+  if (decoding->done == 0) {
+    decoding->first = BenchClock::now();
   }
+  decoding->bar.show(++decoding->done, decoding->total);
   return 0;
 }
 
@@ -66,7 +80,7 @@ BenchRun runBenchOnce(const Model& model, const BenchLoad& load, const std::vect
   const bool reads_experts = numberIn(model.wholePlan(), "expert_slots") != 0;
   const Json before = reads_experts ? session.describe() : Json();
   session.check(session.cancellable([&] {
-    return oriel_session_generate(session.get(), &sampling, onFirstToken, &first, &result);
+    return oriel_session_generate(session.get(), &sampling, onToken, &decoding, &result);
   }));
   if (result.stop_reason == ORIEL_STOP_CANCELLED) {
     session.check(ORIEL_ERROR_CANCELLED);
@@ -76,7 +90,7 @@ BenchRun runBenchOnce(const Model& model, const BenchLoad& load, const std::vect
     run.expert_hits = numberIn(after, "expert_hits") - numberIn(before, "expert_hits");
     run.expert_misses = numberIn(after, "expert_misses") - numberIn(before, "expert_misses");
   }
-  const std::chrono::duration<double, std::milli> until_first = first - start;
+  const std::chrono::duration<double, std::milli> until_first = decoding.first - start;
   run.time_to_first_token_ms = until_first.count();
   if (result.tokens > 1) {
     run.decode_tokens_per_s = result.decode_tokens_per_s;

@@ -14,26 +14,26 @@ _oriel_files() {
   COMPREPLY=($(compgen -f -- "$1"))
 }
 
-# GGUF files and folders; any file where there is neither.
+# Pulled models, GGUF files and folders; any file where there is none of them.
 _oriel_models() {
   local IFS=$'\n'
   compopt -o filenames 2>/dev/null
-  COMPREPLY=($(compgen -f -X '!*.gguf' -- "$1") $(compgen -d -- "$1"))
-  [ ${#COMPREPLY[@]} -gt 0 ] || _oriel_files "$1"
+  COMPREPLY=($(compgen -W "$(oriel models --local --names 2>/dev/null)" -- "$1")
+    $(compgen -f -X '!*.gguf' -- "$1") $(compgen -d -- "$1"))
+  [ ${
+#COMPREPLY[@]} -gt 0 ] || _oriel_files "$1"
 }
 
 _oriel() {
-  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= word at
-  local options= words= arguments=
-  COMPREPLY=()
-  # --option=value comes in three words.
-  if [ "$current" = = ]; then
-    current=
-  elif [ "$previous" = = ]; then
-    previous=${COMP_WORDS[COMP_CWORD-2]}
-  fi
-  for ((at = 1; at < COMP_CWORD; ++at)); do
-    word=${COMP_WORDS[at]}
+  local current = ${COMP_WORDS[COMP_CWORD]} previous = ${COMP_WORDS[COMP_CWORD - 1]} command =
+      word at local options = words = arguments = COMPREPLY = ()
+#-- option = value comes in three words.
+          if["$current" = = ];
+  then current = elif["$previous" = = ];
+  then previous = ${COMP_WORDS[COMP_CWORD - 2]} fi for ((at = 1; at < COMP_CWORD; ++at));
+  do word = $ {
+      COMP_WORDS[at]
+    }
     case $word in
       -*) ;;
       *) command=$word; break ;;
@@ -63,7 +63,7 @@ std::string joined(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     out += (out.empty() ? "" : " ") + word;
   }
-  return out;
+      return out;
 }
 
 std::string namesOf(const CommandRow& row) {
@@ -128,7 +128,7 @@ std::string optionCases(const OptionTable& table) {
   return out + "  esac\n";
 }
 
-}  // namespace
+}  // namespace cli
 
 std::string bashCompletions(const OptionTable& table) {
   return kHead + valueCases(table) + optionCases(table) + kTail;

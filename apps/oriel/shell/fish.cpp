@@ -56,7 +56,8 @@ std::string fishCompletions(const OptionTable& table) {
     for (const OptionRow& argument : command.arguments) {
       if (argument.value == Value::kModel) {
         out += "complete -c oriel -n " + fishQuoted(here) +
-               " -k -a '(__fish_complete_suffix .gguf)' -d " +
+               " -k -a '(__fish_complete_suffix .gguf; oriel models --local --names 2>/dev/null)' "
+               "-d " +
                fishQuoted(briefly(argument.description)) + "\n";
       } else if (!argument.words.empty()) {
         out += "complete -c oriel -n " + fishQuoted(here) + valueWords(argument) + "\n";

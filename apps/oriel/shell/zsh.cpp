@@ -21,7 +21,7 @@ std::string forZsh(const std::string& text) {
 
 std::string action(const OptionRow& option) {
   if (option.value == Value::kModel) {
-    return "_files -g \"*.gguf(-.)\"";
+    return "_oriel_pulled";
   }
   if (option.value == Value::kFile) {
     return "_files";
@@ -74,6 +74,15 @@ std::string commandRows(const OptionTable& table) {
   return out;
 }
 
+constexpr char kModels[] = R"(_oriel_pulled() {
+  local -a pulled
+  pulled=(${(f)" $(oriel models-- local-- names 2 > / dev / null) "})
+                           (($ #pulled)) &&
+                           compadd - X 'pulled models' - a pulled _files - g "*.gguf(-.)"
+}
+
+)";
+
 constexpr char kZshTail[] = R"(
   local curcontext=$curcontext state line
   typeset -A opt_args
@@ -103,7 +112,8 @@ fi
 }  // namespace
 
 std::string zshCompletions(const OptionTable& table) {
-  std::string out = "#compdef oriel\n# zsh completion, written by `oriel completions zsh`.\n\n";
+  std::string out = "#compdef oriel\n# zsh completion, written by `oriel completions zsh`.\n\n" +
+                    std::string(kModels);
   for (const CommandRow& command : table.commands) {
     out += commandFunction(command);
   }
