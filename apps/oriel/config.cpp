@@ -120,7 +120,7 @@ class Added {
     if (option == nullptr || set || given_.count(option) != 0 || isExcluded(*option)) {
       return;
     }
-    if (option->get_type_size() == 0) {
+    if (option->get_items_expected_max() == 0) {
       addFlag(key, flag, value);
     } else if (value.is_array()) {
       for (const Json& one : value) {
@@ -136,6 +136,10 @@ class Added {
  private:
   bool isExcluded(const CLI::Option& option) const {
     const std::set<CLI::Option*> others = option.get_excludes();
+    if (option.check_lname("greedy") &&
+        given_.count(command_.get_option_no_throw("--temperature")) != 0) {
+      return true;
+    }
     return std::any_of(others.begin(), others.end(),
                        [this](const CLI::Option* other) { return given_.count(other) != 0; });
   }

@@ -141,7 +141,7 @@ int runCommand(int argc, char** argv) {
   briefHelp(brief || texts.empty());
   const std::vector<std::string> whole = withConfig(program, texts);
   try {
-    program.parse({whole.rbegin(), whole.rend()});  // CLI11 takes them from the back
+    program.parse(std::vector<std::string>(whole.rbegin(), whole.rend()));  // CLI11's order
   } catch (const CLI::ParseError& error) {
     return endParsing(program, error, isFromConfig(whole, texts, error.what()));
   }

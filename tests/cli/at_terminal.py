@@ -25,7 +25,7 @@ def no_terminals():
 
 
 class AtTerminal:
-    def __init__(self, *args, columns=80, rows=24, **env):
+    def __init__(self, *args, columns=80, rows=24, stderr=None, **env):
         import pty
         self.fd, theirs = pty.openpty()
         self.screen = Screen(columns)
@@ -38,14 +38,14 @@ class AtTerminal:
         self.leader = os.fork()
         if self.leader == 0:
             try:
-                self.lead([str(ORIEL)] + [str(a) for a in args], env, report)
+                self.lead([str(ORIEL)] + [str(a) for a in args], env, report, stderr)
             finally:
                 os._exit(127)
         os.close(report)
         self.pid = struct.unpack("i", os.read(self.changes, 4))[0]
         self.code = None  # as of subprocess
 
-    def lead(self, args, env, report):
+    def lead(self, args, env, report, stderr):
         """What a shell does: Ctrl-C and Ctrl-Z are signals only in a session with job control."""
         os.setsid()
         fcntl.ioctl(self.theirs, termios.TIOCSCTTY, 0)
@@ -58,6 +58,8 @@ class AtTerminal:
                 signal.signal(changed, signal.SIG_DFL)
             for stream in (0, 1, 2):
                 os.dup2(self.theirs, stream)
+            if stderr is not None:
+                os.dup2(os.open(stderr, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 2)
             os.closerange(3, 256)
             os.execve(args[0], args, env)
         os.write(report, struct.pack("i", child))

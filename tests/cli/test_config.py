@@ -85,7 +85,8 @@ def test_faults():
                                ("no object", "[1]", b"no JSON object"),
                                ("no such option", {"temprature": 1}, b"did you mean temperature?"),
                                ("a value that is not allowed", {"tokens": "many"}, b"config.json"),
-                               ("a flag that is no flag", {"greedy": "yes"}, b"true or false"),
+                               ("a flag that is no flag", {"greedy": "perhaps"}, b"config.json"),
+                               ("a number for a flag", {"verbose": 3}, b"true or false"),
                                ("an object", {"tokens": {"a": 1}}, b"a text, a number"),
                                ("presets that are none", {"presets": 3, "tokens": 2}, None)):
         done = with_config(config, "run", SMALL, *PROMPT, *(["--tokens", "1"] if word is None else []))

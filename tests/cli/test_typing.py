@@ -330,6 +330,34 @@ def test_resized():
     chat.close()
 
 
+def test_resized_with_wide_characters():
+    if no_editor():
+        return
+    chat = chat_at(100)
+    chat.keys("日本語 and some more words, とても長い文, that fill more than a narrow line")
+    for columns in (40, 120):
+        chat.screen.columns = columns
+        chat.resize(columns)
+        chat.settle()
+    chat.keys("\x01S")
+    text = chat.screen.text().replace("\n", "")
+    check("what is typed at the beginning stands there", "> S日本語 and some more words" in text, chat.screen.text())
+    chat.close()
+
+
+def test_stderr_is_a_file():
+    if no_terminals():
+        return
+    chat = AtTerminal("chat", SMALL, *SHORT, "--no-save", stderr=scratch / "err.txt")
+    chat.until(lambda: b"> " in chat.raw)
+    chat.keys("Hello\r", settle=False)
+    chat.until(lambda: chat.raw.count(b"> ") > 1)
+    check("the prompt comes again behind a reply", chat.raw.count(b"> ") > 1, chat.raw)
+    chat.keys("\x04", settle=False)
+    check("it ends", chat.ended() == 0, chat.raw)
+    check("notes are in the file", b"> " not in (scratch / "err.txt").read_bytes())
+
+
 def test_ctrl_c_at_the_prompt():
     if no_editor():
         return

@@ -48,6 +48,8 @@ ConversationStart Chat::beginning() const { return {options_.common, options_.sy
 /// Until the input ends; returns the exit code.
 int Chat::run() {
   const bool watched = interactive_ && (isTerminal(Stream::kErr) || options_.common.verbose);
+  const bool prompts =
+      watched || (interactive_ && isTerminal(Stream::kOut) && !options_.common.json);
   if (watched) {
     greet();
   }
@@ -62,7 +64,7 @@ int Chat::run() {
   }
   bool leaving = false;  // Ctrl-C was the last thing that happened
   for (std::string line;;) {
-    switch (input_.next(watched, &line)) {
+    switch (input_.next(prompts, &line)) {
       case ChatInput::Result::kEnd:
         return kExitDone;
       case ChatInput::Result::kDropped:

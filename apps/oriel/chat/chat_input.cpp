@@ -6,6 +6,7 @@
 #include "chat/completion.h"
 #include "chat/external_editor.h"
 #include "chat/input_history.h"
+#include "output.h"
 #include "system.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
@@ -25,6 +26,11 @@ size_t longestLine(const std::string& text) {
     begin = end + 1;
   }
   return longest;
+}
+
+/// Where somebody sees it: on stdout if stderr goes to a file.
+void showPrompt(const std::string& prompt) {
+  isTerminal(Stream::kErr) || !isTerminal(Stream::kOut) ? tell(bold(prompt)) : print(prompt);
 }
 
 bool isCommand(const std::string& line) {
@@ -73,7 +79,7 @@ ChatInput::Result ChatInput::next(bool shows_prompt, std::string* text) {
   for (;;) {
     const bool typed = interactive_ && !reader_.waits();
     if (shows_prompt) {
-      tell(bold(prompt_));
+      showPrompt(prompt_);
     }
     if (interactive_) {
       clearInterrupts();

@@ -16,7 +16,7 @@ struct Decoding {
 
   const uint64_t total;
   uint64_t done = 0;
-  Decoding decoding(load.decode);
+  BenchClock::time_point first;
   ProgressBar bar{"generating", kQuiet, ProgressUnit::kTokens};
 };
 
@@ -75,7 +75,7 @@ BenchRun runBenchOnce(const Model& model, const BenchLoad& load, const std::vect
   }
   oriel_generation result = ORIEL_INIT(oriel_generation);
   const oriel::ReplyOptions sampling = greedyOptions(load.decode);
-  BenchClock::time_point first;
+  Decoding decoding(load.decode);
   // Only where there are any: describing takes time.
   const bool reads_experts = numberIn(model.wholePlan(), "expert_slots") != 0;
   const Json before = reads_experts ? session.describe() : Json();

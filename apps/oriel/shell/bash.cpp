@@ -6,7 +6,7 @@
 namespace cli {
 namespace {
 
-constexpr char kHead[] = R"(# bash completion for oriel, written by `oriel completions bash`.
+constexpr char kHead[] = R"sh(# bash completion for oriel, written by `oriel completions bash`.
 
 _oriel_files() {
   local IFS=$'\n'
@@ -20,26 +20,27 @@ _oriel_models() {
   compopt -o filenames 2>/dev/null
   COMPREPLY=($(compgen -W "$(oriel models --local --names 2>/dev/null)" -- "$1")
     $(compgen -f -X '!*.gguf' -- "$1") $(compgen -d -- "$1"))
-  [ ${
-#COMPREPLY[@]} -gt 0 ] || _oriel_files "$1"
+  [ ${#COMPREPLY[@]} -gt 0 ] || _oriel_files "$1"
 }
 
 _oriel() {
-  local current = ${COMP_WORDS[COMP_CWORD]} previous = ${COMP_WORDS[COMP_CWORD - 1]} command =
-      word at local options = words = arguments = COMPREPLY = ()
-#-- option = value comes in three words.
-          if["$current" = = ];
-  then current = elif["$previous" = = ];
-  then previous = ${COMP_WORDS[COMP_CWORD - 2]} fi for ((at = 1; at < COMP_CWORD; ++at));
-  do word = $ {
-      COMP_WORDS[at]
-    }
+  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command= word at
+  local options= words= arguments=
+  COMPREPLY=()
+  # --option=value comes in three words.
+  if [ "$current" = = ]; then
+    current=
+  elif [ "$previous" = = ]; then
+    previous=${COMP_WORDS[COMP_CWORD-2]}
+  fi
+  for ((at = 1; at < COMP_CWORD; ++at)); do
+    word=${COMP_WORDS[at]}
     case $word in
       -*) ;;
       *) command=$word; break ;;
     esac
   done
-)";
+)sh";
 
 constexpr char kTail[] = R"(  case $current in
     -*) COMPREPLY=($(compgen -W "$options" -- "$current")) ;;
@@ -63,7 +64,7 @@ std::string joined(const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     out += (out.empty() ? "" : " ") + word;
   }
-      return out;
+  return out;
 }
 
 std::string namesOf(const CommandRow& row) {
@@ -128,7 +129,7 @@ std::string optionCases(const OptionTable& table) {
   return out + "  esac\n";
 }
 
-}  // namespace cli
+}  // namespace
 
 std::string bashCompletions(const OptionTable& table) {
   return kHead + valueCases(table) + optionCases(table) + kTail;

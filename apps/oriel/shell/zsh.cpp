@@ -74,14 +74,14 @@ std::string commandRows(const OptionTable& table) {
   return out;
 }
 
-constexpr char kModels[] = R"(_oriel_pulled() {
+constexpr char kModels[] = R"sh(_oriel_pulled() {
   local -a pulled
-  pulled=(${(f)" $(oriel models-- local-- names 2 > / dev / null) "})
-                           (($ #pulled)) &&
-                           compadd - X 'pulled models' - a pulled _files - g "*.gguf(-.)"
+  pulled=(${(f)"$(oriel models --local --names 2>/dev/null)"})
+  (( $#pulled )) && compadd -X 'pulled models' -a pulled
+  _files -g "*.gguf(-.)"
 }
 
-)";
+)sh";
 
 constexpr char kZshTail[] = R"(
   local curcontext=$curcontext state line
