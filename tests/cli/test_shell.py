@@ -238,6 +238,8 @@ def test_manual():
         said = help_of(*command)
         first = re.search(r"--version +(.*)" if not command else r"--help +(.*)", said).group(1)
         check("and what it says", first in words(plain), first)
+        if command == ["chat"]:
+            has_all("commands and keys of a chat", ["/undo [N]", "Alt-Enter", "Ctrl-C"], re.findall(r"(?m)^(?:/undo \[N\]|Alt-Enter|Ctrl-C)$", plain))
     if not absent("mandoc"):
         for path in pages.values():
             done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", path], stdout=subprocess.PIPE,

@@ -1,8 +1,11 @@
 #include "shell/manual.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include <oriel/oriel.h>
+
+#include "chat/chat_commands.h"
 
 namespace cli {
 namespace {
@@ -162,6 +165,19 @@ Pulled models and saved chats.
 Compiled kernels and measurements; it may be deleted.
 )";
 
+/// What /help says: "/undo [N]   take back the last message".
+std::string chatSection() {
+  std::string out = ".SH COMMANDS AND KEYS\n";
+  std::istringstream lines(chatHelp());
+  for (std::string line; std::getline(lines, line);) {
+    const size_t end = line.find("  ");
+    const size_t what = line.find_first_not_of(' ', end);
+    out +=
+        ".TP\n\\fB" + forTroff(line.substr(0, end)) + "\\fR\n" + forTroff(line.substr(what)) + "\n";
+  }
+  return out;
+}
+
 std::string pageName(const CommandRow& command) { return "oriel-" + command.name; }
 
 }  // namespace
@@ -185,7 +201,8 @@ std::string manualPage(const OptionTable& table, const CommandRow& command) {
     out +=
         " [\\fI" + forTroff(argument.value_name) + "\\fR" + (argument.repeats ? "..." : "") + "]";
   }
-  out += " [\\fIOPTIONS\\fR]\n" + optionSections(command) + kExitStatus + kEnvironment;
+  out += " [\\fIOPTIONS\\fR]\n" + optionSections(command) +
+         (command.name == "chat" ? chatSection() : "") + kExitStatus + kEnvironment;
   if (!command.footer.empty()) {
     const size_t line = command.footer.find('\n');
     const bool titled = command.footer.compare(0, 7, "Example") == 0 && line != std::string::npos;
