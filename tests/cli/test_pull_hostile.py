@@ -431,7 +431,7 @@ def test_why_it_is_not_the_same():
             ("nobody there", "http://127.0.0.1:9/m.gguf", b"127.0.0.1:9 cannot be reached"),
             ("404", server.put("/404/m.gguf", b"", status=404), b"answers 404"),
             ("no length", server.put("/none/m.gguf", MODEL, length=False), b"does not say how long the file is"),
-            ("another length", server.put("/other/m.gguf", MODEL + b"x"), f"{len(MODEL) + 1} on the server".encode())):
+            ("another length", server.put("/other/m.gguf", MODEL + b"x"), f"not {len(MODEL) + 1:,}".encode())):
         result = untouched(name, folder, url, words=words)
         check(f"{name}: a sum would do", b"--sha256" in result.err, result)
         check(f"{name}: it does", pull(folder, url, "--sha256", SUM).code == 0)
