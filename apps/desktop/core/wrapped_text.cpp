@@ -17,7 +17,7 @@ std::vector<Line> wrapText(const std::string& text, float width, const Advance& 
       begin = break_at = next;
       used = 0;
     } else {
-      used += advance(character);
+      used += advance(character, at);
       if (character == ' ') {
         break_at = next;  // spaces may stand out
       } else if (used > width && at > begin) {
@@ -37,7 +37,7 @@ size_t byteAt(const std::string& text, const Line& line, float x, const Advance&
   float used = 0;
   for (size_t at = line.begin; at < line.end;) {
     size_t next = 0;
-    const float wide = advance(utf8::decode(text, at, &next));
+    const float wide = advance(utf8::decode(text, at, &next), at);
     if (x < used + wide / 2) {
       return at;
     }
@@ -50,7 +50,9 @@ size_t byteAt(const std::string& text, const Line& line, float x, const Advance&
 float widthOf(const std::string& text, size_t begin, size_t end, const Advance& advance) {
   float used = 0;
   for (size_t at = begin; at < end;) {
-    used += advance(utf8::decode(text, at, &at));
+    size_t next = 0;
+    used += advance(utf8::decode(text, at, &next), at);
+    at = next;
   }
   return used;
 }

@@ -11,7 +11,8 @@ constexpr float kMostLines = 7;
 
 }  // namespace
 
-bool Composer::type(const Context& context, bool can_send, std::string* sent) {
+bool Composer::type(const Context& context, bool can_send, const std::vector<std::string>& before,
+                    std::string* sent) {
   bool sends = false;
   for (const Typed& typed : context.input->typed) {
     const bool enter = typed.key == SDL_SCANCODE_RETURN || typed.key == SDL_SCANCODE_KP_ENTER;
@@ -24,11 +25,28 @@ bool Composer::type(const Context& context, bool can_send, std::string* sent) {
       }
     } else if (enter) {
       edit_.insert("\n");
-    } else {
+    } else if (!recall(typed, before)) {
       typeKey(typed);
     }
   }
   return sends;
+}
+
+/// Up in an empty field brings the last message, Up and Down then go through them until one is changed.
+bool Composer::recall(const Typed& key, const std::vector<std::string>& before) {
+  const bool up = key.key == SDL_SCANCODE_UP;
+  const bool unchanged = recalled_ != 0 && recalled_ <= before.size() &&
+                         edit_.text() == before[before.size() - recalled_];
+  recalled_ = unchanged ? recalled_ : 0;
+  if (key.shift || (!up && key.key != SDL_SCANCODE_DOWN) || (!unchanged && !edit_.text().empty())) {
+    return false;
+  }
+  if (up ? recalled_ == before.size() : recalled_ == 0) {
+    return true;
+  }
+  recalled_ = up ? recalled_ + 1 : recalled_ - 1;
+  edit_.setText(recalled_ == 0 ? "" : before[before.size() - recalled_]);
+  return true;
 }
 
 std::string Composer::take() {
@@ -144,7 +162,8 @@ void Composer::draw(const Context& context, ImVec2 low, float width, bool can_wr
   first_line_ = std::max(first_line_, 0.0f);
   for (size_t i = 0; i < lines_.size(); i++) {
     const ImVec2 at(text_at_.x, text_at_.y + lineHeight() * (static_cast<float>(i) - first_line_));
-    drawSelection(text, lines_[i], edit_.selectionBegin(), edit_.selectionEnd(), at);
+    drawSelection(text, lines_[i], edit_.selectionBegin(), edit_.selectionEnd(), at,
+                  advanceOf(ImGui::GetFont()));
     list.AddText(ImVec2(at.x, at.y + px(2)), theme().text, text.data() + lines_[i].begin,
                  text.data() + lines_[i].end);
     if (static_cast<float>(i) == caret_row && can_write) {

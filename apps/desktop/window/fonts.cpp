@@ -17,6 +17,7 @@ namespace {
 
 constexpr float kBodyPixels = 16;
 constexpr float kSmallPixels = 13;
+constexpr float kMonoPixels = 14.5f;
 constexpr uint32_t kLastCharacter = 0xffff;  // of this build of Dear ImGui
 constexpr uint32_t kFirstFar = 0x2e80;       // East Asian scripts begin here
 
@@ -75,7 +76,11 @@ Fonts::Fonts()
       strong_file_(
           firstFont({"/usr/share/fonts/truetype/noto/NotoSans-Bold.ttf",
                      "/usr/share/fonts/truetype/dejavu/DejaVuSans-Bold.ttf",
-                     askFontconfig("sans:bold"), "C:/Windows/Fonts/segoeuib.ttf", regular_file_})) {
+                     askFontconfig("sans:bold"), "C:/Windows/Fonts/segoeuib.ttf", regular_file_})),
+      mono_file_(firstFont(
+          {"/usr/share/fonts/truetype/noto/NotoSansMono-Regular.ttf",
+           "/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf", askFontconfig("monospace"),
+           "/System/Library/Fonts/Menlo.ttc", "C:/Windows/Fonts/consola.ttf", regular_file_})) {
   for (uint32_t c = 0x20; c < 0x17f; c++) {
     if (c < 0x7f || c >= 0xa0) {
       wanted_.insert(c);
@@ -137,6 +142,7 @@ void Fonts::buildNow() {
   body_ = add(regular_file_, kBodyPixels);
   strong_ = add(strong_file_, kBodyPixels);
   small_ = add(regular_file_, kSmallPixels);
+  mono_ = add(mono_file_, kMonoPixels);
   ImGui::GetIO().Fonts->Build();
 }
 

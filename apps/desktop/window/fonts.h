@@ -19,6 +19,7 @@ class Fonts {
   ImFont* body() const { return body_; }
   ImFont* strong() const { return strong_; }
   ImFont* small() const { return small_; }
+  ImFont* mono() const { return mono_; }
 
   void setScale(float scale);
   /// The text's characters will be there in one of the next frames.
@@ -41,6 +42,7 @@ class Fonts {
 
   std::string regular_file_;
   std::string strong_file_;
+  std::string mono_file_;
   std::string far_file_;  ///< for characters that the others lack; looked up when one comes
   bool far_looked_up_ = false;
   bool far_wanted_ = false;
@@ -55,6 +57,7 @@ class Fonts {
   ImFont* body_ = nullptr;
   ImFont* strong_ = nullptr;
   ImFont* small_ = nullptr;
+  ImFont* mono_ = nullptr;
 };
 
 }  // namespace desktop

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "context.h"
+#include "markdown.h"
 #include "text_edit.h"
 #include "wrapped_text.h"
 
@@ -20,7 +21,7 @@ float lineHeight();
 class TextView {
  public:
   /// How large it will be in a column so wide.
-  ImVec2 layOut(const Context& context, const std::string& text, float width);
+  ImVec2 layOut(const Context& context, const MarkdownBlock& block, float width);
   /// Draws what was laid out, at a place of the screen; takes the mouse under the name `id`.
   void draw(const Context& context, ImVec2 place, const std::string& id);
   /// Ctrl+C was pressed: true if there was a selection to copy.
@@ -32,6 +33,12 @@ class TextView {
  private:
   size_t byteUnder(ImVec2 mouse, ImVec2 place) const;
 
+  Advance advance() const;
+  const Span* spanAt(size_t byte) const;
+  void drawLine(const Line& line, ImVec2 at) const;
+
+  MarkdownBlock block_;
+  const Fonts* fonts_ = nullptr;
   TextEdit edit_;
   std::vector<Line> lines_;
   float width_ = 0;
@@ -40,7 +47,7 @@ class TextView {
 };
 
 /// The part of a selection that lies on a line, as a tinted rectangle.
-void drawSelection(const std::string& text, const Line& line, size_t begin, size_t end,
-                   ImVec2 place);
+void drawSelection(const std::string& text, const Line& line, size_t begin, size_t end, ImVec2 place,
+                   const Advance& advance);
 
 }  // namespace desktop
