@@ -102,7 +102,7 @@ void drawPanel(const Panel& panel, double x, Svg* svg) {
   const double margin = std::max((last - first) / 40, 1e-9);
   const Chart chart = {corner,         kPanelWidth,   kPanelHeight,
                        first - margin, last + margin, std::max(most, 1e-3) * kHeadRoom};
-  chart.drawAxes(ticksOf(panel, first, last), panel.x_title, "tokens/s", 50, svg);
+  chart.drawAxes(ticksOf(panel, first, last), panel.x_title, "tokens/s", 58, svg);
   for (const Series& series : panel.series) {
     if (!series.predicted.empty()) {
       svg->polyline(chart.at(series.predicted), {series.colour, 1.5, true});
