@@ -33,20 +33,6 @@ std::vector<Line> wrapText(const std::string& text, float width, const Advance& 
   return lines;
 }
 
-size_t byteAt(const std::string& text, const Line& line, float x, const Advance& advance) {
-  float used = 0;
-  for (size_t at = line.begin; at < line.end;) {
-    size_t next = 0;
-    const float wide = advance(utf8::decode(text, at, &next), at);
-    if (x < used + wide / 2) {
-      return at;
-    }
-    used += wide;
-    at = next;
-  }
-  return line.end;
-}
-
 float widthOf(const std::string& text, size_t begin, size_t end, const Advance& advance) {
   float used = 0;
   for (size_t at = begin; at < end;) {

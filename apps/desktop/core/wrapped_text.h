@@ -21,8 +21,6 @@ using Advance = std::function<float(uint32_t character, size_t at)>;
 /// a line. There is always one line at least.
 std::vector<Line> wrapText(const std::string& text, float width, const Advance& advance);
 
-/// The byte of `line` whose character begins nearest to `x`.
-size_t byteAt(const std::string& text, const Line& line, float x, const Advance& advance);
 float widthOf(const std::string& text, size_t begin, size_t end, const Advance& advance);
 /// The line on which a caret before byte `offset` stands.
 size_t lineOf(const std::vector<Line>& lines, size_t offset);

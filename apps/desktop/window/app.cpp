@@ -335,7 +335,7 @@ bool App::drawTab(const Context& context, const ChatState& chat, float width) {
   }
   list.PushClipRect(low, ImVec2(high.x - px(24), high.y), true);
   list.AddText(ImVec2(text_x, low.y + px(6)), front ? theme().text : theme().dim,
-               chat.title.c_str());
+               context.frame->fonts().shown(chat.title).c_str());
   list.PopClipRect();
   if (closed) {
     engine_.closeChat(chat.id);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "context.h"
+#include "drawn_line.h"
 #include "text_edit.h"
 #include "wrapped_text.h"
 
@@ -30,10 +31,12 @@ class Composer {
   bool recall(const Typed& key, const std::vector<std::string>& before);
   void moveLines(int lines, bool extend);
   size_t byteUnder(ImVec2 mouse) const;
+  DrawnLine drawn(const Line& line) const;
 
   TextEdit edit_;
   size_t recalled_ = 0;  ///< how far back the message in the field is; 0: it is none of those
   std::vector<Line> lines_;
+  const Fonts* fonts_ = nullptr;
   ImVec2 text_at_ = ImVec2(0, 0);
   float first_line_ = 0;  ///< scrolled lines above what is shown
 };

@@ -94,7 +94,8 @@ bool FileBrowser::drawOffers(const Context& context) {
                     true);
   for (const Offer& offer : offers_) {
     context.frame->fonts().want(offer.name);
-    if (ImGui::Selectable((offer.name + "##" + offer.path).c_str(), false,
+    const std::string shown = context.frame->fonts().shown(offer.name);
+    if (ImGui::Selectable((shown + "##" + offer.path).c_str(), false,
                           ImGuiSelectableFlags_DontClosePopups)) {
       choose(offer.path);
       accepted = true;

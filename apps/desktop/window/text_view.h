@@ -5,14 +5,12 @@
 #include <vector>
 
 #include "context.h"
+#include "drawn_line.h"
 #include "markdown.h"
 #include "text_edit.h"
 #include "wrapped_text.h"
 
 namespace desktop {
-
-/// The width of characters in the current font.
-Advance advanceOf(const ImFont* font);
 
 /// Of wrapped text.
 float lineHeight();
@@ -33,9 +31,11 @@ class TextView {
  private:
   size_t byteUnder(ImVec2 mouse, ImVec2 place) const;
 
-  Advance advance() const;
-  const Span* spanAt(size_t byte) const;
-  void drawLine(const Line& line, ImVec2 at) const;
+  TextStyle styleAt(size_t byte) const;
+  DrawnLine drawn(const Line& line) const;
+  float indentOf(const DrawnLine& line) const {
+    return line.leftwards() ? widest_ - line.width() : 0;
+  }
 
   MarkdownBlock block_;
   const Fonts* fonts_ = nullptr;
@@ -45,9 +45,5 @@ class TextView {
   float widest_ = 0;
   float font_size_ = 0;
 };
-
-/// The part of a selection that lies on a line, as a tinted rectangle.
-void drawSelection(const std::string& text, const Line& line, size_t begin, size_t end, ImVec2 place,
-                   const Advance& advance);
 
 }  // namespace desktop
