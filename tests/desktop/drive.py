@@ -86,7 +86,7 @@ class Window:
     def shoot(self, name):
         time.sleep(0.3)
         path = FOLDER / f"{name}.png"
-        subprocess.run(["import", "-window", self.id, str(path)], check=True)
+        subprocess.run(["import", "-window", self.id, str(path)], check=True, timeout=WAIT_S)
         check(f"screenshot {name}", path.stat().st_size > 5000)
 
     def resize(self, width, height):

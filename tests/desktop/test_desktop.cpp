@@ -21,6 +21,7 @@
 #include "planner.h"
 #include "text_edit.h"
 #include "utf8.h"
+#include "visual_line.h"
 #include "wrapped_text.h"
 
 namespace desktop {
@@ -95,6 +96,34 @@ TEST(DesktopMarkdown, a_reply_that_is_still_written_is_shown) {
   EXPECT_TRUE(blocks[1].code);
   EXPECT_EQ(blocks[1].text, "x = ");
   EXPECT_EQ(blocksOf("a\033[31mb").at(0).text.find('\033'), std::string::npos);
+}
+
+std::vector<uint32_t> drawn(const std::string& text, size_t begin = 0) {
+  std::vector<uint32_t> characters;
+  for (const VisualCharacter& one : visualLine(text, {begin, text.size()}).characters) {
+    characters.push_back(one.character);
+  }
+  return characters;
+}
+
+TEST(DesktopText, characters_that_show_nothing_are_left_out) {
+  EXPECT_EQ(drawn("a\xe2\x80\x8d\xef\xb8\x8f\xf0\x9f\x98\x80"), (std::vector<uint32_t>{'a', 0x1f600}));
+}
+
+TEST(DesktopText, scripts_from_right_to_left_are_put_in_order_and_joined) {
+#ifndef ORIEL_FRIBIDI
+  GTEST_SKIP() << "built without FriBidi";
+#endif
+  const std::string hebrew = "a\nx \xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d 12";
+  EXPECT_EQ(drawn(hebrew, 2),
+            (std::vector<uint32_t>{'x', ' ', '1', '2', ' ', 0x5dd, 0x5d5, 0x5dc, 0x5e9}));
+  // Beh and heh, which join.
+  const std::string arabic = "\xd8\xa8\xd9\x87";
+  EXPECT_EQ(drawn(arabic), (std::vector<uint32_t>{0xfeea, 0xfe91}));
+  const VisualLine line = visualLine(arabic, {0, arabic.size()});
+  EXPECT_TRUE(line.leftwards);
+  EXPECT_EQ(line.characters[0].at, 2u);
+  EXPECT_TRUE(line.characters[0].leftwards);
 }
 
 TEST(DesktopCache, stretches_cover_every_token_once) {

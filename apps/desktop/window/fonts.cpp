@@ -9,6 +9,7 @@
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include "utf8.h"
@@ -105,14 +106,17 @@ void Fonts::setScale(float scale) {
 }
 
 void Fonts::want(const std::string& text) {
-  const Line all = {0, text.size()};
   for (size_t at = 0; at < text.size();) {
     want(utf8::decode(text, at, &at));
   }
-  if (hasLeftwards(text, all)) {
-    for (const VisualCharacter& one : visualLine(text, all).characters) {
-      want(one.character);
+  for (size_t begin = 0; begin < text.size();) {
+    const Line line = {begin, std::min(text.find('\n', begin), text.size())};
+    if (hasLeftwards(text, line)) {
+      for (const VisualCharacter& one : visualLine(text, line).characters) {
+        want(one.character);  // in the forms that join
+      }
     }
+    begin = line.end + 1;
   }
 }
 
@@ -227,9 +231,9 @@ void Fonts::addEmoji() {
       continue;
     }
     const int glyph = stbtt_FindGlyphIndex(&*found, static_cast<int>(entry.first));
-    for (ImFont* const font : {body_, strong_, small_, mono_}) {
-      const float size = font->ConfigData->SizePixels;
-      const float scale = stbtt_ScaleForPixelHeight(&*found, size);
+    for (const auto& [font, pixels] : {std::pair(body_, kBodyPixels), std::pair(strong_, kBodyPixels),
+                                       std::pair(small_, kSmallPixels), std::pair(mono_, kMonoPixels)}) {
+      const float scale = stbtt_ScaleForPixelHeight(&*found, sizeOf(pixels));
       int left = 0, top = 0, right = 0, bottom = 0, advance = 0, ascent = 0;
       stbtt_GetGlyphBitmapBox(&*found, glyph, scale, scale, &left, &top, &right, &bottom);
       stbtt_GetGlyphHMetrics(&*found, glyph, &advance, nullptr);
@@ -272,13 +276,17 @@ std::string* Fonts::bytesOf(const std::string& file) {
   return &bytes;
 }
 
+float Fonts::sizeOf(float pixels) const {
+  return static_cast<float>(static_cast<int>(pixels * scale_ + 0.5f));
+}
+
 ImFont* Fonts::add(const std::string& file, float pixels) {
   ImFontAtlas& atlas = *ImGui::GetIO().Fonts;
   ImFontConfig config;
   config.OversampleH = 2;
   config.OversampleV = 1;
   config.PixelSnapH = false;
-  const float size = static_cast<float>(static_cast<int>(pixels * scale_ + 0.5f));
+  const float size = sizeOf(pixels);
   if (file.empty()) {
     config.SizePixels = size;
     return atlas.AddFontDefault(&config);

@@ -45,6 +45,7 @@ class Fonts {
   ImFont* add(const std::string& file, float pixels);
   std::string* bytesOf(const std::string& file);
   void want(uint32_t character);
+  float sizeOf(float pixels) const;
   void addEmoji();
   void drawEmoji();
 
