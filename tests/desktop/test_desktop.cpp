@@ -70,7 +70,8 @@ TEST(DesktopText, a_transcript_survives_json) {
 }
 
 TEST(DesktopMarkdown, code_stands_in_blocks_of_its_own) {
-  const auto blocks = blocksOf("## Title\nA **bold** word, `code`.\n\n```py\nx = 1\n\ny\n```\n- one\n");
+  const auto blocks =
+      blocksOf("## Title\nA **bold** word, `code`.\n\n```py\nx = 1\n\ny\n```\n- one\n");
   ASSERT_EQ(blocks.size(), 3u);
   EXPECT_EQ(blocks[0].text, "Title\nA bold word, code.");
   EXPECT_FALSE(blocks[0].code);
@@ -107,7 +108,8 @@ std::vector<uint32_t> drawn(const std::string& text, size_t begin = 0) {
 }
 
 TEST(DesktopText, characters_that_show_nothing_are_left_out) {
-  EXPECT_EQ(drawn("a\xe2\x80\x8d\xef\xb8\x8f\xf0\x9f\x98\x80"), (std::vector<uint32_t>{'a', 0x1f600}));
+  EXPECT_EQ(drawn("a\xe2\x80\x8d\xef\xb8\x8f\xf0\x9f\x98\x80"),
+            (std::vector<uint32_t>{'a', 0x1f600}));
 }
 
 TEST(DesktopText, scripts_from_right_to_left_are_put_in_order_and_joined) {

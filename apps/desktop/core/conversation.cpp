@@ -75,8 +75,7 @@ Conversation::~Conversation() {
   close();
 }
 
-bool Conversation::send(const std::string& text, const ReplySettings& settings,
-                        bool even_if_cut) {
+bool Conversation::send(const std::string& text, const ReplySettings& settings, bool even_if_cut) {
   bool taken = false;
   board_->editChat(id_, [&](ChatState& chat) {
     if (chat.phase != ChatPhase::kIdle) {
@@ -92,8 +91,7 @@ bool Conversation::send(const std::string& text, const ReplySettings& settings,
     chat.note.clear();
     chat.refused = {};
     // Within the edit: takeOver() finds it among the jobs.
-    worker_.post(
-        [this, text, settings, even_if_cut] { reply(text, settings, even_if_cut); });
+    worker_.post([this, text, settings, even_if_cut] { reply(text, settings, even_if_cut); });
   });
   return taken;
 }
@@ -247,8 +245,7 @@ bool Conversation::refuses(const std::string& text) {
   return true;
 }
 
-void Conversation::reply(const std::string& text, const ReplySettings& settings,
-                         bool even_if_cut) {
+void Conversation::reply(const std::string& text, const ReplySettings& settings, bool even_if_cut) {
   const std::unique_lock<std::mutex> held = hold();
   const Reading reading(this);
   if (!even_if_cut && session_ != nullptr && refuses(text)) {

@@ -244,7 +244,7 @@ void Engine::takeBack(std::vector<Kept>* kept) {
     if (model_ != nullptr && shown != nullptr && !ending_) {
       const std::string why = openNew(one.chat.get());
       const bool nothing_said = shown->messages.empty() && !one.holds_tokens;
-      note = !why.empty()                               ? "not carried over: " + why
+      note = !why.empty()                           ? "not carried over: " + why
              : nothing_said || one.chat->isUnread() ? ""
                                                     : one.chat->carryIn(one.bytes, shown->messages);
     }

@@ -15,8 +15,7 @@ namespace {
 
 /// Beside the folder of chats; "" where nothing is kept.
 std::string windowFile() {
-  return cli::savedChatsFolder().empty() ? ""
-                                         : (cli::userDataFolder() / "desktop.json").u8string();
+  return cli::savedChatsFolder().empty() ? "" : (cli::userDataFolder() / "desktop.json").u8string();
 }
 
 }  // namespace

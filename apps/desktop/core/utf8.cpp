@@ -41,7 +41,9 @@ uint32_t decode(const std::string& text, size_t offset, size_t* next) {
 }
 
 std::string encode(uint32_t character) {
-  const auto tail = [&](int shift) { return static_cast<char>(0x80 | (character >> shift & 0x3f)); };
+  const auto tail = [&](int shift) {
+    return static_cast<char>(0x80 | (character >> shift & 0x3f));
+  };
   if (character < 0x80) {
     return {static_cast<char>(character)};
   }

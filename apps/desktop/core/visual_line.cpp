@@ -16,11 +16,11 @@ struct Range {
   uint32_t first, last;
 };
 /// Blocks of scripts from right to left, and the marks and brackets that turn the direction.
-constexpr Range kLeftwards[] = {{0x0590, 0x08ff},   {0x200f, 0x200f},   {0x202b, 0x202b},
-                                {0x202e, 0x202e},   {0x2067, 0x2067},   {0xfb1d, 0xfdff},
-                                {0xfe70, 0xfefe},   {0x10800, 0x10fff}, {0x1e800, 0x1efff}};
-constexpr Range kNothing[] = {{0x00ad, 0x00ad}, {0x061c, 0x061c}, {0x200b, 0x200f},
-                              {0x202a, 0x202e}, {0x2060, 0x206f}, {0xfe00, 0xfe0f},
+constexpr Range kLeftwards[] = {{0x0590, 0x08ff}, {0x200f, 0x200f},   {0x202b, 0x202b},
+                                {0x202e, 0x202e}, {0x2067, 0x2067},   {0xfb1d, 0xfdff},
+                                {0xfe70, 0xfefe}, {0x10800, 0x10fff}, {0x1e800, 0x1efff}};
+constexpr Range kNothing[] = {{0x00ad, 0x00ad}, {0x061c, 0x061c},  {0x200b, 0x200f},
+                              {0x202a, 0x202e}, {0x2060, 0x206f},  {0xfe00, 0xfe0f},
                               {0xfeff, 0xfeff}, {0xe0000, 0xe0fff}};
 
 template <size_t kCount>
@@ -71,7 +71,8 @@ VisualLine ordered(const std::vector<VisualCharacter>& logical, FriBidiParType d
   }
   for (size_t i = 0; i < count; i++) {
     const auto from = static_cast<size_t>(places[i]);
-    line.characters.push_back({drawn[i], logical[from].at, FRIBIDI_LEVEL_IS_RTL(levels[from]) != 0});
+    line.characters.push_back(
+        {drawn[i], logical[from].at, FRIBIDI_LEVEL_IS_RTL(levels[from]) != 0});
   }
   return line;
 }
@@ -101,15 +102,14 @@ VisualLine visualLine(const std::string& text, const Line& line) {
   const size_t begin = before == std::string::npos ? 0 : before + 1;
   const Line paragraph = {begin, std::min(text.find('\n', line.begin), text.size())};
   if (!visual.characters.empty() && hasLeftwards(text, paragraph)) {
-    visual = ordered(visual.characters,
-                     directionOf(charactersOf(text, paragraph.begin, paragraph.end)));
+    visual =
+        ordered(visual.characters, directionOf(charactersOf(text, paragraph.begin, paragraph.end)));
   }
 #endif
   auto& all = visual.characters;
-  all.erase(
-      std::remove_if(all.begin(), all.end(),
-                     [](const VisualCharacter& one) { return showsNothing(one.character); }),
-      all.end());
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [](const VisualCharacter& one) { return showsNothing(one.character); }),
+            all.end());
   return visual;
 }
 

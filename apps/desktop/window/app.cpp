@@ -5,9 +5,9 @@
 #include <functional>
 
 #include "cache_view.h"
-#include "sizes.h"
 #include "models/stored_models.h"
 #include "output.h"
+#include "sizes.h"
 #include "state_file.h"
 #include "system.h"
 #include "widgets.h"
@@ -83,9 +83,11 @@ void App::drawFrame(Input* input) {
   const float panel = !showsPanel() ? 0 : narrow_ ? width : px(kPanelWidth);
   if (panel < width) {
     drawChat(context, width - (panel > 0 ? panel + px(14) : 0), height);
-    ImGui::SameLine(0, px(14));
   }
   if (panel > 0) {
+    if (panel < width) {
+      ImGui::SameLine(0, px(14));
+    }
     drawSide(context, panel, height);
   }
   drawStatus(context);
@@ -445,12 +447,14 @@ void App::drawStatus(const Context& context) {
   ImGui::PushFont(context.frame->fonts().small());
   ImGui::PushStyleColor(ImGuiCol_Text, theme().dim);
   ImGui::TextUnformatted(left.c_str());
+  context.name("status");
   ImGui::PopStyleColor();
   // The longest that there is room for.
   const std::string process = "process " + cli::formatSize(cli::residentBytes());
   const std::string right = "model " + cli::formatSize(model.plan.total_bytes) + " planned, " +
                             cli::formatSize(model.allocated_bytes) + " allocated   " + process;
-  const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(left.c_str()).x - px(20);
+  const float room =
+      ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(left.c_str()).x - px(20);
   for (const std::string& text : {right, process}) {
     if (ImGui::CalcTextSize(text.c_str()).x <= room) {
       rightText(text, theme().dim);

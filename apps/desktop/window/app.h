@@ -19,7 +19,7 @@ struct AppOptions {
   PlanSettings settings;
   std::optional<bool> dark;  ///< nothing: as the desktop is
   bool keeps = true;         ///< chats go to the store, and are open again at the next start
-  std::string state_file;  ///< written after every frame that changed something; "": none
+  std::string state_file;    ///< written after every frame that changed something; "": none
   FrameOptions frame;
 };
 

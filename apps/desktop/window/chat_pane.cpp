@@ -193,8 +193,7 @@ void ChatPane::drawReply(const Context& context, Shown* shown, size_t index, flo
     const MarkdownBlock& block = shown->blocks[i];
     const std::string name = std::to_string(index) + (i == 0 ? "" : "_" + std::to_string(i));
     const ImVec2 low = ImGui::GetCursorScreenPos();
-    const ImVec2 size =
-        shown->views[i].layOut(context, block, column - (block.code ? 3 : 1) * pad);
+    const ImVec2 size = shown->views[i].layOut(context, block, column - (block.code ? 3 : 1) * pad);
     if (!block.code) {
       shown->views[i].draw(context, low, "message" + name);
       ImGui::SetCursorScreenPos(ImVec2(low.x, low.y + size.y + px(8)));

@@ -45,8 +45,7 @@ DrawnLine::DrawnLine(const Fonts& fonts, const std::string& text, const Line& li
     const TextStyle its = style(one.at);
     const ImWchar glyph = fonts.glyph(one.character);
     const float wide = fontOf(fonts, its)->GetCharAdvance(glyph) * scale;
-    glyphs_.push_back(
-        {glyph, one.at, utf8::next(text, one.at), its, one.leftwards, width_, wide});
+    glyphs_.push_back({glyph, one.at, utf8::next(text, one.at), its, one.leftwards, width_, wide});
     width_ += wide;
   }
 }
@@ -98,8 +97,7 @@ void DrawnLine::draw(ImVec2 at, ImU32 colour, bool boxes) const {
     const ImVec2 low(at.x + first.x, at.y);
     if (boxes && first.style == TextStyle::kCode) {
       list.AddRectFilled(ImVec2(low.x - px(2), low.y + px(1)),
-                         ImVec2(low.x + wide + px(2), low.y + lineHeight()), theme().raised,
-                         px(4));
+                         ImVec2(low.x + wide + px(2), low.y + lineHeight()), theme().raised, px(4));
     }
     ImFont* const font = fontOf(fonts_, first.style);
     const float size = font->FontSize * scaleOf(fonts_);

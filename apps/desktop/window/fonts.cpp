@@ -25,7 +25,7 @@ constexpr uint32_t kLastCharacter = 0xffff;  // of this build of Dear ImGui
 constexpr uint32_t kFirstPrivate = 0xe000;
 constexpr uint32_t kLastPrivate = 0xf8ff;
 constexpr unsigned short kReplacement = 0xfffd;
-constexpr uint32_t kFirstFar = 0x2e80;       // East Asian scripts begin here
+constexpr uint32_t kFirstFar = 0x2e80;  // East Asian scripts begin here
 
 /// What fontconfig's program names for a pattern; "" where there is none.
 std::string askFontconfig(const char* pattern) {
@@ -83,10 +83,10 @@ Fonts::Fonts()
           firstFont({"/usr/share/fonts/truetype/noto/NotoSans-Bold.ttf",
                      "/usr/share/fonts/truetype/dejavu/DejaVuSans-Bold.ttf",
                      askFontconfig("sans:bold"), "C:/Windows/Fonts/segoeuib.ttf", regular_file_})),
-      mono_file_(firstFont(
-          {"/usr/share/fonts/truetype/noto/NotoSansMono-Regular.ttf",
-           "/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf", askFontconfig("monospace"),
-           "/System/Library/Fonts/Menlo.ttc", "C:/Windows/Fonts/consola.ttf", regular_file_})) {
+      mono_file_(firstFont({"/usr/share/fonts/truetype/noto/NotoSansMono-Regular.ttf",
+                            "/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf",
+                            askFontconfig("monospace"), "/System/Library/Fonts/Menlo.ttc",
+                            "C:/Windows/Fonts/consola.ttf", regular_file_})) {
   for (uint32_t c = 0x20; c < 0x17f; c++) {
     if (c < 0x7f || c >= 0xa0) {
       wanted_.insert(c);
@@ -221,18 +221,18 @@ void Fonts::addEmoji() {
     }
   }
   for (auto& entry : emoji_) {
-    const auto found =
-        std::find_if(fonts.begin(), fonts.end(), [&](const stbtt_fontinfo& font) {
-          const int glyph = stbtt_FindGlyphIndex(&font, static_cast<int>(entry.first));
-          return glyph != 0 && stbtt_IsGlyphEmpty(&font, glyph) == 0;
-        });
+    const auto found = std::find_if(fonts.begin(), fonts.end(), [&](const stbtt_fontinfo& font) {
+      const int glyph = stbtt_FindGlyphIndex(&font, static_cast<int>(entry.first));
+      return glyph != 0 && stbtt_IsGlyphEmpty(&font, glyph) == 0;
+    });
     if (found == fonts.end()) {
       entry.second = kReplacement;
       continue;
     }
     const int glyph = stbtt_FindGlyphIndex(&*found, static_cast<int>(entry.first));
-    for (const auto& [font, pixels] : {std::pair(body_, kBodyPixels), std::pair(strong_, kBodyPixels),
-                                       std::pair(small_, kSmallPixels), std::pair(mono_, kMonoPixels)}) {
+    for (const auto& [font, pixels] :
+         {std::pair(body_, kBodyPixels), std::pair(strong_, kBodyPixels),
+          std::pair(small_, kSmallPixels), std::pair(mono_, kMonoPixels)}) {
       const float scale = stbtt_ScaleForPixelHeight(&*found, sizeOf(pixels));
       int left = 0, top = 0, right = 0, bottom = 0, advance = 0, ascent = 0;
       stbtt_GetGlyphBitmapBox(&*found, glyph, scale, scale, &left, &top, &right, &bottom);
@@ -253,9 +253,9 @@ void Fonts::drawEmoji() {
   for (const Outline& outline : outlines_) {
     const ImFontAtlasCustomRect& place = *atlas.GetCustomRectByIndex(outline.rectangle);
     if (place.IsPacked()) {
-      stbtt_MakeGlyphBitmap(&outline.font, atlas.TexPixelsAlpha8 + place.Y * atlas.TexWidth + place.X,
-                            place.Width, place.Height, atlas.TexWidth, outline.scale, outline.scale,
-                            outline.glyph);
+      stbtt_MakeGlyphBitmap(
+          &outline.font, atlas.TexPixelsAlpha8 + place.Y * atlas.TexWidth + place.X, place.Width,
+          place.Height, atlas.TexWidth, outline.scale, outline.scale, outline.glyph);
     }
   }
 }

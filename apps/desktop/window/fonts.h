@@ -65,7 +65,7 @@ class Fonts {
   std::string emoji_file_;  ///< for those that the regular font lacks; looked up when one comes
   bool emoji_looked_up_ = false;
   struct Outline;
-  std::vector<Outline> outlines_;  ///< of the fonts that are being built
+  std::vector<Outline> outlines_;          ///< of the fonts that are being built
   size_t first_count_ = 0;                 ///< of characters that are there from the beginning
   size_t most_ = static_cast<size_t>(-1);  ///< characters that a texture holds, as far as is known
   std::vector<unsigned short> ranges_;     ///< of them, as the fonts were built with

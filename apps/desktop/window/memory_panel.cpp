@@ -15,11 +15,8 @@ struct Choice {
   const char* name;
   const char* value;
 };
-constexpr Choice kFormats[] = {{"Automatic", "auto"},
-                               {"f16", "f16"},
-                               {"k8v8", "k8v8"},
-                               {"k8v4", "k8v4"},
-                               {"k4v4", "k4v4"}};
+constexpr Choice kFormats[] = {
+    {"Automatic", "auto"}, {"f16", "f16"}, {"k8v8", "k8v8"}, {"k8v4", "k8v4"}, {"k4v4", "k4v4"}};
 constexpr Choice kDevices[] = {{"Automatic", "auto"}, {"Vulkan", "vulkan"}, {"CPU", "cpu"}};
 
 template <size_t kCount>

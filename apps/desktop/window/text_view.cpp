@@ -47,8 +47,8 @@ ImVec2 TextView::layOut(const Context& context, const MarkdownBlock& block, floa
     }
     width_ = width;
     font_size_ = font_size;
-    lines_ = wrapText(block.text, width,
-                      advanceOf(*fonts_, [this](size_t at) { return styleAt(at); }));
+    lines_ =
+        wrapText(block.text, width, advanceOf(*fonts_, [this](size_t at) { return styleAt(at); }));
     widest_ = 0;
     for (const Line& line : lines_) {
       widest_ = std::max(widest_, drawn(line).width());

@@ -186,7 +186,8 @@ std::string plotPlan(const PlanSource& source, CommonOptions options, const orie
 
   Svg svg(kWidth, kHeight);
   const double given = static_cast<double>(given_bytes);
-  const std::string window = formatsName(plan) + ", " + grouped(numberIn(plan, "window_tokens")) + " tokens";
+  const std::string window =
+      formatsName(plan) + ", " + grouped(numberIn(plan, "window_tokens")) + " tokens";
   const std::string title =
       weightsUnknown(plan)
           ? source.title() + ", without its weights, in " + shortSize(given) + ": " + window

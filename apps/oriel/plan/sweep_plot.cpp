@@ -164,8 +164,7 @@ std::string plotSweep(const Sweep& sweep) {
   decode.title = "Decoding";
   Panel prefill = panelOf(sweep, SweepKind::kDepth, false);
   prefill.title = "Reading a prompt";
-  decode.x_title = prefill.x_title =
-      "depth, tokens (window " + grouped(sweep.deepest) + " tokens)";
+  decode.x_title = prefill.x_title = "depth, tokens (window " + grouped(sweep.deepest) + " tokens)";
   Panel window = panelOf(sweep, SweepKind::kWindow, true);
   window.title = "Decoding, window full";
   window.x_title = "window, tokens";
