@@ -24,7 +24,7 @@ WIDTH, LEFT, RIGHT = 480, 62, 14
 PANELS = {"window": (58, 150), "loss": (252, 150)}  # top and height
 STYLE = """<style>
 text { font: 12px system-ui, sans-serif; fill: #24292f } .quiet { fill: #57606a }
-.title { font-weight: 600; font-size: 14px } .page { fill: #ffffff } .grid { stroke: #e2e5e9 } .axis { stroke: #8a929b }
+.title { font-weight: 600; font-size: 13px } .page { fill: #ffffff } .grid { stroke: #e2e5e9 } .axis { stroke: #8a929b }
 @media (prefers-color-scheme: dark) {
 text { fill: #e3e6ea } .quiet { fill: #9aa4b0 } .page { fill: #14171b } .grid { stroke: #2c3238 } }
 </style>"""
@@ -101,7 +101,7 @@ def draw_panel(panel, found, key, ticks, label, caption):
         x = panel.at(tick, found[0][key])[0]
         out.append(line((x, panel.top), (x, bottom), "grid"))
         if x < WIDTH - RIGHT - 10:
-            out.append(text(x, bottom + 17, f"{tick >> 20}", "middle", "quiet"))
+            out.append(text(x, bottom + 17, f"{tick >> 20:,}", "middle", "quiet"))
     out.append(line((LEFT, bottom), (WIDTH - RIGHT, bottom), "axis"))
     # One stroke for each stretch of one format, up to the first point of the next.
     for a, b in zip(found, found[1:]):
@@ -115,14 +115,21 @@ def padded(values):
     return (low / 1.15, high * 1.15)
 
 
+def result(shape, found):
+    """What the plot shows, in a line."""
+    first, last = found[0], found[-1]
+    sizes = [f"{round(point['bytes'] / (1 << 20)):,} MiB" for point in (first, last)]
+    return f"{shape}: {first['window']:,} tokens in {sizes[0]}, {last['window']:,} in {sizes[1]}"
+
+
 def drawing(shape, found):
     x_range = (found[0]["bytes"], found[-1]["bytes"])
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="640" viewBox="0 0 {WIDTH} 448" role="img">',
            f"<title>Window and expected loss of {shape} against memory</title>", STYLE,
            f'<rect width="{WIDTH}" height="448" class="page"/>',
-           text(LEFT, 24, f"{shape}, weights in Q4_0", kind="title")]
+           text(16, 24, result(shape, found), kind="title")]
     for key, label, caption in (
-            ("window", lambda v: f"{v:,.0f}", "window, tokens"),
+            ("window", lambda v: f"{v:,.0f}", "window, tokens (weights in Q4_0)"),
             ("loss", lambda v: f"{v:g}", "expected loss, nats a token (0.01: the right token is 1 % less likely)")):
         values = [point[key] for point in found]
         panel = Panel(*PANELS[key], x_range, padded(values))

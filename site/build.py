@@ -8,6 +8,7 @@ import html
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 
@@ -18,7 +19,13 @@ from markdown_links import ROOT, Slugs, is_external, pages
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHORT_CODE = 28
+WORD = re.compile(r"\w{2,}")
 ASSETS = {".svg", ".png", ".html"}
+
+
+def plain(text):
+    """HTML without its tags."""
+    return html.unescape(re.sub(r"<[^>]*>", "", text))
 
 
 def address(path):
@@ -38,6 +45,7 @@ class Site:
         self.navigation = json.loads((HERE / "navigation.json").read_text(encoding="utf-8"))
         self.waiting = [path.resolve() for path in pages()]
         self.done = set()
+        self.index = []  # address, page, heading, words: of each section
 
     def build(self):
         while self.waiting:
@@ -51,8 +59,10 @@ class Site:
                 self.copy(path)
             else:
                 self.source(path)
-        for name in ("style.css", "page.js"):
+        for name in ("style.css", "page.js", "search.js"):
             shutil.copy(HERE / name, self.out / name)
+        index = json.dumps(sorted(self.index), ensure_ascii=False, separators=(",", ":"))
+        (self.out / "search-index.js").write_text(f"globalThis.searchIndex = {index};\n", encoding="utf-8")
 
     def target(self, link, page):
         """A link of a page, as it is in the site; what it leads to becomes part of it."""
@@ -82,9 +92,29 @@ class Site:
                     if child.attrGet(attribute):
                         child.attrSet(attribute, self.target(child.attrGet(attribute), path))
         body = self.markdown.renderer.render(tokens, self.markdown.options, {})
-        body = body.replace("<table>", '<div class="table"><table>').replace("</table>", "</table></div>")
+        body = body.replace("<table>", '<div class="table" tabindex="0"><table>').replace("</table>", "</table></div>")
         title = next((text for tag, _, text in contents if tag == "h1"), path.stem)
         self.write(path, title, body, [entry for entry in contents if entry[0] == "h2"])
+        if path.name != "CHANGELOG.md":  # names everything
+            self.add_to_index(path, plain(title), tokens)
+
+    def add_to_index(self, path, title, tokens):
+        """The sections of a page: each word of one once."""
+        anchor, heading, words = "", title, {}
+
+        def end_section():
+            if words:
+                self.index.append((address(path).as_posix() + anchor, title, heading, " ".join(words)))
+            words.clear()
+
+        for token, before in zip(tokens, [None, *tokens]):
+            if token.type == "inline" and before.type == "heading_open":
+                end_section()
+                anchor, heading = f"#{before.attrGet('id')}", plain(self.markdown.renderInline(token.content))
+            if token.type in ("inline", "fence", "code_block"):
+                text = token.content if token.type != "inline" else plain(self.markdown.renderInline(token.content))
+                words.update(dict.fromkeys(word for word in WORD.findall(text.lower()) if not word.isdigit()))
+        end_section()
 
     def source(self, path):
         name = path.relative_to(ROOT).as_posix()
@@ -121,7 +151,7 @@ class Site:
         marks = "".join(f'<li><a href="#{anchor}">{text}</a></li>' for _, anchor, text in contents)
         values = {
             "ROOT": os.path.relpath(".", address(path).parent).replace(os.sep, "/"),
-            "TITLE": html.escape(html.unescape(title.replace("<code>", "").replace("</code>", ""))),
+            "TITLE": html.escape(plain(title)),
             "MENU": self.menu(path),
             "CONTENTS": f"<nav class='contents' aria-label='On this page'><h2>On this page</h2><ul>{marks}</ul></nav>"
                         if len(contents) > 2 else "",

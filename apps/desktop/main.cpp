@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "files.h"
+#include "kept_chats.h"
 #include "sizes.h"
 #include "system.h"
 #include "window/app.h"
@@ -21,7 +22,8 @@ constexpr const char* kUsage =
     "  --window N        tokens that each sees; the largest that fits\n"
     "  --system TEXT     the shared prompt\n"
     "  --device NAME     auto, vulkan or cpu\n"
-    "  --light           light colours\n"
+    "  --light, --dark   colours; as the desktop has them\n"
+    "  --no-save         keeps no chats, and opens none of those that were kept\n"
     "  --scale F         size of everything; as the screen has it\n"
     "  --size WxH        of the window\n"
     "  --state FILE      what the window shows, as JSON, for tests\n";
@@ -70,6 +72,10 @@ bool readArguments(const std::vector<std::string>& arguments, desktop::AppOption
     const std::string& word = arguments[i];
     if (word == "--light") {
       options->dark = false;
+    } else if (word == "--dark") {
+      options->dark = true;
+    } else if (word == "--no-save") {
+      options->keeps = false;
     } else if (word.compare(0, 2, "--") != 0) {
       options->settings.model_path = word;
     } else if (i + 1 == arguments.size() || !readOption(word, arguments[++i], options)) {
@@ -86,6 +92,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments = cli::arguments(argc, argv);
   desktop::AppOptions options;
   options.settings.model_path = cli::variable("ORIEL_MODEL");
+  options.keeps = !desktop::keptChatsFolder().empty();
   if (!arguments.empty() && arguments[0] == "--help") {
     std::fputs(kUsage, stdout);
     return 0;

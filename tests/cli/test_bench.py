@@ -158,6 +158,8 @@ def test_sweep():
     texts = [node.text for node in picture.iter("{http://www.w3.org/2000/svg}text")]
     check("sweep: the picture names its axes and lines",
           {"tokens/s", "window, tokens", "measured", "predicted", "f16", "K4V4"} <= set(texts), texts)
+    check("sweep: its title says the result", re.search(r": [\d,.]+ tokens/s at depth 0, [\d,.]+ at depth 256 \(\w+\)$",
+                                                        texts[0]), texts[0])
     dots = len(list(picture.iter("{http://www.w3.org/2000/svg}circle")))
     # Prompts and decoding are two pictures of depths; one dot more is in the legend.
     wanted = sum(2 if row["sweep"] == "depth" else 1 for row in rows) + 1

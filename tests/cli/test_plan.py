@@ -509,6 +509,15 @@ def test_plot():
               and {"weights", "cache", "the rest" if name == "latent" else "total", "window, tokens"}
               <= set(words), words)
         check(f"plot of a {name}: its title", ("without its weights" in words[0]) == (name == "latent"), words)
+        check(f"plot of a {name}: its title says the result", re.search(r": \w+, [\d,]+ tokens$", words[0]), words)
+        check(f"plot of a {name}: separators", not any(re.search(r"\d{4}", word) for word in words), words)
+    for memory in ("9MiB", "64GiB"):  # far below what is needed, far above what changes anything
+        path = scratch / "given.svg"
+        oriel("--arch", "smollm2-135m", "--memory", memory, "--plot", path)
+        root = xml.etree.ElementTree.parse(path).getroot()
+        dashed = [float(node.get("x1")) for node in root.iter(space + "line") if node.get("stroke-dasharray")
+                  and node.get("x1") == node.get("x2")]
+        check(f"{memory} given is a line inside the axes", len(dashed) == 1 and 92 <= dashed[0] <= 592, dashed)
     done = oriel("--arch", "smollm2-135m", "--memory", "8MiB", "--plot", scratch / "refused.svg")
     check("a plan that does not fit is drawn, too", done.code == 3 and (scratch / "refused.svg").exists())
     done = oriel("--arch", "smollm2-135m", "--memory", "1GiB", "--plot", scratch / "none" / "a.svg")

@@ -16,9 +16,12 @@
 
 #include "cache_stretches.h"
 #include "engine.h"
+#include "kept_chats.h"
+#include "markdown.h"
 #include "planner.h"
 #include "text_edit.h"
 #include "utf8.h"
+#include "visual_line.h"
 #include "wrapped_text.h"
 
 namespace desktop {
@@ -27,7 +30,7 @@ namespace {
 const std::string kModel = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
 const std::string kOtherModel = ORIEL_TEST_Q4_0;
 
-float one(uint32_t) { return 1; }
+float one(uint32_t, size_t) { return 1; }
 
 TEST(DesktopText, breaks_behind_spaces_at_newlines_and_within_long_words) {
   const std::string text = "ab cd\n\nefghij";
@@ -64,6 +67,65 @@ TEST(DesktopText, a_transcript_survives_json) {
   EXPECT_TRUE(back[0].from_user);
   EXPECT_EQ(back[0].text, "a\"b\n");
   EXPECT_FALSE(messagesFromJson("{}", &back));
+}
+
+TEST(DesktopMarkdown, code_stands_in_blocks_of_its_own) {
+  const auto blocks =
+      blocksOf("## Title\nA **bold** word, `code`.\n\n```py\nx = 1\n\ny\n```\n- one\n");
+  ASSERT_EQ(blocks.size(), 3u);
+  EXPECT_EQ(blocks[0].text, "Title\nA bold word, code.");
+  EXPECT_FALSE(blocks[0].code);
+  ASSERT_EQ(blocks[0].spans.size(), 3u);
+  const auto textOf = [&](const Span& span) {
+    return blocks[0].text.substr(span.begin, span.end - span.begin);
+  };
+  EXPECT_EQ(textOf(blocks[0].spans[0]), "Title");
+  EXPECT_EQ(textOf(blocks[0].spans[1]), "bold");
+  EXPECT_EQ(blocks[0].spans[1].style, TextStyle::kBold);
+  EXPECT_EQ(textOf(blocks[0].spans[2]), "code");
+  EXPECT_EQ(blocks[0].spans[2].style, TextStyle::kCode);
+  EXPECT_TRUE(blocks[1].code);
+  EXPECT_EQ(blocks[1].text, "x = 1\n\ny");
+  EXPECT_EQ(blocks[2].text, "\xe2\x80\xa2 one");
+}
+
+TEST(DesktopMarkdown, a_reply_that_is_still_written_is_shown) {
+  EXPECT_EQ(blocksOf("").size(), 1u);
+  EXPECT_EQ(blocksOf("a **bo").at(0).text, "a **bo");
+  const auto blocks = blocksOf("See:\n```\nx = ");
+  ASSERT_EQ(blocks.size(), 2u);
+  EXPECT_TRUE(blocks[1].code);
+  EXPECT_EQ(blocks[1].text, "x = ");
+  EXPECT_EQ(blocksOf("a\033[31mb").at(0).text.find('\033'), std::string::npos);
+}
+
+std::vector<uint32_t> drawn(const std::string& text, size_t begin = 0) {
+  std::vector<uint32_t> characters;
+  for (const VisualCharacter& one : visualLine(text, {begin, text.size()}).characters) {
+    characters.push_back(one.character);
+  }
+  return characters;
+}
+
+TEST(DesktopText, characters_that_show_nothing_are_left_out) {
+  EXPECT_EQ(drawn("a\xe2\x80\x8d\xef\xb8\x8f\xf0\x9f\x98\x80"),
+            (std::vector<uint32_t>{'a', 0x1f600}));
+}
+
+TEST(DesktopText, scripts_from_right_to_left_are_put_in_order_and_joined) {
+#ifndef ORIEL_FRIBIDI
+  GTEST_SKIP() << "built without FriBidi";
+#endif
+  const std::string hebrew = "a\nx \xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d 12";
+  EXPECT_EQ(drawn(hebrew, 2),
+            (std::vector<uint32_t>{'x', ' ', '1', '2', ' ', 0x5dd, 0x5d5, 0x5dc, 0x5e9}));
+  // Beh and heh, which join.
+  const std::string arabic = "\xd8\xa8\xd9\x87";
+  EXPECT_EQ(drawn(arabic), (std::vector<uint32_t>{0xfeea, 0xfe91}));
+  const VisualLine line = visualLine(arabic, {0, arabic.size()});
+  EXPECT_TRUE(line.leftwards);
+  EXPECT_EQ(line.characters[0].at, 2u);
+  EXPECT_TRUE(line.characters[0].leftwards);
 }
 
 TEST(DesktopCache, stretches_cover_every_token_once) {
@@ -271,6 +333,61 @@ TEST(DesktopEngine, a_snapshot_without_a_transcript_is_carried_over_or_a_line_sa
   EXPECT_EQ(engine.state().chats.at(0).note, "");  // the shared prompt is nothing that was said
   EXPECT_EQ(engine.state().chats.at(1).note, "");
   std::filesystem::remove(path);
+}
+
+TEST(DesktopEngine, a_chat_of_the_store_is_read_with_its_next_message) {
+  const std::vector<Message> said = {{true, "Hello!"}, {false, "Hello! It is nice to meet you."}};
+  Engine engine([] {});
+  engine.reopen({{"a.json", "Hello!", said}, {"b.json", "Hello!", said}});
+  engine.load(settingsFor(40u << 20));
+  engine.wait();
+  ASSERT_EQ(engine.state().chats.size(), 2u);
+  const ChatState shown = engine.state().chats.at(1);
+  EXPECT_EQ(shown.messages.size(), 2u);
+  EXPECT_EQ(shown.file, "b.json");
+  EXPECT_EQ(shown.cache.position, 0u);  // nothing was read so far
+  engine.load(settingsFor(48u << 20));  // it moves unread
+  engine.wait();
+  EXPECT_EQ(engine.state().chats.at(1).cache.position, 0u);
+  engine.send(shown.id, "What is 45 + 38?", greedyFor(20));
+  engine.wait();
+  const ChatState after = engine.state().chats.at(1);
+  ASSERT_EQ(after.messages.size(), 4u);
+  EXPECT_NE(after.messages[3].text.find("83"), std::string::npos) << after.messages[3].text;
+  // As a session that heard it all from the beginning.
+  const std::string path = testing::TempDir() + "desktop-unread.oriel";
+  std::filesystem::remove(path);
+  engine.save(engine.state().chats.at(0).id, path);
+  engine.wait();
+  EXPECT_TRUE(std::filesystem::exists(path)) << engine.state().error;
+  EXPECT_GT(engine.state().chats.at(0).cache.position, 0u);
+  std::filesystem::remove(path);
+}
+
+TEST(DesktopEngine, a_message_that_does_not_fit_is_sent_only_if_told_so) {
+  Engine engine([] {});
+  PlanSettings settings = settingsFor(40u << 20);
+  settings.window_tokens = 64;
+  engine.load(settings);
+  engine.wait();
+  const int id = engine.state().chats.at(0).id;
+  std::string text;
+  for (int i = 0; i < 100; i++) {
+    text += "word ";
+  }
+  engine.send(id, text, greedyFor(5));
+  engine.wait();
+  const ChatState refused = engine.state().chats.at(0);
+  EXPECT_TRUE(refused.messages.empty());
+  EXPECT_EQ(refused.phase, ChatPhase::kIdle);
+  EXPECT_EQ(refused.refused.text, text);
+  EXPECT_GE(refused.refused.tokens, 100u);
+  EXPECT_LT(refused.refused.capacity, 80u);
+  EXPECT_EQ(refused.cache.position, 0u);
+  engine.send(id, text, greedyFor(5), /*even_if_cut=*/true);
+  engine.wait();
+  EXPECT_EQ(engine.state().chats.at(0).messages.size(), 2u);
+  EXPECT_EQ(engine.state().chats.at(0).refused.tokens, 0u);
 }
 
 /// An engine, and what a test does when its state changes: on the thread that changed it, one at a time.

@@ -21,7 +21,9 @@ class Plots(unittest.TestCase):
             for shape in shapes:
                 now = (pathlib.Path(folder) / f"budget-{shape}.svg").read_text(encoding="utf-8")
                 kept = (ROOT / f"docs/budget-{shape}.svg").read_text(encoding="utf-8")
-                xml.dom.minidom.parseString(kept)
+                words = [node.firstChild.data for node in xml.dom.minidom.parseString(kept).getElementsByTagName("text")]
+                self.assertRegex(words[0], rf"^{shape}: [\d,]+ tokens in [\d,]+ MiB, [\d,]+ in [\d,]+ MiB")
+                self.assertEqual([], [word for word in words if re.search(r"\d{4}", word)], "no separators")
                 self.assertLess(len(kept), 60000)
                 # Plans may differ by some bytes from version to version: what is seen must not.
                 colours = [re.findall(r'stroke="(#\w+)"', text) for text in (kept, now)]

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "described.h"
+#include "kept_chats.h"
 
 namespace desktop {
 namespace {
@@ -74,7 +75,7 @@ Conversation::~Conversation() {
   close();
 }
 
-bool Conversation::send(const std::string& text, const ReplySettings& settings) {
+bool Conversation::send(const std::string& text, const ReplySettings& settings, bool even_if_cut) {
   bool taken = false;
   board_->editChat(id_, [&](ChatState& chat) {
     if (chat.phase != ChatPhase::kIdle) {
@@ -88,8 +89,9 @@ bool Conversation::send(const std::string& text, const ReplySettings& settings) 
     chat.phase = ChatPhase::kReading;
     chat.read_done = chat.read_total = 0;
     chat.note.clear();
+    chat.refused = {};
     // Within the edit: takeOver() finds it among the jobs.
-    worker_.post([this, text, settings] { reply(text, settings); });
+    worker_.post([this, text, settings, even_if_cut] { reply(text, settings, even_if_cut); });
   });
   return taken;
 }
@@ -130,6 +132,7 @@ oriel_status Conversation::open(oriel_model* model) {
   const oriel_status status = oriel_session_create(model, &options, &made);
   const std::lock_guard<std::mutex> lock(pointer_);
   session_ = made;
+  model_ = model;
   first_ = cache().position;
   return status;
 }
@@ -145,6 +148,8 @@ oriel_status Conversation::openAsFork(Conversation* source) {
   const oriel_status status = oriel_session_fork(source->session_, &made);
   const std::lock_guard<std::mutex> lock(pointer_);
   session_ = made;
+  model_ = source->model_;
+  unread_ = source->unread_;
   first_ = source->first_;
   return status;
 }
@@ -152,7 +157,7 @@ oriel_status Conversation::openAsFork(Conversation* source) {
 std::vector<char> Conversation::snapshot() {
   std::vector<char> bytes;
   size_t needed = 0;
-  if (session_ != nullptr &&
+  if (session_ != nullptr && !isUnread() &&
       oriel_snapshot_save(session_, nullptr, 0, &needed) == ORIEL_ERROR_BUFFER_TOO_SMALL) {
     bytes.resize(needed);
     if (oriel_snapshot_save(session_, bytes.data(), bytes.size(), &needed) != ORIEL_OK) {
@@ -174,6 +179,14 @@ std::string Conversation::carryIn(const std::vector<char>& bytes,
     return "read again from its text: " + tokens(cache().position);
   }
   return "not carried over: " + lastError();
+}
+
+oriel_status Conversation::readUnread() {
+  const oriel_status status = isUnread() ? readAgain(unread_) : ORIEL_OK;
+  if (status == ORIEL_OK) {
+    unread_.clear();
+  }
+  return status;
 }
 
 oriel_status Conversation::readAgain(const std::vector<Message>& messages) {
@@ -214,16 +227,40 @@ oriel_status Conversation::restore(const std::string& path, std::vector<Message>
   return ORIEL_OK;
 }
 
-void Conversation::reply(const std::string& text, const ReplySettings& settings) {
+bool Conversation::refuses(const std::string& text) {
+  size_t tokens = 0;
+  const uint32_t capacity = stats().window_capacity;
+  (void)oriel_tokenize(model_, text.data(), text.size(), 0, nullptr, 0, &tokens);
+  if (tokens <= capacity) {
+    return false;
+  }
+  board_->editChat(id_, [&](ChatState& chat) {
+    chat.messages.resize(chat.messages.size() - 2);
+    chat.title = titleOf(chat.messages);
+    chat.refused = {text, tokens, capacity};
+    if (chat.phase != ChatPhase::kMoving) {
+      chat.phase = ChatPhase::kIdle;
+    }
+  });
+  return true;
+}
+
+void Conversation::reply(const std::string& text, const ReplySettings& settings, bool even_if_cut) {
   const std::unique_lock<std::mutex> held = hold();
   const Reading reading(this);
+  if (!even_if_cut && session_ != nullptr && refuses(text)) {
+    return;
+  }
   oriel_generation result = ORIEL_INIT(oriel_generation);
   oriel_status status = ORIEL_ERROR_STATE;
   if (stops()) {
     status = ORIEL_ERROR_CANCELLED;
   } else if (session_ != nullptr) {
     reply_began_s_ = nowSeconds();
-    status = oriel_chat_add(session_, "user", text.data(), text.size());
+    status = readUnread();
+    if (status == ORIEL_OK) {
+      status = oriel_chat_add(session_, "user", text.data(), text.size());
+    }
     const oriel::ReplyOptions options = libraryOptions(settings);
     if (status == ORIEL_OK) {
       status = oriel_chat_reply(session_, &options, onToken, this, &result);
@@ -249,6 +286,7 @@ void Conversation::finish(oriel_status status, const oriel_generation& result) {
     }
     chat.first_token_ms = result.time_to_first_token_ms;
   });
+  keep();
   if (failed) {
     board_->edit([&](AppState& state) {
       state.error = reason;
@@ -257,10 +295,34 @@ void Conversation::finish(oriel_status status, const oriel_generation& result) {
   }
 }
 
+void Conversation::keep() {
+  const AppState state = board_->copy();
+  const ChatState* const chat = state.chat(id_);
+  if (!keeps_ || chat == nullptr || chat->messages.empty()) {
+    return;
+  }
+  const bool first = keepsFirstChat();
+  std::string error;
+  const std::string file = keepChat(*chat, state.model.settings, &error);
+  if (file.empty()) {
+    board_->fail("the chat is not kept: " + error);
+    return;
+  }
+  board_->editChat(id_, [&](ChatState& shown) { shown.file = file; });
+  if (first) {
+    board_->edit([](AppState& now) {
+      now.notice = "Chats are kept in " + keptChatsFolder() + ". --no-save turns that off.";
+    });
+  }
+}
+
 void Conversation::writeFile(const std::string& path) {
   const std::unique_lock<std::mutex> held = hold();
-  const oriel_status status =
-      session_ == nullptr ? ORIEL_ERROR_STATE : oriel_session_save(session_, path.c_str(), 0);
+  const Reading reading(this);
+  oriel_status status = session_ == nullptr ? ORIEL_ERROR_STATE : readUnread();
+  if (status == ORIEL_OK) {
+    status = oriel_session_save(session_, path.c_str(), 0);
+  }
   if (status != ORIEL_OK) {
     board_->fail(lastError());
     return;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <oriel/advanced.h>
@@ -15,9 +16,9 @@ namespace desktop {
 
 class Conversation {
  public:
-  /// Once `ending` is set nothing is read or written any more but files.
-  Conversation(int id, Board* board, const std::atomic<bool>* ending)
-      : id_(id), board_(board), ending_(ending) {}
+  /// Once `ending` is set nothing is read or written any more but files. `keeps`: the text goes to the store of chats.
+  Conversation(int id, Board* board, const std::atomic<bool>* ending, bool keeps)
+      : id_(id), board_(board), ending_(ending), keeps_(keeps) {}
   /// Ends the replies and waits for the files.
   ~Conversation();
   Conversation(const Conversation&) = delete;
@@ -27,8 +28,8 @@ class Conversation {
 
   // Return at once.
   /// The message is shown and then read; the reply streams into the board. False, and nothing is shown: the chat is not
-  /// idle.
-  bool send(const std::string& text, const ReplySettings& settings);
+  /// idle. A message that is longer than the window is refused (ChatState::refused) unless `even_if_cut`.
+  bool send(const std::string& text, const ReplySettings& settings, bool even_if_cut);
   /// Refused while the chat is kMoving.
   void save(const std::string& path);
   /// Ends the reply that runs, and those that wait.
@@ -49,6 +50,9 @@ class Conversation {
   oriel_status openAsFork(Conversation* source);
   /// Whether it holds more than every session begins with.
   bool holdsTokens() const { return cache().position > first_; }
+  /// What was said before this session began. It is read with the next message.
+  void setUnread(std::vector<Message> messages) { unread_ = std::move(messages); }
+  bool isUnread() const { return !unread_.empty(); }
   /// As bytes; empty where that is not possible (a lost device).
   std::vector<char> snapshot();
   /// What was said becomes the session's: from the bytes as far as they fit, else read again from the texts. Says in a
@@ -60,9 +64,13 @@ class Conversation {
   oriel_status restore(const std::string& path, std::vector<Message>* messages, std::string* how);
   void showCache();
   std::string lastError() const;
+  /// Writes what was said to the store.
+  void keep();
 
  private:
-  void reply(const std::string& text, const ReplySettings& settings);
+  void reply(const std::string& text, const ReplySettings& settings, bool even_if_cut);
+  bool refuses(const std::string& text);
+  oriel_status readUnread();
   void writeFile(const std::string& path);
   void finish(oriel_status status, const oriel_generation& result);
   oriel_status readAgain(const std::vector<Message>& messages);
@@ -77,9 +85,12 @@ class Conversation {
   const int id_;
   Board* const board_;
   const std::atomic<bool>* const ending_;
+  const bool keeps_;
   std::mutex use_;
   std::mutex pointer_;  ///< session_ is there as long as this is held
   oriel_session* session_ = nullptr;
+  const oriel_model* model_ = nullptr;
+  std::vector<Message> unread_;
   uint64_t first_ = 0;  ///< position of a session to which nothing was said
   std::atomic<bool> stopping_{false};
   double reply_began_s_ = 0;

@@ -18,7 +18,8 @@ struct Engine::Kept {
   std::vector<char> bytes;
 };
 
-Engine::Engine(std::function<void()> changed) : board_(std::move(changed)) {}
+Engine::Engine(std::function<void()> changed, bool keeps)
+    : board_(std::move(changed)), keeps_(keeps) {}
 
 Engine::~Engine() {
   ending_ = true;
@@ -65,6 +66,15 @@ void Engine::restore(const std::string& path) {
   post([this, path] { doRestore(path); });
 }
 
+void Engine::reopen(const std::vector<KeptChat>& kept) {
+  post([this, kept] {
+    to_reopen_.insert(to_reopen_.end(), kept.begin(), kept.end());
+    if (model_ != nullptr) {
+      doReopen();
+    }
+  });
+}
+
 void Engine::closeChat(int id) {
   if (const Chat chat = find(id)) {
     board_.edit([id](AppState& state) {
@@ -87,9 +97,10 @@ void Engine::save(int id, const std::string& path) {
   }
 }
 
-bool Engine::send(int id, const std::string& text, const ReplySettings& settings) {
+bool Engine::send(int id, const std::string& text, const ReplySettings& settings,
+                  bool even_if_cut) {
   const Chat chat = find(id);
-  return chat && chat->send(text, settings);
+  return chat && chat->send(text, settings, even_if_cut);
 }
 
 void Engine::stop(int id) {
@@ -129,8 +140,11 @@ void Engine::doLoad(const PlanSettings& settings) {
     (void)loadModel(PlanSettings(in_force_));  // as it was; the reason stays in the board
   }
   takeBack(&kept);
-  if (loaded && kept.empty()) {
-    makeEmptyChat(ChatPhase::kIdle);
+  if (loaded) {
+    doReopen();
+    if (all().empty()) {
+      makeEmptyChat(ChatPhase::kIdle);
+    }
   }
   showMemory();
 }
@@ -230,9 +244,9 @@ void Engine::takeBack(std::vector<Kept>* kept) {
     if (model_ != nullptr && shown != nullptr && !ending_) {
       const std::string why = openNew(one.chat.get());
       const bool nothing_said = shown->messages.empty() && !one.holds_tokens;
-      note = !why.empty()   ? "not carried over: " + why
-             : nothing_said ? ""
-                            : one.chat->carryIn(one.bytes, shown->messages);
+      note = !why.empty()                           ? "not carried over: " + why
+             : nothing_said || one.chat->isUnread() ? ""
+                                                    : one.chat->carryIn(one.bytes, shown->messages);
     }
     board_.editChat(one.chat->id(), [&](ChatState& chat) {
       chat.phase = ChatPhase::kIdle;
@@ -259,7 +273,7 @@ std::string Engine::openNew(Conversation* chat) {
 }
 
 Engine::Chat Engine::makeChat(const ChatState& begin, const Open& open) {
-  const Chat chat = std::make_shared<Conversation>(next_id_++, &board_, &ending_);
+  const Chat chat = std::make_shared<Conversation>(next_id_++, &board_, &ending_, keeps_);
   {
     const std::unique_lock<std::mutex> held = chat->hold();
     const std::string why = open(*chat);
@@ -312,9 +326,27 @@ void Engine::doFork(int id) {
     begin.messages.resize(begin.messages.size() - 2);  // said just now: not in the session yet
   }
   begin.note = "goes on from \"" + from->title + "\"";
-  makeChat(begin, [&](Conversation& made) {
+  const Chat fork = makeChat(begin, [&](Conversation& made) {
     return made.openAsFork(source.get()) == ORIEL_OK ? "" : source->lastError();
   });
+  if (fork) {
+    fork->keep();
+  }
+}
+
+void Engine::doReopen() {
+  for (const KeptChat& kept : std::exchange(to_reopen_, {})) {
+    if (!hasRoom()) {
+      return;
+    }
+    ChatState begin;
+    begin.messages = kept.messages;
+    begin.file = kept.file;
+    makeChat(begin, [&](Conversation& made) {
+      made.setUnread(kept.messages);
+      return openNew(&made);
+    });
+  }
 }
 
 void Engine::doRestore(const std::string& path) {
@@ -342,6 +374,7 @@ void Engine::doRestore(const std::string& path) {
     state.saved_as = path;
   });
   board_.edit([&](AppState& state) { state.notice = "Restored: " + how; });
+  chat->keep();
   chat->showCache();
 }
 

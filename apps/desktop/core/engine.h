@@ -11,6 +11,7 @@
 
 #include "board.h"
 #include "conversation.h"
+#include "kept_chats.h"
 #include "last_error.h"
 #include "worker.h"
 
@@ -18,8 +19,8 @@ namespace desktop {
 
 class Engine {
  public:
-  /// `changed` is called on any thread when state() has changed.
-  explicit Engine(std::function<void()> changed);
+  /// `changed` is called on any thread when state() has changed. `keeps`: what is said goes to the store of chats.
+  explicit Engine(std::function<void()> changed, bool keeps = false);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -35,9 +36,12 @@ class Engine {
   void fork(int id);
   void closeChat(int id);
   void restore(const std::string& path);
+  /// Opens chats of the store, now or as soon as a model is loaded.
+  void reopen(const std::vector<KeptChat>& kept);
   void save(int id, const std::string& path);
   /// False: the chat is not idle, and the message is still the caller's.
-  bool send(int id, const std::string& text, const ReplySettings& settings);
+  bool send(int id, const std::string& text, const ReplySettings& settings,
+            bool even_if_cut = false);
   void stop(int id);
 
   void dismissError();
@@ -65,6 +69,7 @@ class Engine {
   std::string openNew(Conversation* chat);
   void doFork(int id);
   void doRestore(const std::string& path);
+  void doReopen();
   void showMemory();
   bool hasRoom();
 
@@ -78,6 +83,8 @@ class Engine {
   oriel_model* model_ = nullptr;
   PlanSettings in_force_;
   std::atomic<bool> ending_{false};
+  const bool keeps_;
+  std::vector<KeptChat> to_reopen_;  ///< used by jobs alone
   mutable std::mutex chats_mutex_;
   std::map<int, Chat> chats_;
   int next_id_ = 1;

@@ -26,6 +26,13 @@ struct CacheState {
   std::vector<uint64_t> turns;  ///< first tokens, ascending
 };
 
+/// The last message, which the model would not have seen whole. It was not sent.
+struct Refused {
+  std::string text;
+  uint64_t tokens = 0;  ///< 0: nothing was refused
+  uint64_t capacity = 0;
+};
+
 enum class ChatPhase { kIdle, kReading, kReplying, kMoving };
 
 struct ChatState {
@@ -41,6 +48,8 @@ struct ChatState {
   CacheState cache;
   std::string note;      ///< what became of it: how it was carried over, why a reply ended
   std::string saved_as;  ///< the file it was last saved to
+  std::string file;      ///< in the store of chats; "": not kept yet
+  Refused refused;
 };
 
 enum class ModelPhase { kNone, kLoading, kReady };

@@ -34,6 +34,8 @@ Json chatJson(const ChatState& chat) {
           {"messages", messages},
           {"note", chat.note},
           {"saved_as", chat.saved_as},
+          {"file", chat.file},
+          {"refused_tokens", chat.refused.tokens},
           {"tokens_per_s", chat.tokens_per_s},
           {"position", chat.cache.position},
           {"evicted", chat.cache.evicted},
@@ -63,6 +65,8 @@ std::string stateJson(const AppState& state, const StateExtras& extras) {
                      {"error", state.error},
                      {"notice", state.notice},
                      {"active", extras.active},
+                     {"dark", extras.dark},
+                     {"zoom", extras.zoom},
                      {"draft", extras.draft},
                      {"chats", chats},
                      {"widgets", extras.widgets}};

@@ -12,6 +12,8 @@ namespace desktop {
 
 struct StateExtras {
   int active = 0;
+  bool dark = false;
+  float zoom = 1;
   uint64_t frames = 0;
   std::string draft;
   PlanPreview preview;

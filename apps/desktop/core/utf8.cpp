@@ -40,6 +40,19 @@ uint32_t decode(const std::string& text, size_t offset, size_t* next) {
   return character;
 }
 
+std::string encode(uint32_t character) {
+  const auto tail = [&](int shift) {
+    return static_cast<char>(0x80 | (character >> shift & 0x3f));
+  };
+  if (character < 0x80) {
+    return {static_cast<char>(character)};
+  }
+  if (character < 0x800) {
+    return {static_cast<char>(0xc0 | character >> 6), tail(0)};
+  }
+  return {static_cast<char>(0xe0 | character >> 12), tail(6), tail(0)};
+}
+
 size_t next(const std::string& text, size_t offset) {
   size_t end = offset;
   if (offset < text.size()) {

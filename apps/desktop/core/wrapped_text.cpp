@@ -17,7 +17,7 @@ std::vector<Line> wrapText(const std::string& text, float width, const Advance& 
       begin = break_at = next;
       used = 0;
     } else {
-      used += advance(character);
+      used += advance(character, at);
       if (character == ' ') {
         break_at = next;  // spaces may stand out
       } else if (used > width && at > begin) {
@@ -33,24 +33,12 @@ std::vector<Line> wrapText(const std::string& text, float width, const Advance& 
   return lines;
 }
 
-size_t byteAt(const std::string& text, const Line& line, float x, const Advance& advance) {
-  float used = 0;
-  for (size_t at = line.begin; at < line.end;) {
-    size_t next = 0;
-    const float wide = advance(utf8::decode(text, at, &next));
-    if (x < used + wide / 2) {
-      return at;
-    }
-    used += wide;
-    at = next;
-  }
-  return line.end;
-}
-
 float widthOf(const std::string& text, size_t begin, size_t end, const Advance& advance) {
   float used = 0;
   for (size_t at = begin; at < end;) {
-    used += advance(utf8::decode(text, at, &at));
+    size_t next = 0;
+    used += advance(utf8::decode(text, at, &next), at);
+    at = next;
   }
   return used;
 }

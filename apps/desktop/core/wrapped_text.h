@@ -14,15 +14,13 @@ struct Line {
   size_t end = 0;    ///< without the newline, or the space, that it broke at
 };
 
-/// The width of a character, in the unit of the column's width.
-using Advance = std::function<float(uint32_t)>;
+/// The width of a character that begins at a byte of the text, in the unit of the column's width.
+using Advance = std::function<float(uint32_t character, size_t at)>;
 
 /// Breaks at newlines and, where a line would be wider than `width`, behind spaces, or within a word that is wider than
 /// a line. There is always one line at least.
 std::vector<Line> wrapText(const std::string& text, float width, const Advance& advance);
 
-/// The byte of `line` whose character begins nearest to `x`.
-size_t byteAt(const std::string& text, const Line& line, float x, const Advance& advance);
 float widthOf(const std::string& text, size_t begin, size_t end, const Advance& advance);
 /// The line on which a caret before byte `offset` stands.
 size_t lineOf(const std::vector<Line>& lines, size_t offset);

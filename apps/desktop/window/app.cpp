@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 
 #include "cache_view.h"
+#include "models/stored_models.h"
+#include "output.h"
 #include "sizes.h"
 #include "state_file.h"
 #include "system.h"
@@ -16,6 +19,8 @@ constexpr int kSettlingFrames = 3;      // widgets answer a click some frames la
 constexpr int kLettersWaitMs = 50;      // before looking whether the fonts may be made anew
 constexpr uint32_t kLeastFrameMs = 33;  // replies need not be drawn more often
 constexpr float kPanelWidth = 330;
+constexpr float kNarrow = 760;
+constexpr size_t kMostOffers = 50;
 
 }  // namespace
 
@@ -23,9 +28,12 @@ App::App(const AppOptions& options)
     : options_(options),
       frame_(options.frame),
       planner_([this] { frame_.wake(); }),
-      engine_([this] { frame_.wake(); }) {
+      engine_([this] { frame_.wake(); }, options.keeps),
+      look_([this] { frame_.wake(); }) {
   memory_.begin(options.settings);
   prompt_[options.settings.system_prompt.copy(prompt_, sizeof(prompt_) - 1)] = '\0';
+  reopenChats();
+  look_.ask();
   if (!options.settings.model_path.empty()) {
     engine_.load(options.settings);
   }
@@ -38,6 +46,9 @@ void App::run() {
     const uint32_t began = SDL_GetTicks();
     settling = input.anything ? kSettlingFrames : std::max(settling - 1, 0);
     open = !input.quit;
+    if (input.focused) {
+      look_.ask();
+    }
     drawFrame(&input);
     const uint32_t took = SDL_GetTicks() - began;
     if (took < kLeastFrameMs) {
@@ -47,7 +58,7 @@ void App::run() {
 }
 
 void App::drawFrame(Input* input) {
-  useTheme(options_.dark, frame_.scale());
+  useTheme(isDark(), frame_.scale());
   frame_.begin();
   ImGui::PushFont(frame_.fonts().body());
   widgets_.clear();
@@ -55,6 +66,10 @@ void App::drawFrame(Input* input) {
   chooseChat(context.state);
   shortcuts(context);
   const ImVec2 screen = ImGui::GetIO().DisplaySize;
+  if (narrow_ != (screen.x < px(kNarrow))) {
+    narrow_ = !narrow_;
+    panel_wish_.reset();
+  }
   ImGui::SetNextWindowPos(ImVec2(0, 0));
   ImGui::SetNextWindowSize(screen);
   constexpr int kFlags = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
@@ -64,30 +79,16 @@ void App::drawFrame(Input* input) {
   drawErrors(context);
   const float status = ImGui::GetFontSize() + px(14);
   const float height = ImGui::GetContentRegionAvail().y - status;
-  const float panel = show_panel_ ? std::min(px(kPanelWidth), screen.x * 0.42f) : 0;
-  ImGui::BeginChild(
-      "left",
-      ImVec2(ImGui::GetContentRegionAvail().x - (show_panel_ ? panel + px(14) : 0), height));
-  drawTabs(context);
-  if (const ChatState* chat = context.state.chat(active_)) {
-    panes_[active_].draw(context, *chat, reply_);
-  } else {
-    ImGui::Dummy(ImVec2(1, px(30)));
-    heading(context, context.state.model.phase == ModelPhase::kLoading ? "Loading the model ..."
-                                                                       : "No chat is open");
-    dimText("Ctrl+T opens one. A GGUF file dropped here becomes the model.");
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float panel = !showsPanel() ? 0 : narrow_ ? width : px(kPanelWidth);
+  if (panel < width) {
+    drawChat(context, width - (panel > 0 ? panel + px(14) : 0), height);
   }
-  ImGui::EndChild();
-  if (show_panel_) {
-    ImGui::SameLine(0, px(14));
-    ImGui::PushStyleColor(ImGuiCol_ChildBg, theme().panel);
-    ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, px(8));
-    ImGui::BeginChild("panel", ImVec2(panel, height), false,
-                      ImGuiWindowFlags_AlwaysUseWindowPadding);
-    drawPanel(context);
-    ImGui::EndChild();
-    ImGui::PopStyleVar();
-    ImGui::PopStyleColor();
+  if (panel > 0) {
+    if (panel < width) {
+      ImGui::SameLine(0, px(14));
+    }
+    drawSide(context, panel, height);
   }
   drawStatus(context);
   useFile(context);
@@ -95,13 +96,81 @@ void App::drawFrame(Input* input) {
   ImGui::PopFont();
   frame_.end(theme().background);
   frames_++;
+  rememberChats(context.state);
   writeState(context.state);
+}
+
+void App::drawChat(const Context& context, float width, float height) {
+  ImGui::BeginChild("left", ImVec2(width, height));
+  drawTabs(context);
+  if (const ChatState* chat = context.state.chat(active_)) {
+    panes_[active_].draw(context, *chat, reply_);
+  } else {
+    ImGui::Dummy(ImVec2(1, px(30)));
+    heading(context, context.state.model.phase == ModelPhase::kLoading ? "Loading the model ..."
+                                                                       : "No chat is open");
+    dimText("Ctrl+T opens one. Drop a GGUF file here to load it.");
+  }
+  ImGui::EndChild();
+}
+
+void App::drawSide(const Context& context, float width, float height) {
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, theme().panel);
+  ImGui::PushStyleVar(ImGuiStyleVar_ChildRounding, px(8));
+  ImGui::BeginChild("panel", ImVec2(width, height), false, ImGuiWindowFlags_AlwaysUseWindowPadding);
+  drawPanel(context);
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+bool App::isDark() const { return options_.dark.value_or(look_.dark().value_or(true)); }
+
+void App::reopenChats() {
+  if (!options_.keeps) {
+    return;
+  }
+  remembered_ = rememberedWindow();
+  const std::vector<KeptChat> kept = keptChats();
+  std::vector<KeptChat> open;
+  for (const std::string& file : remembered_.open) {
+    const auto found = std::find_if(kept.begin(), kept.end(),
+                                    [&](const KeptChat& chat) { return chat.file == file; });
+    if (found != kept.end()) {
+      open.push_back(*found);
+    }
+  }
+  front_at_start_ = remembered_.front;
+  engine_.reopen(open);
+}
+
+void App::rememberChats(const AppState& state) {
+  if (!options_.keeps || state.model.phase != ModelPhase::kReady) {
+    return;
+  }
+  WindowMemory now;
+  for (const ChatState& chat : state.chats) {
+    if (!chat.file.empty()) {
+      now.open.push_back(chat.file);
+      now.front = chat.id == active_ ? chat.file : now.front;
+    }
+  }
+  if (now.open != remembered_.open || now.front != remembered_.front) {
+    remembered_ = now;
+    rememberWindow(now);
+  }
 }
 
 void App::chooseChat(const AppState& state) {
   for (const ChatState& chat : state.chats) {
     if (chat.id > newest_) {
       active_ = newest_ = chat.id;  // one that was just opened comes to the front
+    }
+  }
+  for (const ChatState& chat : state.chats) {
+    if (!front_at_start_.empty() && chat.file == front_at_start_) {
+      active_ = chat.id;
+      front_at_start_.clear();
     }
   }
   if (state.chat(active_) == nullptr) {
@@ -116,41 +185,79 @@ void App::shortcuts(const Context& context) {
   if (browser_.isOpen()) {
     return;
   }
-  for (const Typed& typed : context.input->typed) {
-    if (typed.key == SDL_SCANCODE_ESCAPE) {
-      engine_.stop(active_);
-    } else if (typed.control && typed.key == SDL_SCANCODE_T) {
-      engine_.newChat();
-    } else if (typed.control && typed.key == SDL_SCANCODE_W && active_ != 0) {
-      engine_.closeChat(active_);
-    } else if (typed.control && typed.key == SDL_SCANCODE_S && active_ != 0) {
-      askForFile(FileBrowser::Purpose::kSave, context.state);
-    } else if (typed.control && typed.key == SDL_SCANCODE_O) {
-      askForFile(FileBrowser::Purpose::kOpenModel, context.state);
-    } else if (typed.control && typed.key == SDL_SCANCODE_EQUALS) {
-      frame_.setZoom(frame_.zoom() * 1.1f);
-    } else if (typed.control && typed.key == SDL_SCANCODE_MINUS) {
-      frame_.setZoom(frame_.zoom() / 1.1f);
+  auto& typed = context.input->typed;
+  typed.erase(std::remove_if(typed.begin(), typed.end(),
+                             [&](const Typed& one) { return command(context, one); }),
+              typed.end());
+  const ChatState* chat = context.state.chat(active_);
+  const bool seen = !(narrow_ && showsPanel());
+  if (chat != nullptr && seen && !ImGui::GetIO().WantTextInput) {
+    panes_[active_].type(context, *chat, reply_);
+  }
+}
+
+/// True: the key was one of the window's.
+bool App::command(const Context& context, const Typed& typed) {
+  if (typed.key == SDL_SCANCODE_ESCAPE) {
+    engine_.stop(active_);
+    return true;
+  }
+  const struct {
+    SDL_Scancode key;
+    std::function<void()> run;
+  } commands[] = {
+      {SDL_SCANCODE_T, [&] { engine_.newChat(); }},
+      {SDL_SCANCODE_W, [&] { engine_.closeChat(active_); }},
+      {SDL_SCANCODE_S, [&] { askForFile(FileBrowser::Purpose::kSave, context.state); }},
+      {SDL_SCANCODE_O, [&] { askForFile(FileBrowser::Purpose::kOpenModel, context.state); }},
+      {SDL_SCANCODE_R, [&] { askForFile(FileBrowser::Purpose::kRestore, context.state); }},
+      {SDL_SCANCODE_P, [&] { panel_wish_ = !showsPanel(); }},
+      {SDL_SCANCODE_TAB, [&] { stepTab(context.state, typed.shift ? -1 : 1); }},
+      {SDL_SCANCODE_PAGEUP, [&] { stepTab(context.state, -1); }},
+      {SDL_SCANCODE_PAGEDOWN, [&] { stepTab(context.state, 1); }},
+      {SDL_SCANCODE_EQUALS, [&] { frame_.setZoom(frame_.zoom() * 1.1f); }},
+      {SDL_SCANCODE_KP_PLUS, [&] { frame_.setZoom(frame_.zoom() * 1.1f); }},
+      {SDL_SCANCODE_MINUS, [&] { frame_.setZoom(frame_.zoom() / 1.1f); }},
+      {SDL_SCANCODE_KP_MINUS, [&] { frame_.setZoom(frame_.zoom() / 1.1f); }},
+      {SDL_SCANCODE_0, [&] { frame_.setZoom(1); }},
+  };
+  for (const auto& one : commands) {
+    if (typed.control && typed.key == one.key) {
+      one.run();
+      return true;
     }
   }
-  const ChatState* chat = context.state.chat(active_);
-  if (chat != nullptr && !ImGui::GetIO().WantTextInput) {
-    panes_[active_].type(context, *chat, reply_);
+  return false;
+}
+
+void App::stepTab(const AppState& state, int step) {
+  const int count = static_cast<int>(state.chats.size());
+  for (int i = 0; i < count; i++) {
+    if (state.chats[static_cast<size_t>(i)].id == active_) {
+      active_ = state.chats[static_cast<size_t>((i + step + count) % count)].id;
+      return;
+    }
   }
 }
 
 void App::drawTop(const Context& context) {
   const ModelState& model = context.state.model;
+  const float buttons = px(408) + ImGui::GetStyle().WindowPadding.x;
+  const float room = ImGui::GetWindowWidth() - buttons - px(28);
   ImGui::AlignTextToFramePadding();
   context.frame->fonts().want(model.name);
-  heading(context, model.name.empty() ? "Oriel" : model.name.c_str());
-  ImGui::SameLine();
-  ImGui::PushStyleColor(ImGuiCol_Text, theme().dim);
-  ImGui::TextUnformatted(model.device.c_str());
-  ImGui::PopStyleColor();
-  const float buttons = px(408);
-  ImGui::SameLine(
-      std::max(ImGui::GetWindowWidth() - buttons - ImGui::GetStyle().WindowPadding.x, px(60)));
+  ImGui::PushFont(context.frame->fonts().strong());
+  const std::string name = fitted(model.name.empty() ? "Oriel" : model.name, room);
+  const float left = room - ImGui::CalcTextSize(name.c_str()).x - px(8);
+  ImGui::TextUnformatted(name.c_str());
+  ImGui::PopFont();
+  if (ImGui::CalcTextSize(model.device.c_str()).x < left) {
+    ImGui::SameLine();
+    ImGui::PushStyleColor(ImGuiCol_Text, theme().dim);
+    ImGui::TextUnformatted(model.device.c_str());
+    ImGui::PopStyleColor();
+  }
+  ImGui::SameLine(std::max(ImGui::GetWindowWidth() - buttons, px(60)));
   if (button(context, "open", "Open model", true, false, px(110))) {
     askForFile(FileBrowser::Purpose::kOpenModel, context.state);
   }
@@ -163,12 +270,12 @@ void App::drawTop(const Context& context) {
     askForFile(FileBrowser::Purpose::kSave, context.state);
   }
   ImGui::SameLine();
-  if (button(context, "theme", options_.dark ? "Light" : "Dark", true, false, px(60))) {
-    options_.dark = !options_.dark;
+  if (button(context, "theme", isDark() ? "Light" : "Dark", true, false, px(60))) {
+    options_.dark = !isDark();
   }
   ImGui::SameLine();
   if (button(context, "panel", "Panel", true, false, px(64))) {
-    show_panel_ = !show_panel_;
+    panel_wish_ = !showsPanel();
   }
 }
 
@@ -230,7 +337,7 @@ bool App::drawTab(const Context& context, const ChatState& chat, float width) {
   }
   list.PushClipRect(low, ImVec2(high.x - px(24), high.y), true);
   list.AddText(ImVec2(text_x, low.y + px(6)), front ? theme().text : theme().dim,
-               chat.title.c_str());
+               context.frame->fonts().shown(chat.title).c_str());
   list.PopClipRect();
   if (closed) {
     engine_.closeChat(chat.id);
@@ -315,7 +422,7 @@ void App::drawReplySettings(const Context& context) {
   ImGui::SliderFloat("Top p", &reply_.top_p, 0.01f, 1, "%.2f");
   ImGui::SliderFloat("Min p", &reply_.min_p, 0, 0.5f, "%.2f");
   ImGui::SliderFloat("Repeat", &reply_.repeat_penalty, 1, 1.5f, "%.2f");
-  ImGui::InputInt("Most tokens", &reply_.max_tokens, 32, 256);
+  ImGui::InputInt("Max tokens", &reply_.max_tokens, 32, 256);
   ImGui::InputInt("Seed", &reply_.seed);
   ImGui::PopItemWidth();
   reply_.max_tokens = std::max(reply_.max_tokens, 0);
@@ -329,25 +436,55 @@ void App::drawStatus(const Context& context) {
     left =
         "loading " + cli::formatSize(model.load_done) + " of " + cli::formatSize(model.load_total);
   } else if (const ChatState* chat = context.state.chat(active_)) {
-    char line[160];
-    std::snprintf(line, sizeof(line), "%.1f tokens/s   first token %.0f ms   window %u of %u",
-                  chat->tokens_per_s, chat->first_token_ms, chat->cache.window_used,
-                  chat->cache.window_capacity);
-    left = line;
+    if (chat->tokens_per_s > 0) {
+      left = cli::formatted("%.1f tokens/s   first token %.0f ms   ", chat->tokens_per_s,
+                            chat->first_token_ms);
+    }
+    left += "context " + cli::grouped(chat->cache.window_used) + " of " +
+            cli::grouped(chat->cache.window_capacity);
   }
   ImGui::SetCursorPosY(ImGui::GetWindowHeight() - ImGui::GetFontSize() - px(8));
   ImGui::PushFont(context.frame->fonts().small());
   ImGui::PushStyleColor(ImGuiCol_Text, theme().dim);
   ImGui::TextUnformatted(left.c_str());
+  context.name("status");
   ImGui::PopStyleColor();
-  const std::string right = "model: " + cli::formatSize(model.plan.total_bytes) + " planned, " +
-                            cli::formatSize(model.allocated_bytes) +
-                            " allocated   process: " + cli::formatSize(cli::residentBytes());
-  rightText(right, theme().dim);
+  // The longest that there is room for.
+  const std::string process = "process " + cli::formatSize(cli::residentBytes());
+  const std::string right = "model " + cli::formatSize(model.plan.total_bytes) + " planned, " +
+                            cli::formatSize(model.allocated_bytes) + " allocated   " + process;
+  const float room =
+      ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(left.c_str()).x - px(20);
+  for (const std::string& text : {right, process}) {
+    if (ImGui::CalcTextSize(text.c_str()).x <= room) {
+      rightText(text, theme().dim);
+      break;
+    }
+  }
   ImGui::PopFont();
 }
 
+/// Models that were pulled, or chats of the store.
+std::vector<FileBrowser::Offer> App::offersFor(FileBrowser::Purpose purpose) const {
+  std::vector<FileBrowser::Offer> offers;
+  if (purpose == FileBrowser::Purpose::kOpenModel) {
+    for (const cli::StoredModel& model : cli::storedModels()) {
+      offers.push_back({model.name, model.path, cli::formatSize(model.bytes)});
+    }
+  } else if (purpose == FileBrowser::Purpose::kRestore && options_.keeps) {
+    for (const KeptChat& chat : keptChats()) {
+      if (offers.size() < kMostOffers) {
+        offers.push_back({chat.title, chat.file, cli::countOf(chat.messages.size(), "message")});
+      }
+    }
+  }
+  return offers;
+}
+
 void App::askForFile(FileBrowser::Purpose purpose, const AppState& state) {
+  if (purpose == FileBrowser::Purpose::kSave && active_ == 0) {
+    return;
+  }
   std::string path = joinPath(homeFolder(), "");
   const ChatState* chat = state.chat(active_);
   if (purpose == FileBrowser::Purpose::kOpenModel && !memory_.wanted().model_path.empty()) {
@@ -357,7 +494,7 @@ void App::askForFile(FileBrowser::Purpose purpose, const AppState& state) {
                ? joinPath(homeFolder(), "chat-" + std::to_string(chat->id) + ".oriel")
                : chat->saved_as;
   }
-  browser_.open(purpose, path);
+  browser_.open(purpose, path, offersFor(purpose));
 }
 
 void App::useFile(const Context& context) {
@@ -370,7 +507,7 @@ void App::useFile(const Context& context) {
       memory_.load(context, path);
       break;
     case FileBrowser::Purpose::kRestore:
-      engine_.restore(path);
+      openChat(context.state, path);
       break;
     case FileBrowser::Purpose::kSave:
       engine_.save(active_, path);
@@ -380,12 +517,30 @@ void App::useFile(const Context& context) {
   }
 }
 
+/// A chat of the store by its name there, else a snapshot.
+void App::openChat(const AppState& state, const std::string& path) {
+  for (const ChatState& chat : state.chats) {
+    if (chat.file == path) {
+      active_ = chat.id;
+      return;
+    }
+  }
+  for (const KeptChat& kept : keptChats()) {
+    if (kept.file == path) {
+      return engine_.reopen({kept});
+    }
+  }
+  engine_.restore(path);
+}
+
 void App::writeState(const AppState& state) {
   if (options_.state_file.empty()) {
     return;
   }
   StateExtras extras;
   extras.active = active_;
+  extras.dark = isDark();
+  extras.zoom = frame_.zoom();
   extras.frames = frames_;
   extras.draft = panes_.count(active_) != 0 ? panes_[active_].draft() : "";
   extras.preview = planner_.preview();

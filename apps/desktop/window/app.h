@@ -2,19 +2,24 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "chat_pane.h"
 #include "context.h"
 #include "file_browser.h"
+#include "kept_chats.h"
 #include "memory_panel.h"
+#include "system_look.h"
 
 namespace desktop {
 
 struct AppOptions {
   PlanSettings settings;
-  bool dark = true;
-  std::string state_file;  ///< written after every frame that changed something; "": none
+  std::optional<bool> dark;  ///< nothing: as the desktop is
+  bool keeps = true;         ///< chats go to the store, and are open again at the next start
+  std::string state_file;    ///< written after every frame that changed something; "": none
   FrameOptions frame;
 };
 
@@ -27,7 +32,16 @@ class App {
  private:
   void drawFrame(Input* input);
   void shortcuts(const Context& context);
+  bool command(const Context& context, const Typed& typed);
+  void stepTab(const AppState& state, int step);
+  bool isDark() const;
+  bool showsPanel() const { return panel_wish_.value_or(!narrow_); }
+  void reopenChats();
+  void rememberChats(const AppState& state);
+  std::vector<FileBrowser::Offer> offersFor(FileBrowser::Purpose purpose) const;
   void drawTop(const Context& context);
+  void drawChat(const Context& context, float width, float height);
+  void drawSide(const Context& context, float width, float height);
   void drawTabs(const Context& context);
   bool drawTab(const Context& context, const ChatState& chat, float width);
   void drawErrors(const Context& context);
@@ -38,6 +52,7 @@ class App {
   void askForFile(FileBrowser::Purpose purpose, const AppState& state);
   void useFile(const Context& context);
   void chooseChat(const AppState& state);
+  void openChat(const AppState& state, const std::string& path);
   void writeState(const AppState& state);
 
   AppOptions options_;
@@ -52,7 +67,11 @@ class App {
   char prompt_[8192] = "";
   int active_ = 0;
   int newest_ = 0;
-  bool show_panel_ = true;
+  bool narrow_ = false;             ///< chat and panel do not fit beside each other
+  std::optional<bool> panel_wish_;  ///< nothing was said: shown where it fits
+  SystemLook look_;
+  std::string front_at_start_;  ///< the file of a chat that comes to the front once it is open
+  WindowMemory remembered_;
   std::string written_;
   uint64_t frames_ = 0;
 };

@@ -3,9 +3,11 @@
 
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "composer.h"
 #include "context.h"
+#include "markdown.h"
 #include "text_view.h"
 
 namespace desktop {
@@ -20,14 +22,25 @@ class ChatPane {
   float below() const { return below_; }
 
  private:
+  /// A message as it was laid out last.
+  struct Shown {
+    std::string source;
+    std::vector<MarkdownBlock> blocks;
+    std::deque<TextView> views;
+  };
+
   void say(const Context& context, const ChatState& chat, const std::string& text,
-           const ReplySettings& settings);
+           const ReplySettings& settings, bool even_if_cut = false);
+  void drawRefusal(const Context& context, const ChatState& chat, const ReplySettings& settings);
   void drawMessages(const Context& context, const ChatState& chat);
+  Shown& show(const Message& message, size_t index);
+  void drawReply(const Context& context, Shown* shown, size_t index, float column);
   void drawMessage(const Context& context, const ChatState& chat, size_t index, float column);
   void drawWelcome(const Context& context) const;
 
   Composer composer_;
-  std::deque<TextView> views_;
+  std::deque<Shown> shown_;
+  std::string refused_;  ///< the message that was given back last
   float below_ = 0;
   bool follow_ = true;
 };

@@ -9,9 +9,12 @@ namespace {
 
 constexpr float kMostLines = 7;
 
+TextStyle plainText(size_t) { return TextStyle::kPlain; }
+
 }  // namespace
 
-bool Composer::type(const Context& context, bool can_send, std::string* sent) {
+bool Composer::type(const Context& context, bool can_send, const std::vector<std::string>& before,
+                    std::string* sent) {
   bool sends = false;
   for (const Typed& typed : context.input->typed) {
     const bool enter = typed.key == SDL_SCANCODE_RETURN || typed.key == SDL_SCANCODE_KP_ENTER;
@@ -24,11 +27,28 @@ bool Composer::type(const Context& context, bool can_send, std::string* sent) {
       }
     } else if (enter) {
       edit_.insert("\n");
-    } else {
+    } else if (!recall(typed, before)) {
       typeKey(typed);
     }
   }
   return sends;
+}
+
+/// Up in an empty field brings the last message, Up and Down then go through them until one is changed.
+bool Composer::recall(const Typed& key, const std::vector<std::string>& before) {
+  const bool up = key.key == SDL_SCANCODE_UP;
+  const bool unchanged = recalled_ != 0 && recalled_ <= before.size() &&
+                         edit_.text() == before[before.size() - recalled_];
+  recalled_ = unchanged ? recalled_ : 0;
+  if (key.shift || (!up && key.key != SDL_SCANCODE_DOWN) || (!unchanged && !edit_.text().empty())) {
+    return false;
+  }
+  if (up ? recalled_ == before.size() : recalled_ == 0) {
+    return true;
+  }
+  recalled_ = up ? recalled_ + 1 : recalled_ - 1;
+  edit_.setText(recalled_ == 0 ? "" : before[before.size() - recalled_]);
+  return true;
 }
 
 std::string Composer::take() {
@@ -87,28 +107,31 @@ void Composer::moveLines(int lines, bool extend) {
   if (lines_.empty()) {
     return;
   }
-  const Advance advance = advanceOf(ImGui::GetFont());
   const size_t row = lineOf(lines_, edit_.caret());
   const auto target = static_cast<int>(row) + lines;
   if (target < 0 || target >= static_cast<int>(lines_.size())) {
     edit_.moveTo(target < 0 ? 0 : edit_.text().size(), extend);
     return;
   }
-  const float x = widthOf(edit_.text(), lines_[row].begin, edit_.caret(), advance);
-  edit_.moveTo(byteAt(edit_.text(), lines_[static_cast<size_t>(target)], x, advance), extend);
+  const float x = drawn(lines_[row]).caret(edit_.caret());
+  edit_.moveTo(drawn(lines_[static_cast<size_t>(target)]).byteAt(x), extend);
 }
 
 float Composer::height(const Context& context, float width) {
   context.frame->fonts().want(edit_.text());
-  lines_ = wrapText(edit_.text(), width - px(24), advanceOf(ImGui::GetFont()));
+  fonts_ = &context.frame->fonts();
+  lines_ = wrapText(edit_.text(), width - px(24), advanceOf(*fonts_, plainText));
   return px(18) + lineHeight() * std::min(kMostLines, static_cast<float>(lines_.size()));
 }
 
 size_t Composer::byteUnder(ImVec2 mouse) const {
   const int row = static_cast<int>((mouse.y - text_at_.y) / lineHeight() + first_line_);
   const int last = static_cast<int>(lines_.size()) - 1;
-  return byteAt(edit_.text(), lines_[static_cast<size_t>(std::clamp(row, 0, last))],
-                mouse.x - text_at_.x, advanceOf(ImGui::GetFont()));
+  return drawn(lines_[static_cast<size_t>(std::clamp(row, 0, last))]).byteAt(mouse.x - text_at_.x);
+}
+
+DrawnLine Composer::drawn(const Line& line) const {
+  return DrawnLine(*fonts_, edit_.text(), line, plainText);
 }
 
 void Composer::draw(const Context& context, ImVec2 low, float width, bool can_write) {
@@ -144,12 +167,11 @@ void Composer::draw(const Context& context, ImVec2 low, float width, bool can_wr
   first_line_ = std::max(first_line_, 0.0f);
   for (size_t i = 0; i < lines_.size(); i++) {
     const ImVec2 at(text_at_.x, text_at_.y + lineHeight() * (static_cast<float>(i) - first_line_));
-    drawSelection(text, lines_[i], edit_.selectionBegin(), edit_.selectionEnd(), at);
-    list.AddText(ImVec2(at.x, at.y + px(2)), theme().text, text.data() + lines_[i].begin,
-                 text.data() + lines_[i].end);
+    const DrawnLine line = drawn(lines_[i]);
+    line.drawSelection(at, edit_.selectionBegin(), edit_.selectionEnd());
+    line.draw(at, theme().text, false);
     if (static_cast<float>(i) == caret_row && can_write) {
-      const float x =
-          at.x + widthOf(text, lines_[i].begin, edit_.caret(), advanceOf(ImGui::GetFont()));
+      const float x = at.x + line.caret(edit_.caret());
       list.AddRectFilled(ImVec2(x, at.y + px(1)), ImVec2(x + px(2), at.y + lineHeight() - px(1)),
                          theme().accent);
     }

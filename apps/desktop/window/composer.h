@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "context.h"
+#include "drawn_line.h"
 #include "text_edit.h"
 #include "wrapped_text.h"
 
@@ -14,8 +15,10 @@ class Composer {
  public:
   /// What one chat has written and not sent.
   const std::string& text() const { return edit_.text(); }
-  /// Takes what was typed in this frame. True: Enter was pressed on a text, which `sent` then is.
-  bool type(const Context& context, bool can_send, std::string* sent);
+  /// Takes what was typed in this frame. True: Enter was pressed on a text, which `sent` then is. `before`: messages
+  /// that Up brings back into an empty field, oldest first.
+  bool type(const Context& context, bool can_send, const std::vector<std::string>& before,
+            std::string* sent);
   float height(const Context& context, float width);
   void draw(const Context& context, ImVec2 low, float width, bool can_write);
   /// The text is to be sent; the field becomes empty.
@@ -25,11 +28,15 @@ class Composer {
 
  private:
   bool typeKey(const Typed& key);
+  bool recall(const Typed& key, const std::vector<std::string>& before);
   void moveLines(int lines, bool extend);
   size_t byteUnder(ImVec2 mouse) const;
+  DrawnLine drawn(const Line& line) const;
 
   TextEdit edit_;
+  size_t recalled_ = 0;  ///< how far back the message in the field is; 0: it is none of those
   std::vector<Line> lines_;
+  const Fonts* fonts_ = nullptr;
   ImVec2 text_at_ = ImVec2(0, 0);
   float first_line_ = 0;  ///< scrolled lines above what is shown
 };

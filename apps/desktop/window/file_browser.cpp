@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "sizes.h"
 #include "widgets.h"
@@ -22,11 +23,12 @@ const char* titleOf(FileBrowser::Purpose purpose) {
 
 }  // namespace
 
-void FileBrowser::open(Purpose purpose, const std::string& path) {
+void FileBrowser::open(Purpose purpose, const std::string& path, std::vector<Offer> offers) {
   purpose_ = purpose;
+  offers_ = std::move(offers);
   opening_ = true;
   folder_ = parentOf(path).empty() ? homeFolder() : parentOf(path);
-  path_[path.copy(path_, sizeof(path_) - 1)] = '\0';
+  choose(path);
   list();
 }
 
@@ -57,6 +59,7 @@ FileBrowser::Purpose FileBrowser::draw(const Context& context, std::string* path
   bool accepted =
       ImGui::InputText("##path", path_, sizeof(path_), ImGuiInputTextFlags_EnterReturnsTrue);
   context.name("path");
+  accepted = drawOffers(context) || accepted;
   accepted = drawEntries(context) || accepted;
   const bool saves = purpose_ == Purpose::kSave;
   accepted = button(context, "accept", saves ? "Save" : "Open", path_[0] != '\0', true, px(110)) ||
@@ -79,6 +82,31 @@ FileBrowser::Purpose FileBrowser::draw(const Context& context, std::string* path
   return chosen;
 }
 
+/// One click chooses, as nothing is opened in between.
+bool FileBrowser::drawOffers(const Context& context) {
+  if (offers_.empty()) {
+    return false;
+  }
+  bool accepted = false;
+  dimText(purpose_ == Purpose::kOpenModel ? "Pulled models" : "Chats that were kept");
+  const auto lines = static_cast<float>(std::min<size_t>(offers_.size(), 6));
+  ImGui::BeginChild("offers", ImVec2(0, lines * ImGui::GetTextLineHeightWithSpacing() + px(16)),
+                    true);
+  for (const Offer& offer : offers_) {
+    context.frame->fonts().want(offer.name);
+    const std::string shown = context.frame->fonts().shown(offer.name);
+    if (ImGui::Selectable((shown + "##" + offer.path).c_str(), false,
+                          ImGuiSelectableFlags_DontClosePopups)) {
+      choose(offer.path);
+      accepted = true;
+    }
+    context.name("offer " + offer.name);
+    rightText(offer.note, theme().dim);
+  }
+  ImGui::EndChild();
+  return accepted;
+}
+
 bool FileBrowser::drawEntries(const Context& context) {
   bool accepted = false;
   std::string enter;
@@ -95,7 +123,7 @@ bool FileBrowser::drawEntries(const Context& context) {
             label.c_str(), false,
             ImGuiSelectableFlags_DontClosePopups | ImGuiSelectableFlags_AllowDoubleClick)) {
       const std::string path = joinPath(folder_, entry.name);
-      path_[path.copy(path_, sizeof(path_) - 1)] = '\0';
+      choose(path);
       accepted = !entry.folder && ImGui::IsMouseDoubleClicked(0);
       enter = entry.folder ? path : "";
     }

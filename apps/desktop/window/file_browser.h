@@ -13,7 +13,14 @@ class FileBrowser {
  public:
   enum class Purpose { kNone, kOpenModel, kRestore, kSave };
 
-  void open(Purpose purpose, const std::string& path);
+  /// A file that is offered above those of the folder.
+  struct Offer {
+    std::string name;
+    std::string path;
+    std::string note;
+  };
+
+  void open(Purpose purpose, const std::string& path, std::vector<Offer> offers = {});
   bool isOpen() const { return purpose_ != Purpose::kNone; }
   /// Once the person has chosen: for what, and the path. kNone else.
   Purpose draw(const Context& context, std::string* path);
@@ -22,9 +29,12 @@ class FileBrowser {
  private:
   void list();
   bool drawEntries(const Context& context);
+  bool drawOffers(const Context& context);
+  void choose(const std::string& path) { path_[path.copy(path_, sizeof(path_) - 1)] = '\0'; }
 
   Purpose purpose_ = Purpose::kNone;
   bool opening_ = false;
+  std::vector<Offer> offers_;
   std::string folder_;
   char path_[2048] = "";
   std::string error_;

@@ -15,14 +15,20 @@ namespace desktop {
 class Fonts {
  public:
   Fonts();
+  ~Fonts();
 
   ImFont* body() const { return body_; }
   ImFont* strong() const { return strong_; }
   ImFont* small() const { return small_; }
+  ImFont* mono() const { return mono_; }
 
   void setScale(float scale);
   /// The text's characters will be there in one of the next frames.
   void want(const std::string& text);
+  /// The fonts' own character for one of Unicode, which may be beyond those that Dear ImGui knows.
+  unsigned short glyph(uint32_t character) const;
+  /// The text in those characters, in the order in which they are drawn: for widgets of Dear ImGui.
+  std::string shown(const std::string& text) const;
   /// Makes the fonts anew if something changed; true: it did. New characters wait, so that this takes a quarter of the time
   /// at most.
   bool build();
@@ -38,9 +44,14 @@ class Fonts {
   void buildNow();
   ImFont* add(const std::string& file, float pixels);
   std::string* bytesOf(const std::string& file);
+  void want(uint32_t character);
+  float sizeOf(float pixels) const;
+  void addEmoji();
+  void drawEmoji();
 
   std::string regular_file_;
   std::string strong_file_;
+  std::string mono_file_;
   std::string far_file_;  ///< for characters that the others lack; looked up when one comes
   bool far_looked_up_ = false;
   bool far_wanted_ = false;
@@ -49,12 +60,19 @@ class Fonts {
   std::chrono::steady_clock::time_point next_build_;
   std::map<std::string, std::string> files_;  ///< that were read, and their bytes
   std::set<uint32_t> wanted_;
+  /// Characters beyond U+FFFF, and their places among the private ones, which ImFont can hold.
+  std::map<uint32_t, unsigned short> emoji_;
+  std::string emoji_file_;  ///< for those that the regular font lacks; looked up when one comes
+  bool emoji_looked_up_ = false;
+  struct Outline;
+  std::vector<Outline> outlines_;          ///< of the fonts that are being built
   size_t first_count_ = 0;                 ///< of characters that are there from the beginning
   size_t most_ = static_cast<size_t>(-1);  ///< characters that a texture holds, as far as is known
   std::vector<unsigned short> ranges_;     ///< of them, as the fonts were built with
   ImFont* body_ = nullptr;
   ImFont* strong_ = nullptr;
   ImFont* small_ = nullptr;
+  ImFont* mono_ = nullptr;
 };
 
 }  // namespace desktop

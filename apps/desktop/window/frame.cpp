@@ -24,6 +24,12 @@ float screenScale(SDL_Window* window) {
   return scale >= 1 && scale <= 4 ? scale : 1;
 }
 
+/// AltGr is Ctrl with Alt on some systems, and types.
+bool isForText(Uint16 modifiers) {
+  const bool control = (modifiers & KMOD_CTRL) != 0 && (modifiers & (KMOD_ALT | KMOD_MODE)) == 0;
+  return !control && (modifiers & KMOD_GUI) == 0;
+}
+
 }  // namespace
 
 Frame::Frame(const FrameOptions& options) {
@@ -94,9 +100,16 @@ void Frame::takeIn(const SDL_Event& event, Input* input) {
   if (event.type == SDL_QUIT) {
     input->quit = true;
   } else if (event.type == SDL_TEXTINPUT) {
-    input->typed.push_back({event.text.text});
+    if (types_) {
+      input->typed.push_back({event.text.text});
+    }
+  } else if (event.type == SDL_KEYUP) {
+    types_ = isForText(event.key.keysym.mod);
+  } else if (event.type == SDL_WINDOWEVENT) {
+    input->focused = input->focused || event.window.event == SDL_WINDOWEVENT_FOCUS_GAINED;
   } else if (event.type == SDL_KEYDOWN) {
     const auto modifiers = event.key.keysym.mod;
+    types_ = isForText(modifiers);
     input->typed.push_back({"", event.key.keysym.scancode, (modifiers & KMOD_SHIFT) != 0,
                             (modifiers & (KMOD_CTRL | KMOD_GUI)) != 0});
   } else if (event.type == SDL_DROPFILE) {

@@ -22,6 +22,7 @@ struct Input {
   std::vector<Typed> typed;
   std::string dropped_file;
   bool quit = false;
+  bool focused = false;   ///< the window got the keyboard
   bool anything = false;  ///< an event came
 };
 
@@ -53,6 +54,8 @@ class Frame {
 
  private:
   void takeIn(const SDL_Event& event, Input* input);
+
+  bool types_ = true;  ///< no key is held that makes commands of letters
 
   SDL_Window* window_ = nullptr;
   SDL_Renderer* renderer_ = nullptr;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "output.h"
 #include "sizes.h"
 #include "widgets.h"
 
@@ -15,12 +15,9 @@ struct Choice {
   const char* name;
   const char* value;
 };
-constexpr Choice kFormats[] = {{"chosen by the plan", "auto"},
-                               {"f16", "f16"},
-                               {"k8v8", "k8v8"},
-                               {"k8v4", "k8v4"},
-                               {"k4v4", "k4v4"}};
-constexpr Choice kDevices[] = {{"chosen", "auto"}, {"Vulkan", "vulkan"}, {"CPU", "cpu"}};
+constexpr Choice kFormats[] = {
+    {"Automatic", "auto"}, {"f16", "f16"}, {"k8v8", "k8v8"}, {"k8v4", "k8v4"}, {"k4v4", "k4v4"}};
+constexpr Choice kDevices[] = {{"Automatic", "auto"}, {"Vulkan", "vulkan"}, {"CPU", "cpu"}};
 
 template <size_t kCount>
 void combo(const char* id, const Choice (&choices)[kCount], std::string* value) {
@@ -135,13 +132,12 @@ void MemoryPanel::drawOutcome(const Context& context, const PlanPreview& preview
   ImGui::PopFont();
   ImGui::TextUnformatted("Total");
   rightText(cli::formatSize(plan.total_bytes), theme().text);
-  ImGui::TextUnformatted("Window");
-  rightText(std::to_string(plan.window_tokens) + " tokens", theme().text);
-  ImGui::TextUnformatted("Cache format, loss");
-  char loss[64];
-  std::snprintf(loss, sizeof(loss), "%s, %.4f nats",
-                formatName(plan.k_format, plan.v_format).c_str(), plan.loss_nats);
-  rightText(loss, theme().text);
+  ImGui::TextUnformatted("Context");
+  rightText(cli::grouped(plan.window_tokens) + " tokens", theme().text);
+  ImGui::TextUnformatted("Cache format");
+  rightText(formatName(plan.k_format, plan.v_format), theme().text);
+  ImGui::TextUnformatted("Expected loss");
+  rightText(cli::formatted("%.4f nats", plan.loss_nats), theme().text);
 }
 
 void MemoryPanel::drawChoices(const Context& context) {
@@ -159,14 +155,16 @@ void MemoryPanel::drawChoices(const Context& context) {
     wanted_.chats = static_cast<uint32_t>(std::clamp(chats, 1, 64));
   }
   context.name("chats");
-  label("Window");
+  label("Context");
   int window = static_cast<int>(wanted_.window_tokens);
-  if (ImGui::InputInt("##window", &window, 64, 512)) {
+  const int step = 64, fast = 512;
+  if (ImGui::InputScalar("##window", ImGuiDataType_S32, &window, &step, &fast,
+                         window == 0 ? "Automatic" : "%d")) {
     wanted_.window_tokens = static_cast<uint32_t>(std::clamp(window, 0, 4194304));
   }
   context.name("window");
   if (ImGui::IsItemHovered()) {
-    ImGui::SetTooltip("tokens; 0: the largest that fits");
+    ImGui::SetTooltip("tokens; 0 is automatic: the largest that fits");
   }
   label("Cache");
   combo("##format", kFormats, &wanted_.kv);

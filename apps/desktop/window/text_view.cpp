@@ -1,26 +1,45 @@
 #include "text_view.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace desktop {
 float lineHeight() { return px(3) + ImGui::GetFontSize() * 1.22f; }
 
-Advance advanceOf(const ImFont* font) {
-  const float scale = ImGui::GetFontSize() / font->FontSize;
-  return [font, scale](uint32_t c) {
-    return font->GetCharAdvance(static_cast<ImWchar>(c > 0xffff ? 0xfffd : c)) * scale;
-  };
+namespace {
+
+bool sameSpans(const std::vector<Span>& a, const std::vector<Span>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Span& x, const Span& y) {
+    return x.begin == y.begin && x.end == y.end && x.style == y.style;
+  });
 }
 
-ImVec2 TextView::layOut(const Context& context, const std::string& text, float width) {
+}  // namespace
+
+TextStyle TextView::styleAt(size_t byte) const {
+  const auto after = std::upper_bound(block_.spans.begin(), block_.spans.end(), byte,
+                                      [](size_t at, const Span& span) { return at < span.begin; });
+  const bool inside = after != block_.spans.begin() && std::prev(after)->end > byte;
+  return inside ? std::prev(after)->style : TextStyle::kPlain;
+}
+
+DrawnLine TextView::drawn(const Line& line) const {
+  return DrawnLine(*fonts_, block_.text, line, [this](size_t at) { return styleAt(at); });
+}
+
+ImVec2 TextView::layOut(const Context& context, const MarkdownBlock& block, float width) {
   const float font_size = ImGui::GetFontSize();
-  if (text != edit_.text() || width != width_ || font_size != font_size_ || lines_.empty()) {
-    context.frame->fonts().want(text);
-    if (text != edit_.text()) {
+  fonts_ = &context.frame->fonts();
+  const bool other_text = block.text != edit_.text();
+  if (other_text || !sameSpans(block.spans, block_.spans) || width != width_ ||
+      font_size != font_size_ || lines_.empty()) {
+    context.frame->fonts().want(block.text);
+    block_ = block;
+    if (other_text) {
       const size_t begin = edit_.selectionBegin();
       const size_t end = edit_.selectionEnd();
       const bool selected = hasSelection();
-      edit_.setText(text);
+      edit_.setText(block.text);
       if (selected) {  // a reply grows at its end: what was selected stays
         edit_.moveTo(begin, false);
         edit_.moveTo(end, true);
@@ -28,11 +47,11 @@ ImVec2 TextView::layOut(const Context& context, const std::string& text, float w
     }
     width_ = width;
     font_size_ = font_size;
-    const Advance advance = advanceOf(ImGui::GetFont());
-    lines_ = wrapText(text, width, advance);
+    lines_ =
+        wrapText(block.text, width, advanceOf(*fonts_, [this](size_t at) { return styleAt(at); }));
     widest_ = 0;
     for (const Line& line : lines_) {
-      widest_ = std::max(widest_, widthOf(text, line.begin, line.end, advance));
+      widest_ = std::max(widest_, drawn(line).width());
     }
   }
   return ImVec2(std::min(widest_ + 1, width), lineHeight() * static_cast<float>(lines_.size()));
@@ -65,9 +84,11 @@ void TextView::draw(const Context& context, ImVec2 place, const std::string& id)
     if (at.y + lineHeight() < low.y || at.y > bottom) {
       continue;
     }
-    drawSelection(text, lines_[i], edit_.selectionBegin(), edit_.selectionEnd(), at);
-    ImGui::GetWindowDrawList()->AddText(ImVec2(at.x, at.y + px(2)), theme().text,
-                                        text.data() + lines_[i].begin, text.data() + lines_[i].end);
+    const DrawnLine line = drawn(lines_[i]);
+    const ImVec2 from(at.x + indentOf(line), at.y);
+    line.drawSelection(from, edit_.selectionBegin(), edit_.selectionEnd());
+    const bool table = lines_[i].begin < lines_[i].end && text[lines_[i].begin] == '|';
+    line.draw(from, theme().text, !block_.code && !table);
   }
 }
 
@@ -81,22 +102,8 @@ bool TextView::copy() const {
 size_t TextView::byteUnder(ImVec2 mouse, ImVec2 place) const {
   const auto row = static_cast<int>((mouse.y - place.y) / lineHeight());
   const int last = static_cast<int>(lines_.size()) - 1;
-  const Line& line = lines_[static_cast<size_t>(std::clamp(row, 0, last))];
-  return byteAt(edit_.text(), line, mouse.x - place.x, advanceOf(ImGui::GetFont()));
-}
-
-void drawSelection(const std::string& text, const Line& line, size_t begin, size_t end,
-                   ImVec2 place) {
-  begin = std::max(begin, line.begin);
-  end = std::min(end, line.end);
-  if (begin >= end) {
-    return;
-  }
-  const Advance advance = advanceOf(ImGui::GetFont());
-  const float left = place.x + widthOf(text, line.begin, begin, advance);
-  const float right = left + widthOf(text, begin, end, advance);
-  ImGui::GetWindowDrawList()->AddRectFilled(
-      ImVec2(left, place.y), ImVec2(right, place.y + lineHeight()), theme().selection);
+  const DrawnLine line = drawn(lines_[static_cast<size_t>(std::clamp(row, 0, last))]);
+  return line.byteAt(mouse.x - place.x - indentOf(line));
 }
 
 }  // namespace desktop

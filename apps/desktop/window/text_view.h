@@ -5,13 +5,12 @@
 #include <vector>
 
 #include "context.h"
+#include "drawn_line.h"
+#include "markdown.h"
 #include "text_edit.h"
 #include "wrapped_text.h"
 
 namespace desktop {
-
-/// The width of characters in the current font.
-Advance advanceOf(const ImFont* font);
 
 /// Of wrapped text.
 float lineHeight();
@@ -20,7 +19,7 @@ float lineHeight();
 class TextView {
  public:
   /// How large it will be in a column so wide.
-  ImVec2 layOut(const Context& context, const std::string& text, float width);
+  ImVec2 layOut(const Context& context, const MarkdownBlock& block, float width);
   /// Draws what was laid out, at a place of the screen; takes the mouse under the name `id`.
   void draw(const Context& context, ImVec2 place, const std::string& id);
   /// Ctrl+C was pressed: true if there was a selection to copy.
@@ -32,15 +31,19 @@ class TextView {
  private:
   size_t byteUnder(ImVec2 mouse, ImVec2 place) const;
 
+  TextStyle styleAt(size_t byte) const;
+  DrawnLine drawn(const Line& line) const;
+  float indentOf(const DrawnLine& line) const {
+    return line.leftwards() ? widest_ - line.width() : 0;
+  }
+
+  MarkdownBlock block_;
+  const Fonts* fonts_ = nullptr;
   TextEdit edit_;
   std::vector<Line> lines_;
   float width_ = 0;
   float widest_ = 0;
   float font_size_ = 0;
 };
-
-/// The part of a selection that lies on a line, as a tinted rectangle.
-void drawSelection(const std::string& text, const Line& line, size_t begin, size_t end,
-                   ImVec2 place);
 
 }  // namespace desktop

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "utf8.h"
+
 namespace desktop {
 
 bool button(const Context& context, const char* widget, const std::string& label, bool enabled,
@@ -34,6 +36,18 @@ void heading(const Context& context, const char* text) {
   ImGui::PushFont(context.frame->fonts().strong());
   ImGui::TextUnformatted(text);
   ImGui::PopFont();
+}
+
+std::string fitted(const std::string& text, float width) {
+  std::string shown = text;
+  while (!shown.empty() && ImGui::CalcTextSize(shown.c_str()).x > width) {
+    const size_t end = shown.size() - (shown.size() < text.size() ? 3 : 0);
+    shown = text.substr(0, utf8::previous(text, end)) + "...";
+    if (end == 0) {
+      return "";
+    }
+  }
+  return shown;
 }
 
 void rightText(const std::string& text, ImU32 color) {

@@ -204,7 +204,7 @@ void drawStrip(const CacheView& cache, const std::vector<Segment>& segments, dou
       drawBreak(x + width / 2, y, kHeight, svg);
     }
     if (width > 60) {
-      svg->text({x, y + kHeight + 16}, std::to_string(segment.begin), Svg::Anchor::kStart, 12);
+      svg->text({x, y + kHeight + 16}, grouped(segment.begin), Svg::Anchor::kStart, 12);
     }
     x += width;
   }
@@ -213,7 +213,7 @@ void drawStrip(const CacheView& cache, const std::vector<Segment>& segments, dou
 void drawLegend(const std::vector<Segment>& segments, double y, Svg* svg) {
   double x = kLeft;
   for (const Segment& segment : segments) {
-    const std::string label = std::to_string(segment.tokens()) + " " + partName(segment.part);
+    const std::string label = grouped(segment.tokens()) + " " + partName(segment.part);
     svg->rect({x, y - 11}, 12, 12, partColour(segment.part));
     svg->text({x + 18, y}, label, Svg::Anchor::kStart);
     x += 18 + 7.5 * static_cast<double>(label.size()) + 12;
@@ -331,9 +331,9 @@ std::string cacheSvg(const CacheView& cache) {
   const std::vector<Segment> segments = segmentsOf(cache);
   Svg svg(kDrawn + 2 * kLeft, 296);
   svg.text({kLeft, 30},
-           std::to_string(cache.position) + " tokens so far, the last one saw " +
-               std::to_string(cache.position - cache.first_visible + cache.sinks_used) +
-               (cache.sliding_seen != 0 ? " (" + std::to_string(cache.sliding_seen) + " in " +
+           "The model sees " + grouped(cache.position - cache.first_visible + cache.sinks_used) +
+               " of " + grouped(cache.position) + " tokens" +
+               (cache.sliding_seen != 0 ? " (" + grouped(cache.sliding_seen) + " in " +
                                               std::to_string(cache.sliding_layers) + " layers)"
                                         : "") +
                (cache.of_several ? "; all caches take " : "; the cache takes ") +

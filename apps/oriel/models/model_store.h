@@ -1,24 +1,12 @@
-// Models by name: files in the folder that `oriel pull` fills.
+// Models by name.
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
+
+#include "models/stored_models.h"
 
 namespace cli {
-
-/// $ORIEL_MODELS, else `oriel/models` among the user's data. Empty: there is no such place.
-std::filesystem::path modelsFolder();
-
-struct StoredModel {
-  std::string name;  ///< what people type
-  std::string path;
-  uint64_t bytes = 0;
-};
-/// Whole files in that folder, by name.
-std::vector<StoredModel> storedModels();
 
 /// The file in that folder that a name means: one of the catalogue, or a file's own, with or without ".gguf", in any
 /// case. Nothing: it is not there.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "output.h"
+#include "sizes.h"
 
 namespace cli {
 namespace {
@@ -15,11 +16,12 @@ constexpr int kMostSteps = 6;
 constexpr double kSampleWidth = 22;
 constexpr double kLetterWidth = 7.2;
 
-std::string numberLabel(double value, double step) {
-  return formatted("%.*f", step >= 1 ? 0 : step >= 0.1 ? 1 : 2, value);
-}
-
 }  // namespace
+
+std::string numberLabel(double value, double step) {
+  return step >= 1 ? grouped(static_cast<uint64_t>(std::llround(value)))
+                   : formatted("%.*f", step >= 0.1 ? 1 : 2, value);
+}
 
 const char* formatColour(const std::string& formats) {
   // People who see red and green alike can tell these apart (Okabe and Ito, Color Universal Design).

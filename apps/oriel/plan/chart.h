@@ -33,6 +33,9 @@ struct Chart {
                 const std::string& y_title, double left, Svg* svg) const;
 };
 
+/// A number from 0, as exact as steps of `step` are apart: "1,024", "0.25".
+std::string numberLabel(double value, double step);
+
 constexpr const char* kQuietColour = "#666666";
 constexpr const char* kStrongColour = "#111111";
 /// A pair of cache formats ("K8V4") has one colour in every drawing.

@@ -47,7 +47,7 @@ void addPoints(const Json& plan, uint64_t memory_bytes, std::vector<Curve>* curv
   }
 }
 
-/// Axes around the memory given, as far as more of it changes anything.
+/// Axes around the memory given: as far as more of it changes anything, and always up to it.
 Chart chartOf(const Json& smallest, const Json& everything, uint64_t memory_bytes) {
   double least = std::numeric_limits<double>::infinity();
   double enough = 0;
@@ -60,7 +60,7 @@ Chart chartOf(const Json& smallest, const Json& everything, uint64_t memory_byte
   const double given = static_cast<double>(memory_bytes);
   double first = std::min(least, given);
   double last = std::min(enough, std::max(given, least) * 2 - first);
-  last = std::max(last, first + (enough - least) / 16);
+  last = std::max({last, first + (enough - least) / 16, given});
   const double margin = (last - first) / 24 + 1;
   return {kPlot, kPlotWidth, kPlotHeight, std::max(0.0, first - margin), last + margin, 1};
 }
@@ -82,15 +82,14 @@ void drawAxes(const Chart& chart, Svg* svg) {
   const double step = niceStep(chart.x_last - chart.x_first, 6, unit);
   std::vector<Tick> ticks;
   for (double at = std::ceil(chart.x_first / step) * step; at <= chart.x_last; at += step) {
-    const int decimals = step >= unit ? 0 : step * 10 >= unit ? 1 : 2;
-    ticks.push_back({at, formatted("%.*f", decimals, at / unit)});
+    ticks.push_back({at, numberLabel(at / unit, step / unit)});
   }
   chart.drawAxes(ticks, std::string("memory, ") + kUnits[name], "window, tokens", kPlot.x - 26,
                  svg);
 }
 
 /// One row above the axes: curves run everywhere inside them.
-void drawLegend(const std::vector<Curve>& curves, bool has_chosen, bool has_limit, Svg* svg) {
+void drawLegend(const std::vector<Curve>& curves, bool has_chosen, Svg* svg) {
   Legend legend({kPlot.x, kPlot.y - 16}, svg);
   for (const Curve& curve : curves) {
     legend.line(curve.name, {formatColour(curve.name), 3, false});
@@ -98,9 +97,7 @@ void drawLegend(const std::vector<Curve>& curves, bool has_chosen, bool has_limi
   if (has_chosen) {
     legend.dot("chosen", "#ffffff", kStrongColour);
   }
-  if (has_limit) {
-    legend.line("memory given", {kStrongColour, 1.5, true});
-  }
+  legend.line("memory given", {kStrongColour, 1.5, true});
 }
 
 void drawBars(const Json& plan, Svg* svg) {
@@ -189,7 +186,8 @@ std::string plotPlan(const PlanSource& source, CommonOptions options, const orie
 
   Svg svg(kWidth, kHeight);
   const double given = static_cast<double>(given_bytes);
-  const std::string window = formatsName(plan) + ", " + plan["window_tokens"].dump() + " tokens";
+  const std::string window =
+      formatsName(plan) + ", " + grouped(numberIn(plan, "window_tokens")) + " tokens";
   const std::string title =
       weightsUnknown(plan)
           ? source.title() + ", without its weights, in " + shortSize(given) + ": " + window
@@ -203,17 +201,14 @@ std::string plotPlan(const PlanSource& source, CommonOptions options, const orie
       svg.polyline(chart.at(curve.points), {formatColour(curve.name), 2.5, false});
     }
   }
-  const bool has_limit = given >= chart.x_first && given <= chart.x_last;
-  if (has_limit) {
-    const double x = chart.at(given, 0).x;
-    svg.line({x, kPlot.y}, {x, chart.bottom()}, {kStrongColour, 1.5, true});
-  }
+  const double x = chart.at(given, 0).x;
+  svg.line({x, kPlot.y}, {x, chart.bottom()}, {kStrongColour, 1.5, true});
   const double taken = realIn(plan, "total_bytes");
   const bool has_chosen = plannedFits(plan) && taken >= chart.x_first && taken <= chart.x_last;
   if (has_chosen) {
     svg.dot(chart.at(taken, realIn(plan, "window_tokens")), 6, "#ffffff", kStrongColour);
   }
-  drawLegend(curves, has_chosen, has_limit, &svg);
+  drawLegend(curves, has_chosen, &svg);
   drawBars(plan, &svg);
   return svg.document();
 }

@@ -5,15 +5,11 @@
 #include <utility>
 
 #include "terminal/characters.h"
-#include "terminal/terminal.h"
 #include "terminal/wrap.h"
 
 namespace cli {
 namespace {
 
-constexpr char kBold[] = "1";
-constexpr char kCode[] = "36";
-constexpr char kFenceShade[] = "2";
 constexpr size_t kLongestSpan = 400;  ///< bytes; a mark that is not closed by then is text
 constexpr size_t kTab = 8;
 constexpr size_t kDeepest = 40;  ///< spaces in front of an item
@@ -109,10 +105,10 @@ void ReplyView::lineBegins(std::string_view character) {
   };
   if (fence >= 3) {
     fenced_ = !fenced_;
-    return begins(Line::kVerbatim, kFenceShade);
+    return begins(Line::kVerbatim, kReplyFence);
   }
   if (fenced_) {
-    return begins(Line::kVerbatim, kCode);
+    return begins(Line::kVerbatim, kReplyCode);
   }
   if (!rest.empty() && rest[0] == '|') {
     return begins(Line::kVerbatim, shade_);
@@ -132,9 +128,9 @@ void ReplyView::lineBegins(std::string_view character) {
   if (level == mark) {
     begin_.clear();
     line_ = Line::kText;
-    return style(kBold);
+    return style(kReplyBold);
   }
-  item(spaces, bullet ? (drawsBlocks() ? "•" : "-") : std::string(rest.substr(0, mark)));
+  item(spaces, bullet ? (look_.draws_blocks ? "•" : "-") : std::string(rest.substr(0, mark)));
 }
 
 /// What is broken off an item's line stands below its text.
@@ -188,7 +184,7 @@ bool ReplyView::spanCloses() const {
 void ReplyView::showSpan() {
   const std::string span = std::exchange(span_, {});
   const size_t length = runOf(span, span[0]);
-  const std::string around = std::exchange(style_, span[0] == '*' ? kBold : kCode);
+  const std::string around = std::exchange(style_, span[0] == '*' ? kReplyBold : kReplyCode);
   for (size_t at = length; at < span.size() - length;) {
     const size_t from = at;
     (void)nextCharacter(span, &at);

@@ -6,12 +6,20 @@
 #include <string>
 #include <string_view>
 
+#include "terminal/terminal.h"
+
 namespace cli {
+
+// SGR codes of bold text, of code, and of the fences around code.
+constexpr char kReplyBold[] = "1";
+constexpr char kReplyCode[] = "36";
+constexpr char kReplyFence[] = "2";
 
 struct ReplyLook {
   bool wraps = true;  ///< lines are broken between words, not by the terminal
-  bool markdown =
-      true;  ///< bold text, code, headings and lists are styled; tables stay as they are
+  /// Bold text, code, headings and lists are styled; tables stay as they are.
+  bool markdown = true;
+  bool draws_blocks = drawsBlocks();  ///< bullets, not hyphens, in front of items
 };
 
 /// Turns pieces of a text into what the terminal is sent. A word, and a bold or code span, is held back until it is

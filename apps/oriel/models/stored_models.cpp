@@ -1,0 +1,91 @@
+#include "models/stored_models.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "models/catalogue.h"
+#include "system.h"
+#include "validators.h"
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The catalogue's name of a file, else its own without the ending.
+std::string nameOf(const std::string& file) {
+  for (const PublishedModel* const model : catalogue()) {
+    if (lowerCase(file) == lowerCase(model->file)) {
+      return model->id;
+    }
+    const auto other = cataloguedFile(std::string(model->id) + ":" + quantisationOf(file));
+    if (other && lowerCase(other->file) == lowerCase(file)) {
+      return std::string(model->id) + ":" + quantisationOf(file);
+    }
+  }
+  return file.substr(0, file.size() - sizeof(".gguf") + 1);
+}
+
+std::vector<std::string> foldersIn(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator end;
+  for (fs::directory_iterator at(folder, error); !error && at != end; at.increment(error)) {
+    std::error_code unreadable;
+    if (at->is_directory(unreadable)) {
+      names.push_back(at->path().filename().u8string());
+    }
+  }
+  return names;
+}
+
+/// `repository`: whose folder it is; empty: the one for all others.
+void addModels(const fs::path& folder, const std::string& repository,
+               std::vector<StoredModel>* models) {
+  std::error_code error;
+  fs::directory_iterator end;
+  for (fs::directory_iterator at(folder, error); !error && at != end; at.increment(error)) {
+    const std::string file = at->path().filename().u8string();
+    std::error_code unreadable;
+    if (endsInGguf(file) && at->is_regular_file(unreadable)) {
+      models->push_back(
+          {repository.empty() ? nameOf(file) : repository + ":" + quantisationOf(file),
+           at->path().u8string(), at->file_size(unreadable)});
+    }
+  }
+}
+
+}  // namespace
+
+bool endsInGguf(const std::string& text) {
+  const std::string ending = ".gguf";
+  return text.size() > ending.size() &&
+         lowerCase(text.substr(text.size() - ending.size())) == ending;
+}
+
+fs::path modelsFolder() {
+  if (const std::string own = variable("ORIEL_MODELS"); !own.empty()) {
+    return fs::u8path(own);
+  }
+  const fs::path data = userDataFolder();
+  return data.empty() ? data : data / "models";
+}
+
+std::vector<StoredModel> storedModels() {
+  std::vector<StoredModel> models;
+  const fs::path folder = modelsFolder();
+  if (folder.empty()) {
+    return models;
+  }
+  addModels(folder, "", &models);
+  for (const std::string& org : foldersIn(folder)) {
+    for (const std::string& name : foldersIn(folder / fs::u8path(org))) {
+      addModels(folder / fs::u8path(org) / fs::u8path(name), org + "/" + name, &models);
+    }
+  }
+  std::sort(models.begin(), models.end(),
+            [](const StoredModel& a, const StoredModel& b) { return a.name < b.name; });
+  return models;
+}
+
+}  // namespace cli
