@@ -161,6 +161,29 @@ TEST(Contracts, a_load_that_the_app_stops_is_cancelled_and_no_error_is_logged) {
   EXPECT_EQ("", log.errors());
 }
 
+TEST(Contracts, a_load_ends_at_the_step_at_which_the_app_says_so) {
+  struct Steps {
+    uint32_t until = UINT32_MAX;
+    uint32_t done = 0;
+  } steps;
+  Options options = onTheCpu();
+  options.progress = [](uint64_t, uint64_t, void* user) {
+    auto* const count = static_cast<Steps*>(user);
+    return ++count->done >= count->until ? 1 : 0;
+  };
+  options.progress_user = &steps;
+  oriel_model* model = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_model_load(kTiny, &options, &model));
+  oriel_model_free(model);
+  const uint32_t all = steps.done;
+  ASSERT_LT(2u, all);
+  for (uint32_t step = 1; step <= all; ++step) {
+    steps = {step, 0};
+    EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_model_load(kTiny, &options, &model)) << step;
+    EXPECT_EQ(step, steps.done) << "work went on behind a cancel";
+  }
+}
+
 // 1 ms a chunk of 64 tokens, and another for what a full window of 1024 adds.
 TEST(Contracts, prompts_of_any_length_are_predicted_at_once) {
   Json step = {{"tokens", 1},         {"overhead_s", 1e-3}, {"weights_s", 0},
