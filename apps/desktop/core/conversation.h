@@ -16,7 +16,7 @@ namespace desktop {
 
 class Conversation {
  public:
-  /// Once `ending` is set nothing is read or written any more but files. `keeps`: the text goes to the store of chats.
+  /// Once `ending` is set, only files are read and written. `keeps`: save the text in the chat store.
   Conversation(int id, Board* board, const std::atomic<bool>* ending, bool keeps)
       : id_(id), board_(board), ending_(ending), keeps_(keeps) {}
   /// Ends the replies and waits for the files.
@@ -28,7 +28,7 @@ class Conversation {
 
   // Return at once.
   /// The message is shown and then read; the reply streams into the board. False, and nothing is shown: the chat is not
-  /// idle. A message that is longer than the window is refused (ChatState::refused) unless `even_if_cut`.
+  /// idle. Without `even_if_cut` a message longer than the window is refused (ChatState::refused).
   bool send(const std::string& text, const ReplySettings& settings, bool even_if_cut);
   /// Refused while the chat is kMoving.
   void save(const std::string& path);
@@ -50,7 +50,7 @@ class Conversation {
   oriel_status openAsFork(Conversation* source);
   /// Whether it holds more than every session begins with.
   bool holdsTokens() const { return cache().position > first_; }
-  /// What was said before this session began. It is read with the next message.
+  /// Earlier messages. The session reads them with the next message.
   void setUnread(std::vector<Message> messages) { unread_ = std::move(messages); }
   bool isUnread() const { return !unread_.empty(); }
   /// As bytes; empty where that is not possible (a lost device).
@@ -64,7 +64,7 @@ class Conversation {
   oriel_status restore(const std::string& path, std::vector<Message>* messages, std::string* how);
   void showCache();
   std::string lastError() const;
-  /// Writes what was said to the store.
+  /// Saves the messages in the chat store.
   void keep();
 
  private:

@@ -19,7 +19,7 @@ namespace desktop {
 
 class Engine {
  public:
-  /// `changed` is called on any thread when state() has changed. `keeps`: what is said goes to the store of chats.
+  /// `changed` is called on any thread when state() has changed. `keeps`: save all chats in the chat store.
   explicit Engine(std::function<void()> changed, bool keeps = false);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -36,7 +36,7 @@ class Engine {
   void fork(int id);
   void closeChat(int id);
   void restore(const std::string& path);
-  /// Opens chats of the store, now or as soon as a model is loaded.
+  /// Opens stored chats, now or once a model is loaded.
   void reopen(const std::vector<KeptChat>& kept);
   void save(int id, const std::string& path);
   /// False: the chat is not idle, and the message is still the caller's.
@@ -84,7 +84,7 @@ class Engine {
   PlanSettings in_force_;
   std::atomic<bool> ending_{false};
   const bool keeps_;
-  std::vector<KeptChat> to_reopen_;  ///< used by jobs alone
+  std::vector<KeptChat> to_reopen_;  ///< only jobs use it
   mutable std::mutex chats_mutex_;
   std::map<int, Chat> chats_;
   int next_id_ = 1;

@@ -13,7 +13,7 @@
 namespace desktop {
 namespace {
 
-/// Beside the folder of chats; "" where nothing is kept.
+/// Next to the chat folder; "" if chats are not kept.
 std::string windowFile() {
   return cli::savedChatsFolder().empty() ? "" : (cli::userDataFolder() / "desktop.json").u8string();
 }

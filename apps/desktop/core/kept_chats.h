@@ -1,4 +1,4 @@
-// Chats that outlive the window: their texts in the store of `oriel chat`, and which of them were open.
+// Keeps chats between starts: their text in the store of `oriel chat`, and the list of open tabs.
 #pragma once
 
 #include <string>
@@ -15,23 +15,23 @@ struct KeptChat {
   std::vector<Message> messages;
 };
 
-/// Newest first. Empty where nothing is kept.
+/// Newest first. Empty if chats are not kept.
 std::vector<KeptChat> keptChats();
-/// Nothing was kept so far.
+/// True before the first chat is saved.
 bool keepsFirstChat();
-/// The folder, as people read it; "" where there is none.
+/// The folder for messages, from "~/"; "" if chats are not kept.
 std::string keptChatsFolder();
-/// Writes the chat under `chat.file`, or a new name. Returns the name; "" and *error in words if that fails.
+/// Writes `chat.file`, or a new file. Returns its name; on failure "" and a line in *error.
 std::string keepChat(const ChatState& chat, const PlanSettings& settings, std::string* error);
 
-/// What the window looked like.
+/// The tabs to restore at the next start.
 struct WindowMemory {
-  std::vector<std::string> open;  ///< files of the chats in the tabs
-  std::string front;              ///< one of them
+  std::vector<std::string> open;  ///< file names of the tabs' chats
+  std::string front;              ///< file name of the chat in front
 };
 
 WindowMemory rememberedWindow();
-/// A failure is silent: the next change tries again.
+/// Ignores failures; the next change tries again.
 void rememberWindow(const WindowMemory& memory);
 
 }  // namespace desktop

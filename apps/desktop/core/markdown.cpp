@@ -14,7 +14,7 @@ struct StyledLine {
   bool fence = false;
 };
 
-/// What the terminal is sent, as lines: ReplyView marks styles by SGR codes and begins each line with none.
+/// Splits the terminal output into lines. ReplyView marks styles with SGR codes and resets them at each line's end.
 std::vector<StyledLine> linesOf(const std::string& sent) {
   std::vector<StyledLine> lines(1);
   std::string code;

@@ -1,4 +1,4 @@
-// Markdown as blocks of styled text, by the rules of the terminal program.
+// Splits Markdown into blocks of styled text, with the parser of the terminal program.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace desktop {
 
 enum class TextStyle { kPlain, kBold, kCode };
 
-/// Bytes of a text that are drawn alike.
+/// A range of bytes in one style.
 struct Span {
   size_t begin = 0;
   size_t end = 0;
@@ -17,12 +17,12 @@ struct Span {
 };
 
 struct MarkdownBlock {
-  bool code = false;  ///< between fences, which are left out
+  bool code = false;  ///< a fenced block, without its fences
   std::string text;
-  std::vector<Span> spans;  ///< ascending; what they leave is plain
+  std::vector<Span> spans;  ///< ascending; all other text is plain
 };
 
-/// Also of a text that is still being written. There is one block at least.
+/// Accepts incomplete text. Returns at least one block.
 std::vector<MarkdownBlock> blocksOf(const std::string& markdown);
 
 }  // namespace desktop

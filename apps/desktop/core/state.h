@@ -26,10 +26,10 @@ struct CacheState {
   std::vector<uint64_t> turns;  ///< first tokens, ascending
 };
 
-/// The last message, which the model would not have seen whole. It was not sent.
+/// A message that was not sent because it is longer than the window.
 struct Refused {
   std::string text;
-  uint64_t tokens = 0;  ///< 0: nothing was refused
+  uint64_t tokens = 0;  ///< 0: no message was refused
   uint64_t capacity = 0;
 };
 
@@ -48,7 +48,7 @@ struct ChatState {
   CacheState cache;
   std::string note;      ///< what became of it: how it was carried over, why a reply ended
   std::string saved_as;  ///< the file it was last saved to
-  std::string file;      ///< in the store of chats; "": not kept yet
+  std::string file;      ///< name in the chat store; "": not saved yet
   Refused refused;
 };
 

@@ -1,4 +1,4 @@
-// The colours that the desktop asks programs for.
+// Asks the desktop whether it uses dark colours.
 #pragma once
 
 #include <functional>
@@ -9,13 +9,13 @@
 
 namespace desktop {
 
-/// Asks on a thread of its own: the answer may take a second.
+/// Asks on its own thread, since the answer may take a second.
 class SystemLook {
  public:
-  /// `changed` is called on that thread when there is another answer.
+  /// `changed` is called on that thread when the answer changes.
   explicit SystemLook(std::function<void()> changed) : changed_(std::move(changed)) {}
   void ask();
-  /// Whether the desktop is dark; nothing where it does not say, or has not yet.
+  /// True: dark. Empty: the desktop has not answered.
   std::optional<bool> dark() const;
 
  private:

@@ -9,7 +9,7 @@ namespace desktop::utf8 {
 
 /// The character at `offset` (U+FFFD for a wrong byte) and where the next begins.
 uint32_t decode(const std::string& text, size_t offset, size_t* next);
-/// Characters up to U+FFFF.
+/// UTF-8 of a character up to U+FFFF.
 std::string encode(uint32_t character);
 /// Where the characters beside the one at `offset` begin; the ends of the text are their own neighbours.
 size_t next(const std::string& text, size_t offset);

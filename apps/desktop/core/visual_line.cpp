@@ -15,7 +15,7 @@ namespace {
 struct Range {
   uint32_t first, last;
 };
-/// Blocks of scripts from right to left, and the marks and brackets that turn the direction.
+/// Right-to-left scripts and direction marks.
 constexpr Range kLeftwards[] = {{0x0590, 0x08ff}, {0x200f, 0x200f},   {0x202b, 0x202b},
                                 {0x202e, 0x202e}, {0x2067, 0x2067},   {0xfb1d, 0xfdff},
                                 {0xfe70, 0xfefe}, {0x10800, 0x10fff}, {0x1e800, 0x1efff}};

@@ -1,4 +1,4 @@
-// The characters of a line from left to right, as they are drawn.
+// Puts the characters of a line into display order, left to right.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 namespace desktop {
 
 struct VisualCharacter {
-  uint32_t character = 0;  ///< Arabic letters in the form that joins their neighbours
-  size_t at = 0;           ///< the byte of the text that it begins at
-  bool leftwards = false;  ///< the text goes on at its left
+  uint32_t character = 0;  ///< Arabic letters in their joined form
+  size_t at = 0;           ///< offset in the text, in bytes
+  bool leftwards = false;  ///< part of right-to-left text
 };
 
 struct VisualLine {
   std::vector<VisualCharacter> characters;
-  bool leftwards = false;  ///< its paragraph is written from right to left
+  bool leftwards = false;  ///< the paragraph is right-to-left
 };
 
-/// Characters that show nothing are left out. Without FriBidi the order is that of the text.
+/// Omits invisible characters. Without FriBidi the order is logical.
 VisualLine visualLine(const std::string& text, const Line& line);
-/// Whether that differs from the order of the text: it has letters of a script from right to left.
+/// True if the line has right-to-left characters.
 bool hasLeftwards(const std::string& text, const Line& line);
-/// Joiners, marks of direction, and selectors of a variant.
+/// True for joiners, direction marks and variation selectors.
 bool showsNothing(uint32_t character);
 
 }  // namespace desktop

@@ -14,7 +14,7 @@ struct Line {
   size_t end = 0;    ///< without the newline, or the space, that it broke at
 };
 
-/// The width of a character that begins at a byte of the text, in the unit of the column's width.
+/// The width of the character at byte `at`, in the unit of the column's width.
 using Advance = std::function<float(uint32_t character, size_t at)>;
 
 /// Breaks at newlines and, where a line would be wider than `width`, behind spaces, or within a word that is wider than

@@ -196,7 +196,7 @@ void App::shortcuts(const Context& context) {
   }
 }
 
-/// True: the key was one of the window's.
+/// Runs a keyboard shortcut. False: the key is not one.
 bool App::command(const Context& context, const Typed& typed) {
   if (typed.key == SDL_SCANCODE_ESCAPE) {
     engine_.stop(active_);
@@ -449,7 +449,7 @@ void App::drawStatus(const Context& context) {
   ImGui::TextUnformatted(left.c_str());
   context.name("status");
   ImGui::PopStyleColor();
-  // The longest that there is room for.
+  // Shows the longest text that fits.
   const std::string process = "process " + cli::formatSize(cli::residentBytes());
   const std::string right = "model " + cli::formatSize(model.plan.total_bytes) + " planned, " +
                             cli::formatSize(model.allocated_bytes) + " allocated   " + process;
@@ -464,7 +464,7 @@ void App::drawStatus(const Context& context) {
   ImGui::PopFont();
 }
 
-/// Models that were pulled, or chats of the store.
+/// Pulled models, or stored chats.
 std::vector<FileBrowser::Offer> App::offersFor(FileBrowser::Purpose purpose) const {
   std::vector<FileBrowser::Offer> offers;
   if (purpose == FileBrowser::Purpose::kOpenModel) {
@@ -517,7 +517,7 @@ void App::useFile(const Context& context) {
   }
 }
 
-/// A chat of the store by its name there, else a snapshot.
+/// `path` is the name of a stored chat, or the path of a snapshot.
 void App::openChat(const AppState& state, const std::string& path) {
   for (const ChatState& chat : state.chats) {
     if (chat.file == path) {

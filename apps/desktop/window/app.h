@@ -17,8 +17,8 @@ namespace desktop {
 
 struct AppOptions {
   PlanSettings settings;
-  std::optional<bool> dark;  ///< nothing: as the desktop is
-  bool keeps = true;         ///< chats go to the store, and are open again at the next start
+  std::optional<bool> dark;  ///< empty: follow the desktop
+  bool keeps = true;         ///< save chats, and reopen them at the next start
   std::string state_file;    ///< written after every frame that changed something; "": none
   FrameOptions frame;
 };
@@ -67,10 +67,10 @@ class App {
   char prompt_[8192] = "";
   int active_ = 0;
   int newest_ = 0;
-  bool narrow_ = false;             ///< chat and panel do not fit beside each other
-  std::optional<bool> panel_wish_;  ///< nothing was said: shown where it fits
+  bool narrow_ = false;             ///< too narrow for chat and panel together
+  std::optional<bool> panel_wish_;  ///< empty: show the panel unless narrow_
   SystemLook look_;
-  std::string front_at_start_;  ///< the file of a chat that comes to the front once it is open
+  std::string front_at_start_;  ///< file name of the chat to bring to the front
   WindowMemory remembered_;
   std::string written_;
   uint64_t frames_ = 0;

@@ -14,7 +14,7 @@ bool canSend(const Context& context, const ChatState& chat) {
   return context.state.model.phase == ModelPhase::kReady && chat.phase == ChatPhase::kIdle;
 }
 
-/// Small, and without a frame.
+/// A small button without a frame.
 bool quietButton(const Context& context, const std::string& widget, const char* label,
                  bool enabled) {
   ImGui::PushFont(context.frame->fonts().small());
@@ -72,7 +72,7 @@ void ChatPane::say(const Context& context, const ChatState& chat, const std::str
   }
 }
 
-/// A line above the field, as long as the message that was refused stands in it.
+/// Shows the warning above the field while the refused message is in it.
 void ChatPane::drawRefusal(const Context& context, const ChatState& chat,
                            const ReplySettings& settings) {
   const Refused& refused = chat.refused;

@@ -22,7 +22,7 @@ class ChatPane {
   float below() const { return below_; }
 
  private:
-  /// A message as it was laid out last.
+  /// The layout of one message.
   struct Shown {
     std::string source;
     std::vector<MarkdownBlock> blocks;
@@ -40,7 +40,7 @@ class ChatPane {
 
   Composer composer_;
   std::deque<Shown> shown_;
-  std::string refused_;  ///< the message that was given back last
+  std::string refused_;  ///< the last refused message that went back to the field
   float below_ = 0;
   bool follow_ = true;
 };

@@ -34,7 +34,7 @@ bool Composer::type(const Context& context, bool can_send, const std::vector<std
   return sends;
 }
 
-/// Up in an empty field brings the last message, Up and Down then go through them until one is changed.
+/// Up in an empty field recalls the last message. Up and Down then step through earlier ones until the text is edited.
 bool Composer::recall(const Typed& key, const std::vector<std::string>& before) {
   const bool up = key.key == SDL_SCANCODE_UP;
   const bool unchanged = recalled_ != 0 && recalled_ <= before.size() &&

@@ -15,8 +15,8 @@ class Composer {
  public:
   /// What one chat has written and not sent.
   const std::string& text() const { return edit_.text(); }
-  /// Takes what was typed in this frame. True: Enter was pressed on a text, which `sent` then is. `before`: messages
-  /// that Up brings back into an empty field, oldest first.
+  /// Takes this frame's keys. True: Enter was pressed, and `sent` is the text. `before`: earlier messages
+  /// for Up, oldest first.
   bool type(const Context& context, bool can_send, const std::vector<std::string>& before,
             std::string* sent);
   float height(const Context& context, float width);
@@ -34,7 +34,7 @@ class Composer {
   DrawnLine drawn(const Line& line) const;
 
   TextEdit edit_;
-  size_t recalled_ = 0;  ///< how far back the message in the field is; 0: it is none of those
+  size_t recalled_ = 0;  ///< steps back to the message in the field; 0: none
   std::vector<Line> lines_;
   const Fonts* fonts_ = nullptr;
   ImVec2 text_at_ = ImVec2(0, 0);

@@ -10,7 +10,7 @@
 namespace desktop {
 namespace {
 
-/// Pixels of a font for each pixel of its design, in the text that is drawn now.
+/// Current text size divided by the body font's size.
 float scaleOf(const Fonts& fonts) { return ImGui::GetFontSize() / fonts.body()->FontSize; }
 
 }  // namespace
@@ -51,7 +51,7 @@ DrawnLine::DrawnLine(const Fonts& fonts, const std::string& text, const Line& li
 }
 
 float DrawnLine::caret(size_t byte) const {
-  const Glyph* before = nullptr;  // the last one in the text that begins there or earlier
+  const Glyph* before = nullptr;  // the nearest in logical order at or before `byte`
   for (const Glyph& glyph : glyphs_) {
     if (glyph.at <= byte && (before == nullptr || glyph.at > before->at)) {
       before = &glyph;
@@ -101,7 +101,7 @@ void DrawnLine::draw(ImVec2 at, ImU32 colour, bool boxes) const {
     }
     ImFont* const font = fontOf(fonts_, first.style);
     const float size = font->FontSize * scaleOf(fonts_);
-    // On the base line of the body's letters.
+    // Aligns the baseline with the body font.
     const float lower = (ImGui::GetFontSize() - size) * 0.75f;
     list.AddText(font, size, ImVec2(low.x, low.y + px(2) + lower), colour, run.data(),
                  run.data() + run.size());

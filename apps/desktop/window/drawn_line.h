@@ -1,4 +1,4 @@
-// A line of text as it stands on the screen: where each character is, and which one is under the mouse.
+// One line of text on the screen: draws it and maps x positions to bytes.
 #pragma once
 
 #include <imgui.h>
@@ -17,7 +17,7 @@ namespace desktop {
 using StyleAt = std::function<TextStyle(size_t)>;
 
 ImFont* fontOf(const Fonts& fonts, TextStyle style);
-/// The width of characters before they are put in order.
+/// Character widths, for wrapping in logical order.
 Advance advanceOf(const Fonts& fonts, const StyleAt& style);
 
 class DrawnLine {
@@ -25,22 +25,22 @@ class DrawnLine {
   DrawnLine(const Fonts& fonts, const std::string& text, const Line& line, const StyleAt& style);
 
   float width() const { return width_; }
-  /// It belongs at the right edge of its column.
+  /// True: right-aligned in its column.
   bool leftwards() const { return leftwards_; }
-  /// Where a caret before this byte stands, from the line's left end.
+  /// x of a caret before this byte, from the line's left end.
   float caret(size_t byte) const;
-  /// The byte that a caret at `x` stands before.
+  /// The byte after a caret at `x`.
   size_t byteAt(float x) const;
-  /// What lies between two bytes, as tinted rectangles.
+  /// Tints the background of a byte range.
   void drawSelection(ImVec2 at, size_t begin, size_t end) const;
-  /// `boxes`: code is marked by its background.
+  /// `boxes`: draw a background behind code.
   void draw(ImVec2 at, ImU32 colour, bool boxes) const;
 
  private:
   struct Glyph {
     ImWchar character;
     size_t at;
-    size_t next;  ///< the byte behind it
+    size_t next;  ///< the following byte
     TextStyle style;
     bool leftwards;
     float x;

@@ -82,7 +82,7 @@ FileBrowser::Purpose FileBrowser::draw(const Context& context, std::string* path
   return chosen;
 }
 
-/// One click chooses, as nothing is opened in between.
+/// A single click chooses an offer.
 bool FileBrowser::drawOffers(const Context& context) {
   if (offers_.empty()) {
     return false;

@@ -13,7 +13,7 @@ class FileBrowser {
  public:
   enum class Purpose { kNone, kOpenModel, kRestore, kSave };
 
-  /// A file that is offered above those of the folder.
+  /// A file listed above the folder's files.
   struct Offer {
     std::string name;
     std::string path;

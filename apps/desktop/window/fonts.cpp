@@ -113,7 +113,7 @@ void Fonts::want(const std::string& text) {
     const Line line = {begin, std::min(text.find('\n', begin), text.size())};
     if (hasLeftwards(text, line)) {
       for (const VisualCharacter& one : visualLine(text, line).characters) {
-        want(one.character);  // in the forms that join
+        want(one.character);  // joined forms
       }
     }
     begin = line.end + 1;
@@ -188,7 +188,7 @@ void Fonts::buildNow() {
   drawEmoji();
 }
 
-/// A character beyond U+FFFF in one of the fonts: where its outline is, and its place in the texture.
+/// A character beyond U+FFFF in one font size: its outline and its place in the texture.
 struct Fonts::Outline {
   stbtt_fontinfo font;
   int glyph;
@@ -198,7 +198,7 @@ struct Fonts::Outline {
 
 Fonts::~Fonts() = default;
 
-/// Dear ImGui leaves room for them; their files are read here, as its reader stops at U+FFFF.
+/// Reserves texture space and glyphs. Dear ImGui itself reads no characters beyond U+FFFF.
 void Fonts::addEmoji() {
   outlines_.clear();
   if (emoji_.empty()) {

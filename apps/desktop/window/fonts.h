@@ -25,9 +25,9 @@ class Fonts {
   void setScale(float scale);
   /// The text's characters will be there in one of the next frames.
   void want(const std::string& text);
-  /// The fonts' own character for one of Unicode, which may be beyond those that Dear ImGui knows.
+  /// Maps a Unicode character to a 16-bit character of the fonts.
   unsigned short glyph(uint32_t character) const;
-  /// The text in those characters, in the order in which they are drawn: for widgets of Dear ImGui.
+  /// The text in those characters and in display order, for Dear ImGui's widgets.
   std::string shown(const std::string& text) const;
   /// Makes the fonts anew if something changed; true: it did. New characters wait, so that this takes a quarter of the time
   /// at most.
@@ -60,12 +60,12 @@ class Fonts {
   std::chrono::steady_clock::time_point next_build_;
   std::map<std::string, std::string> files_;  ///< that were read, and their bytes
   std::set<uint32_t> wanted_;
-  /// Characters beyond U+FFFF, and their places among the private ones, which ImFont can hold.
+  /// Characters beyond U+FFFF, mapped to private-use characters.
   std::map<uint32_t, unsigned short> emoji_;
-  std::string emoji_file_;  ///< for those that the regular font lacks; looked up when one comes
+  std::string emoji_file_;  ///< fallback for emoji; looked up on first use
   bool emoji_looked_up_ = false;
   struct Outline;
-  std::vector<Outline> outlines_;          ///< of the fonts that are being built
+  std::vector<Outline> outlines_;          ///< emoji of the current build
   size_t first_count_ = 0;                 ///< of characters that are there from the beginning
   size_t most_ = static_cast<size_t>(-1);  ///< characters that a texture holds, as far as is known
   std::vector<unsigned short> ranges_;     ///< of them, as the fonts were built with

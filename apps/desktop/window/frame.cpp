@@ -24,7 +24,7 @@ float screenScale(SDL_Window* window) {
   return scale >= 1 && scale <= 4 ? scale : 1;
 }
 
-/// AltGr is Ctrl with Alt on some systems, and types.
+/// False while Ctrl or Super is held. AltGr, which some systems report as Ctrl+Alt, does type.
 bool isForText(Uint16 modifiers) {
   const bool control = (modifiers & KMOD_CTRL) != 0 && (modifiers & (KMOD_ALT | KMOD_MODE)) == 0;
   return !control && (modifiers & KMOD_GUI) == 0;

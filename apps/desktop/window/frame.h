@@ -55,7 +55,7 @@ class Frame {
  private:
   void takeIn(const SDL_Event& event, Input* input);
 
-  bool types_ = true;  ///< no key is held that makes commands of letters
+  bool types_ = true;  ///< text input counts: no command key is held
 
   SDL_Window* window_ = nullptr;
   SDL_Renderer* renderer_ = nullptr;

@@ -14,7 +14,7 @@ bool button(const Context& context, const char* widget, const std::string& label
 /// Words that are less important, wrapped.
 void dimText(const std::string& text);
 void heading(const Context& context, const char* text);
-/// `text`, or its beginning with dots where it is wider than `width` pixels.
+/// Shortens `text` with dots to at most `width` pixels.
 std::string fitted(const std::string& text, float width);
 /// "12.3 MiB" at the right edge of the line.
 void rightText(const std::string& text, ImU32 color);

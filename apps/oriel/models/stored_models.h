@@ -8,7 +8,7 @@
 
 namespace cli {
 
-/// Whether a name ends in ".gguf", in any case.
+/// True if a name ends in ".gguf", in any case.
 bool endsInGguf(const std::string& text);
 
 /// $ORIEL_MODELS, else `oriel/models` among the user's data. Empty: there is no such place.

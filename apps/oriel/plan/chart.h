@@ -33,7 +33,7 @@ struct Chart {
                 const std::string& y_title, double left, Svg* svg) const;
 };
 
-/// A number from 0, as exact as steps of `step` are apart: "1,024", "0.25".
+/// Formats a number >= 0 with the precision that `step` needs: "1,024", "0.25".
 std::string numberLabel(double value, double step);
 
 constexpr const char* kQuietColour = "#666666";

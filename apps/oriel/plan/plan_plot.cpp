@@ -47,7 +47,7 @@ void addPoints(const Json& plan, uint64_t memory_bytes, std::vector<Curve>* curv
   }
 }
 
-/// Axes around the memory given: as far as more of it changes anything, and always up to it.
+/// Axes around the given memory. They end where more memory changes nothing, but always include it.
 Chart chartOf(const Json& smallest, const Json& everything, uint64_t memory_bytes) {
   double least = std::numeric_limits<double>::infinity();
   double enough = 0;

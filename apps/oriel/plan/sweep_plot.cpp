@@ -118,7 +118,7 @@ void drawPanel(const Panel& panel, double x, Svg* svg) {
   }
 }
 
-/// The speed at both ends of the fastest line: ": 350 tokens/s at depth 0, 120 at depth 4,096 (K8V8)".
+/// The fastest format's speed at both depths: ": 350 tokens/s at depth 0, 120 at depth 4,096 (K8V8)".
 std::string resultOf(const Sweep& sweep) {
   const SweepPoint* first = nullptr;
   for (const SweepPoint& point : sweep.points) {

@@ -131,7 +131,7 @@ function make(tag, kind, content = '') {
   return node;
 }
 
-// What changes the log keeps its end in sight.
+// Keeps the end of the log in view while it changes.
 function atEnd(change) {
   const at_end = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
   const result = change();
@@ -150,7 +150,7 @@ function button(label, action) {
   return node;
 }
 
-// Without a secure address (http:// and not this machine) browsers have no clipboard.
+// Browsers offer the clipboard only to https:// and to this machine.
 function copyButton(content) {
   return button('Copy', async node => {
     try {
@@ -173,7 +173,7 @@ function inline(line, node) {
   return node;
 }
 
-// Markdown as nodes: code, headings, lists, bold. All else, HTML too, is text.
+// Renders code, headings, lists and bold text. Everything else, including HTML, stays text.
 function render(markdown, node) {
   node.replaceChildren();
   markdown.split(/^[ \t]*```.*(?:\n|$)/m).forEach((part, i) => {
@@ -223,7 +223,7 @@ function describe(extra, reason) {
   return parts.join(' \u00b7 ');
 }
 
-// What stands below an answer.
+// Adds the buttons and the note below an answer.
 function addTools(message) {
   log.querySelector('.retry')?.remove();
   const tools = add('tools');
@@ -294,7 +294,7 @@ async function reply() {
   const thought = add('turn thought'), answer = add('turn answer');
   send.textContent = 'Stop';
   let error = '', frame = 0;
-  const draw = () => atEnd(() => {  // once a frame, however fast it comes
+  const draw = () => atEnd(() => {  // at most once a frame
     frame = 0;
     thought.textContent = message.thought || '';
     render(message.content, answer);
@@ -317,7 +317,7 @@ async function reply() {
   }
   cancelAnimationFrame(frame);
   if (message.content) mine.messages.push(message);
-  const unanswered = message.content ? null : mine.messages.pop();  // what was not answered was not asked
+  const unanswered = message.content ? null : mine.messages.pop();  // an unanswered message goes back to the field
   if (message.content) store(kept + mine.id, mine);
   if (running !== control) return list();  // another chat is open
   running = null;
