@@ -88,6 +88,7 @@ oriel_shader(top_tokens top_tokens.comp)
 oriel_shader(route route.comp)
 oriel_shader(sort_routes sort_routes.comp)
 oriel_shader(expert_combine expert_combine.comp)
+oriel_shader(expert_bias expert_bias.comp)
 oriel_shader(tail tail.comp)
 
 # Of latents, by their one format.

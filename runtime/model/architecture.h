@@ -54,6 +54,14 @@ enum class Extent : uint8_t {
   kValueHead,           ///< value_dim
   kValueHeads,          ///< n_heads * value_dim
   kPlainAndValueHeads,  ///< n_heads of both
+  kGates,               ///< LayerKind::gateCols
+  kKeyHeads,            ///< n_kv_heads
+  kContext,             ///< context_train
+  kExpertInput,         ///< LayerKind::expertCols
+  kExpertGateUp,        ///< 2 n_ff of an expert
+  kExpertLatent,        ///< Experts::latent
+  kValueExperts,        ///< experts that make values
+  kTwoStateHeads,       ///< 2 heads of a state
   // Of a model that guesses for another.
   kTarget,       ///< target_embd
   kTargetTwice,  ///< 2 target_embd
@@ -78,6 +86,10 @@ enum class Where : uint8_t {
   kQueryWholeLayers,    ///< of the layer's input
   kSplitLatentLayers,   ///< matrices of keys and of values are tensors of their own
   kJoinedLatentLayers,  ///< are one tensor
+  kGatedLayers,         ///< what attention gives has a gate
+  kPostNormLayers,      ///< all, where branches may have norms behind them and do
+  kWholeValueLayers,    ///< attention whose values are one matrix's
+  kValueExpertLayers,   ///< are experts'
 };
 
 struct TensorRule {
@@ -88,6 +100,8 @@ struct TensorRule {
   Extent cols;
   bool required;
   Extent depth = Extent::kOne;  ///< matrices, one behind the other
+  TensorRole unless = kNoRole;  ///< not required where this one is there
+  bool vector = false;          ///< rows are vectors of float values, not those of a matrix
 };
 
 /// Whether a layer has such a tensor; false for those of the whole model.
@@ -102,15 +116,39 @@ enum class StateLayers : uint8_t {
   kMost,  ///< all but every full_attention_interval-th, unless attention.recurrent_layers lists them
   kAll,
   kAllBeside,  ///< all, beside attention
+  kBranches,   ///< those without heads of keys and without a feed-forward: every layer has one of these
 };
+
+/// Which pairs of a rotation text turns, by rope.dimension_sections.
+enum class RopeSections : uint8_t {
+  kNone,         ///< all: the key is not read
+  kInterleaved,  ///< sections take pairs in turn (Qwen3-VL)
+  kContiguous,   ///< each section has pairs next to each other (Qwen2-VL)
+};
+
+/// What norms do (attention.layer_norm_rms_epsilon, attention.layer_norm_epsilon).
+enum class NormRule : uint8_t { kRms, kLayer, kByKey };
 
 /// A group of rules that architectures share; ends with a null name.
 using TensorRules = const TensorRule*;
-constexpr uint32_t kMaxRuleGroups = 12;
+constexpr uint32_t kMaxRuleGroups = 14;
 
 /// What an architecture does that its files do not say. Keys are "<architecture>.<suffix>".
 struct Traits {
-  bool gelu = false;              ///< GELU instead of SiLU in the feed-forward
+  uint8_t activation = kSilu;     ///< of the feed-forward; of kXielu "xielu." keys have the numbers
+  bool plain = false;             ///< LayerKind::plain
+  bool parallel = false;          ///< LayerKind::parallel
+  bool parallel_by_key = false;   ///< use_parallel_residual says so
+  bool parallel_without_norm = false;  ///< a layer without ffn_norm is
+  NormRule norms = NormRule::kRms;
+  bool bare_norms = false;         ///< ModelDesc::bare_norms
+  bool grouped_norms = false;      ///< attention.group_norm_groups is read
+  bool optional_post_norms = false;  ///< ModelDesc::post_norms: the first layer's tensors say so
+  bool head_norms = false;           ///< LayerKind::head_norms
+  uint8_t gate = kNoGate;            ///< of attention's result, where attn_gate is there
+  bool qkv_limit = false;            ///< attention.clamp_kqv is read
+  bool learned_positions = false;    ///< ModelDesc::learned_positions
+  bool loops = false;                ///< num_loops and skip_loop_final_norm are read
   bool scaled_embedding = false;  ///< embeddings times sqrt(n_embd)
   bool row_norms = false;         ///< LayerKind::row_norms
   bool norms_after_rope = false;  ///< LayerKind::norms_after_rope
@@ -119,6 +157,9 @@ struct Traits {
   uint32_t no_rope_period =
       0;  ///< every so many layers one has none, the last of them; 0: all have it
   bool no_rope_in_full = false;  ///< where there are sliding-window layers, the others have none
+  bool rope_in_dense = false;    ///< but for layers before those with experts
+  bool no_rope = false;          ///< no layer has it
+  bool head_of_rope = false;     ///< rope.dimension_count is the head size where no key says that
   bool finetuned_rope = false;   ///< rope.scaling.finetuned = false turns RoPE off everywhere
 
   // Sliding-window layers.
@@ -128,6 +169,8 @@ struct Traits {
   uint32_t sliding_window = 0;  ///< where the file names none; 0: see sliding_is_optional
   bool sliding_is_optional =
       false;               ///< no window in the file: no sliding-window layers; else an error
+  bool full_first = false;       ///< of a period the first layer does not slide, rather than the last
+  bool pattern_required = false;  ///< the file must say which layers slide
   bool all_slide = false;  ///< a window in the file is that of every attention layer, and slides
   uint32_t sliding_layers = 0;     ///< only models of so many layers slide; 0: all
   bool ignores_pattern = false;    ///< a list of flags in the file says nothing
@@ -149,6 +192,18 @@ struct Traits {
   bool shared_expert = false;      ///< expert_shared_feed_forward_length is read
   /// expert_shared_count, expert_weights_scale and expert_weights_norm are read; expert_gating_func may be missing.
   bool expert_weight_keys = false;
+  bool expert_sigmoid = false;     ///< what a missing expert_gating_func means
+  bool expert_by_tensor = false;   ///< layers with a router have experts
+  bool expert_interval = false;    ///< interleave_moe_layer_step is read
+  bool shared_by_width = false;    ///< a missing expert_shared_feed_forward_length is feed_forward_length
+  bool shared_times = false;       ///< that and expert_shared_count are multiplied
+  bool shared_gate = false;        ///< Experts::shared_gate
+  bool shared_mean = false;        ///< experts and the one beside them count half each
+  bool routed_first = false;       ///< Experts::routed_first
+  bool expert_own_input = false;   ///< Experts::own_input
+  bool norms_summed = false;       ///< LayerKind::norms_summed, in layers with experts
+  bool expert_latent = false;      ///< moe_latent_size is read
+  bool value_experts = false;      ///< attention.value_expert_count is read
 
   bool latent_attention = false;  ///< layers remember latents: attention.kv_lora_rank is read
 
@@ -156,8 +211,9 @@ struct Traits {
   StateRule state = StateRule::kNone;
   StateLayers state_layers = StateLayers::kNone;
   bool state_norm_optional = false;  ///< the tensor says whether StateShape::normed
-  bool gated = false;                ///< LayerKind::gated
-  bool rope_sections = false;        ///< rope.dimension_sections says which pairs turn
+  bool state_in_order = false;       ///< heads that share a key follow each other; else keys take turns
+  bool gated = false;                ///< LayerKind::gate_beside
+  RopeSections rope_sections = RopeSections::kNone;
   bool no_trained_context = false;   ///< a context_length of 2^20 says nothing
   bool extra_layers = false;  ///< nextn_predict_layers at the end predict further tokens: not run
 
@@ -165,6 +221,7 @@ struct Traits {
 
   // Multipliers.
   bool scales = false;          ///< embedding_scale, residual_scale, logit_scale are read
+  bool logit_factor = false;    ///< logit_scale is required, and multiplies
   bool scale_defaults = false;  ///< and missing ones are 12, 1.4 / sqrt(n_layers), n_embd / 256
   bool attention_scale = true;  ///< attention.scale is read
   bool unit_scores = false;     ///< scores are not scaled

@@ -110,8 +110,9 @@ enum class OpKind : uint8_t {
   kLatentAttention,
   kHadamard,
   kKeepLogits,
+  kExpertBias,
 };
-constexpr uint32_t kOpKinds = 26;
+constexpr uint32_t kOpKinds = 27;
 
 constexpr uint32_t kMaxOpBindings = 6;
 /// Binding that every op writes.
@@ -126,6 +127,8 @@ constexpr uint32_t kExpertRoutes = 4;
 constexpr uint32_t kExpertSlots = 5;
 /// Of a kRopeAppend op, where it has so many bindings: norm weights that are applied after RoPE.
 constexpr uint32_t kRopeNorms = 5;
+/// Of a kAttention op, where it has so many bindings: one more score of each head.
+constexpr uint32_t kMoreScores = 5;
 
 constexpr uint32_t kMostPushWords = 16;
 
@@ -171,6 +174,7 @@ struct Op {
     LatentAttentionPush latent_attention;
     HadamardPush hadamard;
     KeepLogitsPush keep_logits;
+    ExpertBiasPush expert_bias;
   } push = {};
 };
 static_assert(sizeof(Op::Push) == sizeof(Op::Push::words),
