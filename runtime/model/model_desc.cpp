@@ -241,6 +241,9 @@ bool isRunnable(uint32_t type, bool matrix) {
     case TensorType::kTq1_0:
     case TensorType::kTq2_0:
     case TensorType::kMxfp4:
+    case TensorType::kNvfp4:
+    case TensorType::kQ1_0:
+    case TensorType::kQ2_0:
       return matrix;
   }
   return false;
@@ -259,7 +262,7 @@ Status checkType(const GgufTensor& tensor, bool matrix, const Log& log) {
         "tensor %s has type %s, this build runs %s: use a file in one of these",
         PrintableText(tensor.name).text, tensorTypeName(tensor.type),
         matrix ? "F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ2_XXS to IQ4_XS, TQ1_0, "
-                 "TQ2_0 and MXFP4"
+                 "TQ2_0, Q1_0, Q2_0, MXFP4 and NVFP4"
                : "F32, F16 and BF16 there");
   }
   return kOk;

@@ -49,7 +49,7 @@ class Forward {
     }
     const uint32_t tail = model_.n_layers - model_.layersWithoutMemory();
     if (model_.loops > 1) {
-      ORIEL_TRY(ops_.beginRepeated());
+      ops_.beginRepeated();
     }
     for (uint32_t layer = 0; layer < model_.n_layers; ++layer) {
       if (layer == tail) {
@@ -65,10 +65,10 @@ class Forward {
       }
       if (model_.loop_norms && layer + 1 != model_.n_layers &&
           (layer + 1) % (model_.n_layers / model_.loops) == 0) {
-        ops_.toBody(ops_.streamNorm(TensorRole::kOutputNorm, 0, residual_, residual_,
-                                    model_.residual_eps, Write::kOver));
+        ops_.toBody(loop_norm_);
       }
     }
+    ops_.endRepeated();
     ORIEL_TRY(outputMatrix());
     bestTokens();
     ORIEL_TRY(draft());
@@ -619,6 +619,10 @@ class Forward {
     op.push.rms_norm.of_outputs = 1;
     op.push.rms_norm.scale = model_.logit_scale;
     ops_.toHead(op);
+    loop_norm_ = op;
+    loop_norm_.bindings[kOpOut] = residual_.place;
+    loop_norm_.push.rms_norm.of_outputs = 0;
+    loop_norm_.push.rms_norm.scale = 1;
     plan_->norm_ops = 1;
     if (ops_.has(TensorRole::kOutputNormBias, 0)) {
       headChange(ops_.change(kChangeAdd, ops_.vector(TensorRole::kOutputNormBias, 0, normed.cols),
@@ -720,6 +724,7 @@ class Forward {
   // Where LayerKind::hasBranches().
   Rows beside_;
   Rows branch_;
+  Op loop_norm_;   ///< the last norm, between passes
   Rows parallel_;  ///< what the feed-forward of a parallel layer reads
 };
 

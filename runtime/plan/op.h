@@ -77,8 +77,11 @@ enum class WeightType : uint8_t {
   kMxfp4,
   kTq2_0,
   kTq1_0,  ///< packed as kTq2_0
+  kNvfp4,
+  kQ1_0,
+  kQ2_0,
 };
-constexpr uint32_t kWeightTypes = 23;
+constexpr uint32_t kWeightTypes = 26;
 const char* weightTypeName(WeightType type);    ///< "f32", "q4_0", ...
 const char* weightKernelName(WeightType type);  ///< the same, of the type as kernels are named
 

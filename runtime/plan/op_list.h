@@ -339,7 +339,8 @@ class OpList {
   /// What follows is the same layers again: their weights are where they were the first time.
   void repeatWeights() { weights_.repeat(); }
   /// What follows repeatWeights() begins here the first time.
-  Status beginRepeated() { return weights_.beginRepeated(); }
+  void beginRepeated() { weights_.beginRepeated(); }
+  void endRepeated() { weights_.endRepeated(); }
 
   Status finish() {
     // The same ops for more outputs.

@@ -250,7 +250,7 @@ void WeightPlacement::willRead(WeightType type) {
   }
 }
 
-Status WeightPlacement::beginRepeated() {
+void WeightPlacement::beginRepeated() {
   // Codebooks are placed when they are first needed, which must not be among what is repeated.
   for (uint32_t role = 0; role < kTensorRoles; ++role) {
     for (uint32_t layer = 0; layer < tensors_.layerCount(); ++layer) {
@@ -262,7 +262,6 @@ Status WeightPlacement::beginRepeated() {
     }
   }
   repeated_ = segments_;
-  return kOk;
 }
 
 void WeightPlacement::repeat() {

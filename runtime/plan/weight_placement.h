@@ -126,9 +126,10 @@ class WeightPlacement {
   void willRead(WeightType type);
 
   /// Of weights that are read again and again: all that is placed from beginRepeated() on. After each repeat() the same
-  /// are asked for in the same order, and are where they were.
-  Status beginRepeated();
+  /// are asked for in the same order, and are where they were. What follows endRepeated() is new.
+  void beginRepeated();
   void repeat();
+  void endRepeated() { repeats_ = false; }
 
   /// After the last of them.
   Status finish();
