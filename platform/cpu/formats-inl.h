@@ -303,13 +303,6 @@ struct Q2_K : Traits<false, true, true, 0> {
   }
 };
 
-struct Tq2_0 : Traits<false, false, false, 1> {
-  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
-    twoBitQuad(rows, unit, out);
-    out->scale[0] = lowHalves(rows.side(unit / 8));
-  }
-};
-
 struct Q2_0 : Traits<false, false, false, 1> {
   static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
     twoBitQuad(rows, unit, out);

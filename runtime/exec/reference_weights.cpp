@@ -201,10 +201,6 @@ void unpack256(WeightType type, const Row& row, uint32_t unit, uint32_t side_wor
         out[i] = d * scale16(i) * static_cast<float>(static_cast<int32_t>(q) - 32);
       }
       return;
-    case WeightType::kTq2_0:
-    case WeightType::kTq1_0:
-      return scaled(
-          d, [&](uint32_t i) { return twoBitQuant(i) - 1; }, out);
     case WeightType::kIq4Xs:
       return scaled(
           d * static_cast<float>(static_cast<int8_t>(sideByte(row, at + 1, u))),
@@ -293,6 +289,8 @@ void WeightRows::unpack(uint32_t r, uint32_t unit, float (&out)[kUnit]) const {
           lowHalf(row.side(unit / 4 * 5)),
           [&](uint32_t i) { return 2 * highBit(row.side(unit / 4 * 5 + 1 + unit % 4), i) - 1; }, out);
     case WeightType::kQ2_0:
+    case WeightType::kTq2_0:
+    case WeightType::kTq1_0:
       return scaled(
           pairScale(row.side(unit / 4), unit / 2),
           [&](uint32_t i) { return twoBits(row.quant(2 * unit + i / 16), i) - 1; }, out);

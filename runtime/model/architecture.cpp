@@ -1,5 +1,7 @@
 #include "model/architecture.h"
 
+#include <initializer_list>
+
 #include "base/limits.h"
 
 namespace oriel_internal {
@@ -321,14 +323,27 @@ constexpr TensorRule kMixerNorm[] = {
     kEnd};
 // clang-format on
 
+constexpr TensorRules kGroups[] = {
+    kEmbedding, kHead, kUntiedHead, kRopeFactors, kPreNorms,
+    kPostNorms, kAttention, kBiases, kHeadNorms, kRowNorms,
+    kFeedForward, kSharedAttention, kDraftAttention, kDraftEnds, kLayerInputs,
+    kDenseFeedForward, kExperts, kExpertBias, kSharedExpert, kFused,
+    kLfm2Head, kShortConv, kLatentAttention, kTwoRopeFactors, kDelta,
+    kDeltaJoined, kMamba2, kGatedAttention, kAnyAttention, kGate,
+    kNeededGate, kScoresBeside, kOptionalHeadNorms, kOwnHeadNorms, kOptionalPostNorms,
+    kNeededRopeFactors, kLayerNorms, kBothLayerNorms, kFalconLayerNorms, kHeadBiases,
+    kBareHead, kPositions, kPlainFeedForward, kFusedFeedForward, kSubNorms,
+    kPlainExperts, kExpertBiases, kShortExpertBias, kSharedGate, kExpertsBeside,
+    kValueExperts, kQwen35Norms, kFalconNorms, kMixerNorm};
+
 template <typename Change>
 constexpr Traits traits(const Change& change) {
-  Traits made;
+  Traits made = {};
   change(&made);
   return made;
 }
 
-constexpr Traits kPlain;
+constexpr Traits kPlain = {};
 constexpr Traits kGemma3Traits = traits([](Traits* t) {
   t->activation = kGelu;
   t->scaled_embedding = true;
@@ -353,13 +368,13 @@ constexpr Traits kGraniteTraits = traits([](Traits* t) {
 });
 constexpr Traits kMiniCpmTraits = traits([](Traits* t) {
   t->scales = t->scale_defaults = true;
-  t->attention_scale = false;
+  t->no_attention_scale = true;
 });
 constexpr Traits kHunyuanTraits =
     traits([](Traits* t) { t->norms_after_rope = t->rope_alpha = true; });
 constexpr Traits kMistral3Traits = traits([](Traits* t) {
   t->query_temperature = t->yarn_log_multiplier = true;
-  t->attention_scale = false;
+  t->no_attention_scale = true;
 });
 constexpr Traits kExaone4Traits = traits([](Traits* t) {
   t->sliding_period = 4;
@@ -435,12 +450,12 @@ constexpr Traits kDeepSeek2Traits = traits([](Traits* t) {
 });
 constexpr Traits kMiniCpm3Traits = traits([](Traits* t) {
   t->latent_attention = t->scale_defaults = true;
-  t->attention_scale = false;
+  t->no_attention_scale = true;
 });
 // What most mixtures of experts with a shared one have; their weights' keys are optional.
 template <typename Change>
 constexpr Traits mixture(const Change& change) {
-  Traits made;
+  Traits made = {};
   made.experts = made.expert_width_own = true;
   change(&made);
   return made;
@@ -635,85 +650,97 @@ constexpr Traits kOlmoTraits = traits([](Traits* t) {
 });
 constexpr Traits kSmolLm3Traits = traits([](Traits* t) { t->no_rope_period = 4; });
 
+constexpr Architecture row(const char* name, RopePairing pairing,
+                           std::initializer_list<TensorRules> groups, const Traits& traits) {
+  Architecture made = {name, pairing, 0, {}, traits};
+  for (const TensorRules group : groups) {
+    while (kGroups[made.tensors[made.n_tensors]] != group) {
+      ++made.tensors[made.n_tensors];
+    }
+    ++made.n_tensors;
+  }
+  return made;
+}
+
 // clang-format off
 constexpr Architecture kArchitectures[] = {
     // Llama 1 to 3, Mistral, SmolLM 1 and 2, TinyLlama, and most that were converted to look like them.
-    {"llama", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kPlain},
-    {"qwen2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kBiases, kFeedForward}, kPlain},
-    {"qwen3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kFeedForward}, kPlain},
-    {"gemma3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kGemma3Traits},
-    {"smollm3", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kSmolLm3Traits},
-    {"granite", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kGraniteTraits},
-    {"minicpm", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kAttention, kFeedForward}, kMiniCpmTraits},
-    {"ernie4_5", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kPlain},
-    {"hunyuan-dense", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kFeedForward}, kHunyuanTraits},
-    {"mistral3", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kMistral3Traits},
-    {"exaone4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kExaone4Traits},
-    {"olmo2", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPostNorms, kAttention, kRowNorms, kFeedForward}, kOlmo2Traits},
-    {"gemma2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kFeedForward}, kGemma2Traits},
+    row("llama", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kPlain),
+    row("qwen2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kBiases, kFeedForward}, kPlain),
+    row("qwen3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kFeedForward}, kPlain),
+    row("gemma3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kGemma3Traits),
+    row("smollm3", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kSmolLm3Traits),
+    row("granite", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kGraniteTraits),
+    row("minicpm", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kAttention, kFeedForward}, kMiniCpmTraits),
+    row("ernie4_5", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kPlain),
+    row("hunyuan-dense", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kFeedForward}, kHunyuanTraits),
+    row("mistral3", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kMistral3Traits),
+    row("exaone4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kExaone4Traits),
+    row("olmo2", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPostNorms, kAttention, kRowNorms, kFeedForward}, kOlmo2Traits),
+    row("gemma2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kFeedForward}, kGemma2Traits),
     // LFM2 and LFM2.5: layers without heads of keys are short convolutions.
-    {"lfm2", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kFeedForward}, kLfm2Traits},
-    {"lfm2moe", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kDenseFeedForward, kExperts, kExpertBias}, kLfm2MoeTraits},
-    {"granitemoe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kExperts, kSharedExpert}, kGraniteMoeTraits},
-    {"olmoe", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAttention, kRowNorms, kExperts}, kOlmoeTraits},
-    {"qwen3moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kExperts}, kQwen3MoeTraits},
-    {"gemma4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kSharedAttention, kFeedForward, kLayerInputs, kExperts, kExpertsBeside}, kGemma4Traits},
-    {"gemma4-assistant", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kDraftAttention, kFeedForward, kDraftEnds}, kGemma4AssistantTraits},
+    row("lfm2", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kFeedForward}, kLfm2Traits),
+    row("lfm2moe", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kDenseFeedForward, kExperts, kExpertBias}, kLfm2MoeTraits),
+    row("granitemoe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kExperts, kSharedExpert}, kGraniteMoeTraits),
+    row("olmoe", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAttention, kRowNorms, kExperts}, kOlmoeTraits),
+    row("qwen3moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kExperts}, kQwen3MoeTraits),
+    row("gemma4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kSharedAttention, kFeedForward, kLayerInputs, kExperts, kExpertsBeside}, kGemma4Traits),
+    row("gemma4-assistant", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kDraftAttention, kFeedForward, kDraftEnds}, kGemma4AssistantTraits),
     // States: the gated delta rule, Mamba-2 between attention layers, beside attention, and alone.
-    {"qwen35", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kGatedAttention, kHeadNorms, kDelta, kFeedForward}, kQwen35Traits},
-    {"granitehybrid", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kMamba2, kDenseFeedForward, kExperts, kSharedExpert}, kGraniteHybridTraits},
-    {"falcon-h1", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kFalconNorms, kAttention, kMamba2, kFeedForward}, kFalconH1Traits},
-    {"mamba2", RopePairing::kHalves, {kEmbedding, kHead, kMixerNorm, kMamba2}, kMamba2Traits},
-    {"deepseek2", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kLatentAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kDeepSeek2Traits},
-    {"minicpm3", RopePairing::kHalves, {kEmbedding, kHead, kTwoRopeFactors, kPreNorms, kLatentAttention, kFeedForward}, kMiniCpm3Traits},
-    {"phi3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kFused}, kPlain},
-    {"lfm3", RopePairing::kHalves, {kEmbedding, kHead, kNeededRopeFactors, kPreNorms, kOptionalPostNorms, kAnyAttention, kNeededGate, kHeadNorms, kShortConv, kFeedForward}, kLfm3Traits},
-    {"spark2_5", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kNeededGate, kFeedForward}, kSparkTraits},
-    {"qwen35moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kGatedAttention, kHeadNorms, kDelta, kExperts, kSharedExpert, kSharedGate}, kQwen35MoeTraits},
-    {"qwen3next", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kGatedAttention, kHeadNorms, kDeltaJoined, kExperts, kSharedExpert, kSharedGate}, kQwen3NextTraits},
-    {"gpt-oss", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kQwen35Norms, kAnyAttention, kScoresBeside, kExperts, kExpertBiases}, kGptOssTraits},
-    {"nemotron_h", RopePairing::kHalves, {kEmbedding, kHead, kMixerNorm, kAnyAttention, kMamba2, kPlainFeedForward}, kNemotronHTraits},
-    {"nemotron_h_moe", RopePairing::kHalves, {kEmbedding, kHead, kMixerNorm, kAnyAttention, kMamba2, kPlainFeedForward, kPlainExperts, kExpertBias}, kNemotronHMoeTraits},
-    {"afmoe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAnyAttention, kNeededGate, kHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kAfmoeTraits},
-    {"bailingmoe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kBailingMoeTraits},
-    {"bailingmoe2", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kBailingMoe2Traits},
-    {"ernie4_5-moe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kErnieMoeTraits},
-    {"hunyuan-moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kExperts, kSharedExpert}, kHunyuanMoeTraits},
-    {"qwen2moe", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAnyAttention, kExperts, kSharedExpert, kSharedGate}, kQwen2MoeTraits},
-    {"deepseek", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kDenseFeedForward, kExperts, kSharedExpert}, kDeepSeekTraits},
-    {"glm4moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kAnyAttention, kOptionalHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kGlm4MoeTraits},
-    {"smallthinker", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kExperts}, kSmallThinkerTraits},
-    {"mellum", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kExperts}, kMellumTraits},
-    {"laguna", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kNeededGate, kHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kLagunaTraits},
-    {"hy_v3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kDenseFeedForward, kExperts, kShortExpertBias, kSharedExpert}, kHyV3Traits},
-    {"k2-horizon", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kValueExperts, kGate, kOwnHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kK2HorizonTraits},
-    {"qwen3vlmoe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kExperts}, kQwen3VlMoeTraits},
-    {"cohere2", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kLayerNorms, kAnyAttention, kFeedForward}, kCohere2Traits},
-    {"cohere2moe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kLayerNorms, kAnyAttention, kDenseFeedForward, kExperts, kSharedExpert}, kCohere2MoeTraits},
-    {"glm4", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAnyAttention, kFusedFeedForward}, kPlain},
-    {"chatglm", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFusedFeedForward}, kPlain},
-    {"seed_oss", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kAnyAttention, kFeedForward}, kPlain},
-    {"gemma", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kGemmaTraits},
-    {"arcee", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kPlainFeedForward}, kReluSquaredTraits},
-    {"apertus", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kPlainFeedForward}, kApertusTraits},
-    {"exaone", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kPlain},
-    {"internlm2", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kPlain},
-    {"nanbeige", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kNanbeigeTraits},
-    {"maincoder", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kFeedForward}, kMainCoderTraits},
-    {"plm", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kLatentAttention, kPlainFeedForward}, kPlmTraits},
-    {"qwen2vl", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kQwen2VlTraits},
-    {"qwen3vl", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kFeedForward}, kQwen3VlTraits},
-    {"granite_swa", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kScoresBeside, kFeedForward}, kGraniteSwaTraits},
-    {"bitnet", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kSubNorms, kFeedForward}, kPlain},
-    {"phi2", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kLayerNorms, kAnyAttention, kPlainFeedForward}, kPhi2Traits},
-    {"gptneox", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kGptNeoxTraits},
-    {"gpt2", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kPositions, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kGpt2Traits},
-    {"falcon", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kFalconLayerNorms, kAnyAttention, kPlainFeedForward}, kFalconTraits},
-    {"starcoder2", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kStarCoder2Traits},
-    {"stablelm", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kLayerNorms, kAnyAttention, kOwnHeadNorms, kFeedForward}, kStableLmTraits},
-    {"nemotron", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kNemotronTraits},
-    {"jais2", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kNemotronTraits},
-    {"olmo", RopePairing::kInterleaved, {kEmbedding, kBareHead, kAnyAttention, kFeedForward}, kOlmoTraits},
+    row("qwen35", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kGatedAttention, kHeadNorms, kDelta, kFeedForward}, kQwen35Traits),
+    row("granitehybrid", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kMamba2, kDenseFeedForward, kExperts, kSharedExpert}, kGraniteHybridTraits),
+    row("falcon-h1", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kFalconNorms, kAttention, kMamba2, kFeedForward}, kFalconH1Traits),
+    row("mamba2", RopePairing::kHalves, {kEmbedding, kHead, kMixerNorm, kMamba2}, kMamba2Traits),
+    row("deepseek2", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kLatentAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kDeepSeek2Traits),
+    row("minicpm3", RopePairing::kHalves, {kEmbedding, kHead, kTwoRopeFactors, kPreNorms, kLatentAttention, kFeedForward}, kMiniCpm3Traits),
+    row("phi3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kFused}, kPlain),
+    row("lfm3", RopePairing::kHalves, {kEmbedding, kHead, kNeededRopeFactors, kPreNorms, kOptionalPostNorms, kAnyAttention, kNeededGate, kHeadNorms, kShortConv, kFeedForward}, kLfm3Traits),
+    row("spark2_5", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kNeededGate, kFeedForward}, kSparkTraits),
+    row("qwen35moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kGatedAttention, kHeadNorms, kDelta, kExperts, kSharedExpert, kSharedGate}, kQwen35MoeTraits),
+    row("qwen3next", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kGatedAttention, kHeadNorms, kDeltaJoined, kExperts, kSharedExpert, kSharedGate}, kQwen3NextTraits),
+    row("gpt-oss", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kQwen35Norms, kAnyAttention, kScoresBeside, kExperts, kExpertBiases}, kGptOssTraits),
+    row("nemotron_h", RopePairing::kHalves, {kEmbedding, kHead, kMixerNorm, kAnyAttention, kMamba2, kPlainFeedForward}, kNemotronHTraits),
+    row("nemotron_h_moe", RopePairing::kHalves, {kEmbedding, kHead, kMixerNorm, kAnyAttention, kMamba2, kPlainFeedForward, kPlainExperts, kExpertBias}, kNemotronHMoeTraits),
+    row("afmoe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAnyAttention, kNeededGate, kHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kAfmoeTraits),
+    row("bailingmoe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kBailingMoeTraits),
+    row("bailingmoe2", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kBailingMoe2Traits),
+    row("ernie4_5-moe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kErnieMoeTraits),
+    row("hunyuan-moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kExperts, kSharedExpert}, kHunyuanMoeTraits),
+    row("qwen2moe", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAnyAttention, kExperts, kSharedExpert, kSharedGate}, kQwen2MoeTraits),
+    row("deepseek", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kDenseFeedForward, kExperts, kSharedExpert}, kDeepSeekTraits),
+    row("glm4moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kAnyAttention, kOptionalHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kGlm4MoeTraits),
+    row("smallthinker", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kExperts}, kSmallThinkerTraits),
+    row("mellum", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kExperts}, kMellumTraits),
+    row("laguna", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kNeededGate, kHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kLagunaTraits),
+    row("hy_v3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kDenseFeedForward, kExperts, kShortExpertBias, kSharedExpert}, kHyV3Traits),
+    row("k2-horizon", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kValueExperts, kGate, kOwnHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kK2HorizonTraits),
+    row("qwen3vlmoe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kExperts}, kQwen3VlMoeTraits),
+    row("cohere2", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kLayerNorms, kAnyAttention, kFeedForward}, kCohere2Traits),
+    row("cohere2moe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kLayerNorms, kAnyAttention, kDenseFeedForward, kExperts, kSharedExpert}, kCohere2MoeTraits),
+    row("glm4", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAnyAttention, kFusedFeedForward}, kPlain),
+    row("chatglm", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFusedFeedForward}, kPlain),
+    row("seed_oss", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kAnyAttention, kFeedForward}, kPlain),
+    row("gemma", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kGemmaTraits),
+    row("arcee", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kPlainFeedForward}, kReluSquaredTraits),
+    row("apertus", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kPlainFeedForward}, kApertusTraits),
+    row("exaone", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kPlain),
+    row("internlm2", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kPlain),
+    row("nanbeige", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kNanbeigeTraits),
+    row("maincoder", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kFeedForward}, kMainCoderTraits),
+    row("plm", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kLatentAttention, kPlainFeedForward}, kPlmTraits),
+    row("qwen2vl", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kQwen2VlTraits),
+    row("qwen3vl", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kFeedForward}, kQwen3VlTraits),
+    row("granite_swa", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kScoresBeside, kFeedForward}, kGraniteSwaTraits),
+    row("bitnet", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kSubNorms, kFeedForward}, kPlain),
+    row("phi2", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kLayerNorms, kAnyAttention, kPlainFeedForward}, kPhi2Traits),
+    row("gptneox", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kGptNeoxTraits),
+    row("gpt2", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kPositions, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kGpt2Traits),
+    row("falcon", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kFalconLayerNorms, kAnyAttention, kPlainFeedForward}, kFalconTraits),
+    row("starcoder2", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kStarCoder2Traits),
+    row("stablelm", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kLayerNorms, kAnyAttention, kOwnHeadNorms, kFeedForward}, kStableLmTraits),
+    row("nemotron", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kNemotronTraits),
+    row("jais2", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kNemotronTraits),
+    row("olmo", RopePairing::kInterleaved, {kEmbedding, kBareHead, kAnyAttention, kFeedForward}, kOlmoTraits),
 };
 // clang-format on
 
@@ -730,6 +757,8 @@ const CountKey* countKeys(uint32_t* count) {
 }
 
 const char* const* ignoredTensors() { return kIgnored; }
+
+TensorRules ruleGroup(uint32_t index) { return kGroups[index]; }
 
 uint32_t architectureCount() { return sizeof(kArchitectures) / sizeof(kArchitectures[0]); }
 

@@ -314,7 +314,7 @@ Status readAttention(const GgufFile& file, const Architecture& architecture, con
                                           : static_cast<double>(desc.head_dim));
   if (traits.unit_scores) {
     scale = 1;
-  } else if (traits.attention_scale) {
+  } else if (!traits.no_attention_scale) {
     ORIEL_TRY(readScale(file, architecture, "attention.scale", Need::kOptional, log, &scale));
   }
   kind->attention_scale = static_cast<float>(scale);

@@ -175,7 +175,7 @@ void makeLayersAlike(ModelDesc* desc);
 /// Fails where a layer reads the memory of a later layer, or of one of another shape.
 Status checkMemories(const ModelDesc& desc, const Log& log);
 
-enum class TensorRole : uint32_t {
+enum class TensorRole : uint8_t {
   kTokenEmbedding,       // [n_vocab][n_embd]
   kOutputNorm,           // [n_embd]
   kOutput,               // [n_vocab][n_embd]; absent when tied

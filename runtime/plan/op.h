@@ -75,8 +75,8 @@ enum class WeightType : uint8_t {
   kIq3Xxs,
   kIq3S,
   kMxfp4,
-  kTq2_0,
-  kTq1_0,  ///< packed as kTq2_0
+  kTq2_0,  ///< packed as kQ2_0
+  kTq1_0,  ///< likewise
   kNvfp4,
   kQ1_0,
   kQ2_0,

@@ -164,17 +164,17 @@ void packQ20(const GroupRows& rows) {
 
 // Quants (64), d.
 void packTq20(const GroupRows& rows) {
-  packBlocks<66, 4, 1>(rows, blocksOf(rows),
+  packBlocks<66, 4, 2>(rows, blocksOf(rows),
                        [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
                          twoBitQuads(block, quads);
-                         side[0] = readU16(block + 64);
+                         side[0] = side[kSideStep] = readU16(block + 64) * 0x10001u;
                        });
 }
 
 // Five quants to a byte (48), four to a byte (4), d. A byte is a fraction of 256 whose digits to the base of three
 // are the quants: that of the first 32 values, of the next 32, ... for the first 32 bytes, then of 16, then of 4.
 void packTq10(const GroupRows& rows) {
-  packBlocks<54, 4, 1>(rows, blocksOf(rows),
+  packBlocks<54, 4, 2>(rows, blocksOf(rows),
                        [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
                          static constexpr uint8_t kPowers[5] = {1, 3, 9, 27, 81};
                          uint8_t two_bits[64] = {};  // as a file of TQ2_0 has them
@@ -191,7 +191,7 @@ void packTq10(const GroupRows& rows) {
                          digits(block + 32, 16, 5);
                          digits(block + 48, 4, 4);
                          twoBitQuads(two_bits, quads);
-                         side[0] = readU16(block + 52);
+                         side[0] = side[kSideStep] = readU16(block + 52) * 0x10001u;
                        });
 }
 

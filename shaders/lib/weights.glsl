@@ -145,8 +145,6 @@ UnitScale unitScale(WeightRow row, uint unit) {
   s.scale.x = lowHalf(sideOf(row, unit / 4u * 5u));
 #elif defined(WEIGHT_Q2_0)
   s.scale.x = halfAt(sideOf(row, unit / 4u), unit / 2u & 1u);
-#elif defined(WEIGHT_TQ2_0)
-  s.scale.x = lowHalf(sideOf(row, unit / 8u));
 #elif defined(CODEBOOK)
   s.scale = codebookScale(row, unit);
 #endif
@@ -212,7 +210,7 @@ void loadUnit(WeightRow row, uint unit, out vec4 v[kUnitVectors]) {
   [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
     v[i] = bytesLess((bits >> i & 0x01010101u) << 1, 1);
   }
-#elif defined(WEIGHT_Q2_K) || defined(WEIGHT_Q3_K) || defined(WEIGHT_TQ2_0) || defined(WEIGHT_Q2_0)
+#elif defined(WEIGHT_Q2_K) || defined(WEIGHT_Q3_K) || defined(WEIGHT_Q2_0)
   const uvec4 quad = quadOf(row, unit / 2u);
   const uvec2 w = (unit & 1u) == 0u ? quad.xy : quad.zw;
 #if defined(WEIGHT_Q3_K)
@@ -222,7 +220,7 @@ void loadUnit(WeightRow row, uint unit, out vec4 v[kUnitVectors]) {
     const uint bytes = (w[i / 4u] >> (2u * (i % 4u))) & 0x03030303u;
 #if defined(WEIGHT_Q3_K)
     v[i] = bytesLess(bytes | (((high >> i) & 0x01010101u) << 2), 4);
-#elif defined(WEIGHT_TQ2_0) || defined(WEIGHT_Q2_0)
+#elif defined(WEIGHT_Q2_0)
     v[i] = bytesLess(bytes, 1);
 #else
     v[i] = bytesLess(bytes, 0);

@@ -38,15 +38,15 @@ using uint = uint32_t;
 //   Q2_K   2-bit quads; per 8 units: [d, dmin], 4 words of bytes: scale in the low, min in the high
 //          nibble, one per 16 values
 //   IQ4_XS per 8 units: [d], 2 words of int8 scales
-//   TQ2_0  2-bit quads (TQ1_0 likewise); per 8 units: [d]
 //   NVFP4  4-bit quads; per 2 units: a word of bytes s, one per 16 values: floats of 4 and 3 bits without a sign, 2^(e - 10)
 //          times 8 + m, or m with e = 1 where e is 0; 0x7f is 0
 //   Q1_0   no quads; per 4 units: [d], 4 high-bit words
-//   Q2_0   2-bit quads; per 4 units: [d, d], of two units each
+//   Q2_0   2-bit quads; per 4 units: [d, d], of two units each (TQ1_0 and TQ2_0 likewise)
 //   MXFP4  4-bit quads; per 4 units: a word of bytes e, the scale of a unit being 2^(e - 128)
 // Values: Q8_0 d q; Q4_0 d (q - 8); Q5_0 d (q - 16); Q4_1, Q5_1 d q + m; Q2_K, Q4_K, Q5_K
 // d scale q - dmin min; Q3_K d scale (q - 4); Q6_K d scale (q - 32); IQ4_NL, IQ4_XS d [scale] table[q];
-// TQ2_0, Q2_0 d (q - 1); Q1_0 d (2 bit - 1); NVFP4 s / 2 table[q] and MXFP4 2^(e - 128) table[q], twice what the 4-bit float q is.
+// Q2_0 d (q - 1); Q1_0 d (2 bit - 1); NVFP4 s / 2 table[q] and MXFP4 2^(e - 128) table[q], a table of twice what the
+// 4-bit float q is.
 // The IQ2 and IQ3 types have side words only: indices into a codebook of sizes (runtime/plan/codebooks.h) of eight or four
 // values, and signs. Byte l of an index word is of values 8l .. 8l + 7 of its unit (IQ2); byte l of the first and
 // second of values 4l .. and 16 + 4l .. (IQ3). A sign word has a 1 for every value below zero, as high-bit words
