@@ -1,4 +1,4 @@
-// out[t][out_first + i] += bias[i]. Reads and writes every value once.
+// Changes what a product gave, as AddBiasPush says. Reads and writes every value once.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/layout.h"
@@ -6,15 +6,22 @@
 layout(local_size_x_id = 0) in;
 
 layout(push_constant) uniform Push { AddBiasPush push; };
-layout(std430, set = 0, binding = 0) readonly buffer Bias { float bias[]; };
+layout(std430, set = 0, binding = 0) readonly buffer Values { float values[]; };
 #include "lib/step.glsl"
 layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
 
-// Grid (columns, tokens).
+// Grid (columns, tokens or outputs). Lanes go on by the width of the grid where there are more columns than that.
 void main() {
   const uint t = gl_WorkGroupID.y;
-  const uint c = gl_GlobalInvocationID.x;
-  if (t < step_.header.n_tokens && c < push.cols) {
-    result[t * push.out_stride + push.out_first + c] += bias[c];
+  if (t >= rowsOf(push.of_outputs)) {
+    return;
+  }
+  const uint lanes = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
+  for (uint c = gl_GlobalInvocationID.x; c < push.cols; c += lanes) {
+    const uint at = t * push.out_stride + push.out_first + c;
+    const float x = result[at];
+    result[at] = push.change == kChangeAdd     ? x + values[c]
+                 : push.change == kChangeTimes ? x * values[0]
+                                               : clamp(x, -push.limit, push.limit);
   }
 }

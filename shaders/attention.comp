@@ -24,6 +24,7 @@ layout(constant_id = 2) const uint kQueries = 4u;
 layout(constant_id = 3) const uint kLaneOctets = 1u;
 layout(constant_id = 4) const bool kCapped = false;   // push.soft_cap is none
 layout(constant_id = 6) const bool kApart = false;  // tiles have queries of one token only
+layout(constant_id = 7) const bool kScored = false;  // every head has one more score
 
 #if defined(LATENT)
 layout(constant_id = 5) const uint kValueDim = 32u;  // of kHeadDim
@@ -42,6 +43,7 @@ layout(std430, set = 0, binding = 0) readonly buffer Queries { float queries[]; 
 layout(std430, set = 0, binding = 2) writeonly buffer Out { float result[]; };
 #include "lib/kv.glsl"
 #include "lib/kv_read.glsl"
+layout(std430, set = 0, binding = 5) readonly buffer Scores { float more_scores[]; };
 
 const uint kPieces = (kOctets + kLaneOctets - 1u) / kLaneOctets;
 const uint kTeams = kLanes / kPieces;
@@ -278,7 +280,14 @@ void join(uint split, uint first, uint last, uint kv_head, Place place) {
     for (uint team = 0u; team < kTeams; ++team) {
       most = max(most, team_maximum[team * kQueries + q]);
     }
+    const uint index = first + q;
+    const uint head = kv_head * heads + index % heads;
     float whole = 0.0;
+    if (kScored && split == 0u) {
+      const float score = more_scores[head];
+      most = max(most, score);
+      whole = exp(score - most);
+    }
     for (uint team = 0u; team < kTeams; ++team) {
       const uint at = team * kQueries + q;
       whole += team_sum[at] * exp(team_maximum[at] - most);
@@ -288,8 +297,6 @@ void join(uint split, uint first, uint last, uint kv_head, Place place) {
       scratch[i * kLanes + lane] = correction * total[q * kLaneVectors + i / 4u][i % 4u];
     }
     barrier();
-    const uint index = first + q;
-    const uint head = kv_head * heads + index % heads;
     const uint at = push.splits == 1u
                         ? index / heads * push.out_stride + head * kValueDim
                         : ((index / heads * push.n_heads + head) * push.splits + split) *

@@ -1,4 +1,4 @@
-// out[t] (+)= scale * weights[token[t]], for the tokens whose row lies in this slice; or weights[t].
+// out[t] (+)= scale * weights[row of token t], for the tokens whose row lies in this slice: EmbedPush says which it is.
 // Reads one weight row and writes cols words per token; one multiplication per value.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -38,7 +38,12 @@ void main() {
   if (t >= step_.header.n_tokens || first_col >= push.cols) {
     return;
   }
-  const uint index = push.of_step != 0u ? t : tokenId(t) - push.first_row;  // wraps for rows before
+  uint row_of_token = push.of_step == kEmbedRows ? t : tokenId(t);
+  if (push.of_step == kEmbedPositions) {
+    const View view = viewOf(t, 0u);
+    row_of_token = view.n_sinks + view.count - 1u;
+  }
+  const uint index = row_of_token - (push.of_step == kEmbedRows ? 0u : push.first_row);  // wraps for rows before
   if (index >= push.rows) {
     return;
   }

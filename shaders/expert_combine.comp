@@ -1,4 +1,4 @@
-// out[t] += sum over k of weight * in[place of route n_used * t + k], in the order of k.
+// out[t] (+)= sum over k of weight * in[place of route n_used * t + k], in the order of k.
 // Reads n_used words of inputs, and twice as many of routes, for each value; 2 operations each.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -25,5 +25,6 @@ void main() {
     const float weight = uintBitsToFloat(routes[push.routes + route]);
     sum += weight * values[routes[2u * push.routes + route] * push.in_stride + c];
   }
-  result[t * push.out_stride + c] += sum;
+  const uint at = t * push.out_stride + push.out_first + c;
+  result[at] = push.accumulate != 0u ? result[at] + sum : sum;
 }

@@ -1,4 +1,5 @@
-// out[t][r] (+)= scale * in[t][r] / sqrt(mean(in[t][r]^2) + eps) * weight, in float32; in place where both are one.
+// out[t][r] (+)= scale * in[t][r] / sqrt(mean(in[t][r]^2) + eps) * weight, in float32; in place where both are one. Of a
+// layer norm the mean of in[t][r] is taken off it first.
 // What that gives is multiplied by a factor, where there is one.
 // Reads 2 * cols words (the second pass from cache) and the weight, writes cols; 4 operations a value.
 // SUBGROUP: lanes are summed with subgroup arithmetic first.
@@ -32,15 +33,25 @@ void main() {
   const uint row_at = gl_WorkGroupID.x * push.cols;
   const uint source = push.of_outputs != 0u ? outputToken(t) : t;
   const uint in_at = source * push.in_stride + push.first + row_at;
+  float mean = 0.0;
+  if (push.centred != 0u) {
+    for (uint c = gl_LocalInvocationIndex; c < push.cols; c += kLanes) {
+      mean += values[in_at + c];
+    }
+    mean = sumOfLanes(mean) / float(push.cols);
+    barrier();
+  }
   float squares = 0.0;
   for (uint c = gl_LocalInvocationIndex; c < push.cols; c += kLanes) {
-    squares += values[in_at + c] * values[in_at + c];
+    const float x = values[in_at + c] - mean;
+    squares += x * x;
   }
   const float norm = 1.0 / sqrt(sumOfLanes(squares) / float(push.cols) + push.eps) * push.scale;
   const uint out_at = t * push.out_stride + push.out_first + row_at;
+  const uint weight_at = push.weight_rows != 0u ? row_at : 0u;
   const float times = push.has_factor != 0u ? factor : 1.0;
   for (uint c = gl_LocalInvocationIndex; c < push.cols; c += kLanes) {
-    const float normed = values[in_at + c] * norm * weight[c];
+    const float normed = (values[in_at + c] - mean) * norm * weight[weight_at + c];
     result[out_at + c] = (push.accumulate != 0u ? result[out_at + c] + normed : normed) * times;
   }
 }

@@ -19,6 +19,7 @@ layout(std430, set = 0, binding = 3) readonly buffer Bias { float bias[]; };
 shared float scores[kMostExperts];
 shared uint keys[kMostExperts];  // what experts are chosen by
 shared float chosen[kMostUsed];
+shared float group_scores[kMaxExpertGroups];
 
 // What the experts' inputs become; every lane does some.
 void score(uint in_at, float most) {
@@ -26,6 +27,37 @@ void score(uint in_at, float most) {
     const float x = values[in_at + e];
     scores[e] = push.sigmoid != 0u ? 1.0 / (1.0 + exp(-x)) : exp(x - most);
   }
+}
+
+float scoreOf(uint key) {
+  return uintBitsToFloat((key & 0x80000000u) != 0u ? key & 0x7fffffffu : ~key);
+}
+
+// Experts that are not in one of the best groups get the least key of all.
+void keepGroups() {
+  const uint size = push.n_experts / push.groups;
+  for (uint g = gl_LocalInvocationIndex; g < push.groups; g += kLanes) {
+    uint best = 0u;
+    uint second = 0u;
+    for (uint e = g * size; e < (g + 1u) * size; ++e) {
+      second = max(second, min(best, keys[e]));
+      best = max(best, keys[e]);
+    }
+    group_scores[g] = scoreOf(best) + (size > 1u ? scoreOf(second) : 0.0);
+  }
+  barrier();
+  for (uint e = gl_LocalInvocationIndex; e < push.n_experts; e += kLanes) {
+    const uint own = e / size;
+    uint better = 0u;
+    for (uint g = 0u; g < push.groups; ++g) {
+      better += group_scores[g] > group_scores[own] ||
+                        (group_scores[g] == group_scores[own] && g < own)
+                    ? 1u
+                    : 0u;
+    }
+    keys[e] = better < push.used_groups ? keys[e] : 0u;
+  }
+  barrier();
 }
 
 // One workgroup per token.
@@ -49,10 +81,15 @@ void main() {
   const float scale = push.sigmoid != 0u ? 1.0 : 1.0 / sum;
   // Without a bias inputs are in the order of the scores, and are not rounded.
   for (uint e = lane; e < push.n_experts; e += kLanes) {
-    const float by = push.has_bias != 0u ? scores[e] * scale + bias[e] : values[in_at + e];
+    const bool as_given = push.has_bias == 0u && push.groups <= 1u;
+    const float by = as_given ? values[in_at + e]
+                              : scores[e] * scale + (push.has_bias != 0u ? bias[e] : 0.0);
     keys[e] = keyOf(floatBitsToUint(by));
   }
   barrier();
+  if (push.groups > 1u) {
+    keepGroups();
+  }
   for (uint e = lane; e < push.n_experts; e += kLanes) {
     const uint key = keys[e];
     uint rank = 0u;

@@ -261,7 +261,7 @@ void main() {
   }
   const uint head = gl_WorkGroupID.y;
   const uint lane = gl_LocalInvocationIndex;
-  const uint key_head = kDelta ? head % push.key_heads : head / (push.heads / push.key_heads);
+  const uint key_head = push.tiled != 0u ? head % push.key_heads : head / (push.heads / push.key_heads);
   const uint n_keys = push.key_heads * kKeyDim;
   const uint n_values = push.heads * push.value_dim;
   const Place place = Place(head, gl_WorkGroupID.x * kBlockRows, lane / kPieces, lane % kPieces,

@@ -15,8 +15,8 @@ foreach(type F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6
   oriel_shader(head_matmul_${name} matmul.comp WEIGHT_${type} HEADS)
 endforeach()
 
-# Of few bits. Files' TQ1_0 is packed as TQ2_0.
-foreach(type IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S MXFP4 TQ2_0)
+# Of few bits. Files' TQ1_0 and TQ2_0 are packed as Q2_0.
+foreach(type IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S MXFP4 NVFP4 Q1_0 Q2_0)
   string(TOLOWER ${type} name)
   oriel_shader(embed_${name} embed.comp WEIGHT_${type})
   oriel_shader(matmul_${name} matmul.comp WEIGHT_${type})
@@ -88,6 +88,7 @@ oriel_shader(top_tokens top_tokens.comp)
 oriel_shader(route route.comp)
 oriel_shader(sort_routes sort_routes.comp)
 oriel_shader(expert_combine expert_combine.comp)
+oriel_shader(expert_bias expert_bias.comp)
 oriel_shader(tail tail.comp)
 
 # Of latents, by their one format.

@@ -245,7 +245,11 @@ HWY_INLINE void forEachBlock(const AttentionPush& p, const Splits& splits, uint3
 inline void finish(const AttentionTask& task, uint32_t token, uint32_t head, const Splits& splits,
                    float most, const float* sums, const float* gathered) {
   const AttentionPush& p = task.push;
-  const float sum = hn::GetLane(hn::SumOfLanes(kF, hn::Load(kF, sums)));
+  float sum = hn::GetLane(hn::SumOfLanes(kF, hn::Load(kF, sums)));
+  if (task.more_scores != nullptr && splits.first == 0) {
+    // Where it lies far above all others, everything is next to nothing.
+    sum += hn::GetLane(expOf(hn::Min(hn::Set(kF, task.more_scores[head] - most), hn::Set(kF, 88.0f))));
+  }
   if (p.splits == 1) {
     float* out = task.out + static_cast<uint64_t>(token) * p.out_stride + head * p.head_dim;
     const float inverse = 1.0f / sum;

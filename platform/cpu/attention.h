@@ -18,6 +18,7 @@ struct AttentionTask {
   StepBlock step;
   const uint32_t* keys = nullptr;
   const uint32_t* values = nullptr;
+  const float* more_scores = nullptr;  ///< one of each head, whose value is zero; null: none
   float* out = nullptr;
   uint32_t n_tokens = 1;  ///< of the step
   bool apart = false;     ///< each token is done as if it were alone

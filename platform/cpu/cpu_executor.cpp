@@ -129,7 +129,7 @@ class CpuExecutor final : public HostExecutor {
       (void)walkList(thread, list, n_ops, header.n_outputs, 1u << 30);
     }
     if (what == StepRun::kChunkNorms) {
-      (void)walkList(thread, StepList::kHead, 1, header.n_outputs, 1u << 30);
+      (void)walkList(thread, StepList::kHead, plan_.norm_ops, header.n_outputs, 1u << 30);
     }
   }
 
@@ -206,8 +206,10 @@ class CpuExecutor final : public HostExecutor {
       const bool of_all = op.kind == OpKind::kTopBlocks || op.kind == OpKind::kTopTokens;
       return of_all && op.push.top.all_outputs != 0 ? walk.rows : 1;
     }
-    return op.kind == OpKind::kGatedActivation ? walk.rows * op.push.gated_activation.rows_per_token
-                                               : walk.rows;
+    return op.kind == OpKind::kGatedActivation
+               ? walk.rows * op.push.gated_activation.rows_per_token
+           : op.kind == OpKind::kExpertBias ? walk.rows * op.push.expert_bias.n_used
+                                            : walk.rows;
   }
 
   // Every thread makes the input of the product after op `n` for itself.
@@ -227,7 +229,8 @@ class CpuExecutor final : public HostExecutor {
 
   void addBias(const Op& op, uint32_t row, float* out) const {
     const AddBiasPush& p = op.push.add_bias;
-    small_.addBias(floats(op, 0), p.cols, out + uint64_t{row} * p.out_stride + p.out_first);
+    small_.change(floats(op, 0), p.change, p.limit, p.cols,
+                  out + uint64_t{row} * p.out_stride + p.out_first);
   }
 
   void attentionMerge(const Op& op, uint32_t row, float* out) const {
@@ -263,8 +266,7 @@ class CpuExecutor final : public HostExecutor {
   void embed(const Op& op, uint32_t t, float* out) const {
     const EmbedPush& p = op.push.embed;
     const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
-    // Wraps for rows before the slice.
-    const uint32_t row = p.of_step != 0 ? t : block().token(t).token - p.first_row;
+    const uint32_t row = embeddedRow(p, block(), t);
     if (row >= p.rows) {
       return;
     }
@@ -354,8 +356,17 @@ class CpuExecutor final : public HostExecutor {
     for (uint32_t k = 0; k < p.n_used; ++k) {
       rows[k] = floats(op, 0) + uint64_t{routes.place[first + k]} * p.in_stride;
     }
-    small_.addWeighted(rows, routes.weight + first, p.n_used, p.cols,
-                       out + uint64_t{t} * p.out_stride);
+    small_.addWeighted(rows, routes.weight + first, p.n_used, p.cols, p.accumulate != 0,
+                       out + uint64_t{t} * p.out_stride + p.out_first);
+  }
+
+  // Of the place `row`.
+  void expertBias(const Op& op, uint32_t row, float* out) const {
+    const ExpertBiasPush& p = op.push.expert_bias;
+    const Routes routes(words(op, 3), p.routes);
+    const uint64_t expert = routes.expert[routes.route_at[row]];
+    small_.change(floats(op, 0) + expert * (p.change == kChangeAdd ? p.cols : 1), p.change, 0,
+                  p.cols, out + uint64_t{row} * p.out_stride + p.out_first);
   }
 
   // By the thread that called run(), while the others wait.
@@ -433,6 +444,7 @@ class CpuExecutor final : public HostExecutor {
     task.queries = floats(op, 0);
     task.keys = words(op, 3);
     task.values = words(op, 4);
+    task.more_scores = op.n_bindings > kMoreScores ? floats(op, kMoreScores) : nullptr;
     task.out = floats(op, 2);
     task.n_tokens = walk.rows;
     task.apart = walk.apart;
@@ -524,6 +536,7 @@ const CpuExecutor::Way CpuExecutor::kWays[kOpKinds] = {
     {nullptr, &CpuExecutor::latentAttention},
     {nullptr, &CpuExecutor::hadamard},
     {&CpuExecutor::keepLogits, nullptr},
+    {&CpuExecutor::expertBias, nullptr},
 };
 
 }  // namespace

@@ -303,19 +303,57 @@ struct Q2_K : Traits<false, true, true, 0> {
   }
 };
 
-struct Tq2_0 : Traits<false, false, false, 1> {
+struct Q2_0 : Traits<false, false, false, 1> {
   static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
     twoBitQuad(rows, unit, out);
-    out->scale[0] = lowHalves(rows.side(unit / 8));
+    out->scale[0] = pairedScale(rows.side(unit / 4), unit / 2);
+  }
+};
+
+// Bytes of 0 and 2.
+struct Q1_0 : Traits<false, false, false, 1> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    const uint32_t at = unit / 4 * 5;
+    for (VU& bytes : out->bytes) {
+      bytes = hn::Zero(kU);
+    }
+    addHighBits<1>(rows.side(at + 1 + unit % 4), out);
+    out->scale[0] = lowHalves(rows.side(at));
+  }
+};
+
+/// Floats of four bits, twice what they are.
+HWY_INLINE void lookUpFp4(ByteUnit* unit) {
+  HWY_ALIGN static constexpr int8_t kValues[16] = {0, 1,  2,  3,  4,  6,  8,  12,
+                                                   0, -1, -2, -3, -4, -6, -8, -12};
+  lookUp(kValues, unit);
+}
+
+struct Nvfp4 : Traits<true, true, false, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    nibbleQuad(rows, unit, out);
+    lookUpFp4(out);
+    const VU word = rows.side(unit / 2);
+    for (uint32_t half = 0; half < 2; ++half) {
+      // Half of an unsigned float of 4 and 3 bits; the largest is none.
+      const int shift = static_cast<int>(8 * (2 * (unit % 2) + half));
+      const VU byte = hn::And(hn::ShiftRightSame(word, shift), hn::Set(kU, 0x7fu));
+      const VU e = hn::ShiftRight<3>(byte);
+      const VU m = hn::And(byte, hn::Set(kU, 7));
+      const auto normal = hn::Gt(e, hn::Zero(kU));
+      const VU whole = hn::IfThenElse(normal, hn::Add(m, hn::Set(kU, 8)), m);
+      const VU power = hn::ShiftLeft<23>(hn::Add(hn::Max(e, hn::Set(kU, 1)), hn::Set(kU, 127 - 11)));
+      const VF scale = hn::Mul(hn::ConvertTo(kF, hn::BitCast(kI, whole)), hn::BitCast(kF, power));
+      out->scale[half] = hn::IfThenZeroElse(
+          hn::RebindMask(kF, hn::Eq(byte, hn::Set(kU, 0x7fu))), scale);
+    }
   }
 };
 
 struct Mxfp4 : Traits<true, false, false, 0> {
   static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
-    HWY_ALIGN static constexpr int8_t kValues[16] = {0, 1,  2,  3,  4,  6,  8,  12,
-                                                     0, -1, -2, -3, -4, -6, -8, -12};
     nibbleQuad(rows, unit, out);
-    lookUp(kValues, out);
+    lookUpFp4(out);
     const VU e = hn::And(hn::ShiftRightSame(rows.side(unit / 4), static_cast<int>(8 * (unit % 4))),
                          hn::Set(kU, 0xffu));
     // 2^(e - 128); the two smallest are subnormal.

@@ -275,9 +275,12 @@ constexpr MatmulKernels kernelsWith(MatmulKernels::Run f32, MatmulKernels::Run f
            runOf<Iq3Xxs, kMost>(),
            runOf<Iq3S, kMost>(),
            runOf<Mxfp4, kMost>(),
-           runOf<Tq2_0, kMost>(),
-           runOf<Tq2_0, kMost>()},
+           runOf<Q2_0, kMost>(),
+           runOf<Q2_0, kMost>(),
+           runOf<Nvfp4, kMost>(),
+           runOf<Q1_0, kMost>(),
+           runOf<Q2_0, kMost>()},
           &quantiseRow<kMost>,
           &quantiseTiles<kMost>};
 }
-static_assert(kWeightTypes == 23, "a kernel for each");
+static_assert(kWeightTypes == 26, "a kernel for each");

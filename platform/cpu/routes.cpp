@@ -27,6 +27,29 @@ void scoresOf(const RoutePush& p, const float* in, double* scores) {
   }
 }
 
+// Takes those outside the best groups.
+void leaveGroups(const RoutePush& p, double* values) {
+  const uint32_t size = p.n_experts / p.groups;
+  double groups[kMaxExpertGroups];
+  for (uint32_t g = 0; g < p.groups; ++g) {
+    double best[2] = {-HUGE_VAL, -HUGE_VAL};
+    for (uint32_t e = g * size; e < (g + 1) * size; ++e) {
+      best[1] = std::max(best[1], std::min(best[0], values[e]));
+      best[0] = std::max(best[0], values[e]);
+    }
+    groups[g] = best[0] + (size > 1 ? best[1] : 0);
+  }
+  bool stays[kMaxExpertGroups] = {};
+  for (uint32_t k = 0; k < p.used_groups; ++k) {
+    const auto best = std::max_element(groups, groups + p.groups) - groups;
+    stays[best] = true;
+    groups[best] = -HUGE_VAL;
+  }
+  for (uint32_t e = 0; e < p.n_experts; ++e) {
+    values[e] = stays[e / size] ? values[e] : -HUGE_VAL;
+  }
+}
+
 }  // namespace
 
 void routeToken(const RoutePush& p, const float* in, const float* bias, uint32_t t,
@@ -36,6 +59,9 @@ void routeToken(const RoutePush& p, const float* in, const float* bias, uint32_t
   scoresOf(p, in, scores);
   for (uint32_t e = 0; e < p.n_experts; ++e) {
     values[e] = scores[e] + (bias != nullptr ? static_cast<double>(bias[e]) : 0.0);
+  }
+  if (p.groups > 1) {
+    leaveGroups(p, values);
   }
   const uint64_t first = uint64_t{t} * p.n_used;
   double sum = 0;

@@ -18,6 +18,9 @@ namespace HWY_NAMESPACE {
 
 void rmsNorm(const RmsNormPush& p, const float* in, const float* weight, float factor, float* out) {
   const uint32_t whole = p.cols / kN * kN;
+  if (p.centred != 0) {
+    return layerNorm(p, in, weight, factor, out);
+  }
   for (uint32_t row = 0; row < p.rows; ++row, in += p.cols, out += p.cols) {
     VF sums[4] = {hn::Zero(kF), hn::Zero(kF), hn::Zero(kF), hn::Zero(kF)};
     for (uint32_t c = 0; c < whole; c += kN) {
@@ -44,38 +47,81 @@ void rmsNorm(const RmsNormPush& p, const float* in, const float* weight, float f
       const float normed = in[c] * scale * weight[c];
       out[c] = (p.accumulate != 0 ? out[c] + normed : normed) * factor;
     }
+    weight += p.weight_rows != 0 ? p.cols : 0;
   }
 }
 
-// SiLU is x / (1 + e^-x); GELU has 2 u(x) in place of the x in the exponent (layout.h).
-template <bool kGelu>
-HWY_INLINE VF activate(VF x) {
-  VF y = x;
-  if (kGelu) {
-    const VF cubed = hn::Mul(hn::Mul(x, x), x);
-    y = hn::Mul(hn::Set(kF, 2.0f * kGeluScale), hn::MulAdd(hn::Set(kF, kGeluCubic), cubed, x));
-  }
-  return hn::Div(x, onePlusExpOfMinus(y));
+/// The error function, to 5e-7: from a half on Abramowitz and Stegun 7.1.28, below its series.
+HWY_INLINE VF erfOf(VF x) {
+  const auto set = [](float value) { return hn::Set(kF, value); };
+  const VF a = hn::Abs(x);
+  VF p = hn::MulAdd(set(0.0000430638f), a, set(0.0002765672f));
+  p = hn::MulAdd(p, a, set(0.0001520143f));
+  p = hn::MulAdd(p, a, set(0.0092705272f));
+  p = hn::MulAdd(p, a, set(0.0422820123f));
+  p = hn::MulAdd(p, a, set(0.0705230784f));
+  p = hn::MulAdd(p, a, set(1.0f));
+  p = hn::Mul(p, p);
+  p = hn::Mul(p, p);
+  p = hn::Mul(p, p);
+  const VF far = hn::CopySign(hn::Sub(set(1.0f), hn::Div(set(1.0f), hn::Mul(p, p))), x);
+  const VF s = hn::Mul(x, x);
+  VF q = hn::MulAdd(set(0.00522398f), s, set(-0.02686617f));
+  q = hn::MulAdd(q, s, set(0.11283792f));
+  q = hn::MulAdd(q, s, set(-0.37612639f));
+  q = hn::MulAdd(q, s, set(1.12837917f));
+  return hn::IfThenElse(hn::Lt(a, set(0.5f)), hn::Mul(q, x), far);
 }
 
-template <bool kGelu>
-void gated(const GatedActivationPush& p, const float* in, uint32_t first, uint32_t last,
-           float* out) {
-  const float* gate = in + p.gate_offset;
-  const float* up = in + p.up_offset;
-  uint32_t c = first;
-  for (; c + kN <= last; c += kN) {
-    const VF x = activate<kGelu>(hn::LoadU(kF, gate + c));
-    hn::StoreU(hn::Mul(x, hn::LoadU(kF, up + c)), kF, out + c);
-  }
-  for (; c < last; ++c) {
-    out[c] = hn::GetLane(activate<kGelu>(hn::Set(kF, gate[c]))) * up[c];
+// layout.h has the formulas.
+HWY_INLINE VF activate(const GatedActivationPush& p, VF x) {
+  const VF positive = hn::Max(x, hn::Zero(kF));
+  switch (p.activation) {
+    case kGelu: {
+      const VF cubed = hn::Mul(hn::Mul(x, x), x);
+      const VF u = hn::MulAdd(hn::Set(kF, kGeluCubic), cubed, x);
+      return hn::Div(x, onePlusExpOfMinus(hn::Mul(hn::Set(kF, 2.0f * kGeluScale), u)));
+    }
+    case kGeluErf: {
+      const VF half = hn::Mul(hn::Set(kF, 0.5f), x);
+      return hn::MulAdd(half, erfOf(hn::Mul(x, hn::Set(kF, 0.70710678f))), half);
+    }
+    case kRelu:
+      return positive;
+    case kReluSquared:
+      return hn::Mul(positive, positive);
+    case kClampedSilu: {
+      const VF y = hn::Min(x, hn::Set(kF, p.a));
+      return hn::Div(y, onePlusExpOfMinus(hn::Mul(hn::Set(kF, p.b), y)));
+    }
+    case kXielu: {
+      const VF linear = hn::Mul(hn::Set(kF, p.c), x);
+      const VF power = hn::Sub(expOf(hn::Min(x, hn::Set(kF, p.d))), hn::Add(x, hn::Set(kF, 1.0f)));
+      const VF below = hn::MulAdd(power, hn::Set(kF, p.b), linear);
+      const VF above = hn::MulAdd(hn::Mul(x, x), hn::Set(kF, p.a), linear);
+      return hn::IfThenElse(hn::Gt(x, hn::Zero(kF)), above, below);
+    }
+    default:
+      return siluOf(x);
   }
 }
 
 void gatedActivation(const GatedActivationPush& p, const float* in, uint32_t first, uint32_t last,
                      float* out) {
-  p.gelu != 0 ? gated<true>(p, in, first, last, out) : gated<false>(p, in, first, last, out);
+  const float* gate = in + p.gate_offset;
+  const float* up = in + p.up_offset;
+  const VF limit = hn::Set(kF, p.a);
+  for (uint32_t c = first; c < last; c += kN) {
+    VF x = hn::Mul(activate(p, loadSome(gate + c, last - c)), hn::Set(kF, p.scale));
+    if (p.plain == 0) {
+      VF by = loadSome(up + c, last - c);
+      if (p.activation == kClampedSilu) {
+        by = hn::Add(hn::Clamp(by, hn::Neg(limit), limit), hn::Set(kF, 1.0f));
+      }
+      x = hn::Mul(x, by);
+    }
+    storeSome(x, last - c, out + c);
+  }
 }
 
 void attentionMerge(const AttentionMergePush& p, const float* in, uint32_t first, uint32_t last,
@@ -167,32 +213,35 @@ void softCap(float cap, uint32_t n, float* values) {
   }
 }
 
-void addBias(const float* bias, uint32_t cols, float* out) {
+void change(const float* values, uint32_t change, float limit, uint32_t cols, float* out) {
+  const float times = change == kChangeTimes ? values[0] : 1;
   for (uint32_t c = 0; c < cols; ++c) {
-    out[c] += bias[c];
+    out[c] = change == kChangeAdd   ? out[c] + values[c]
+             : change == kChangeTimes ? out[c] * times
+                                      : std::clamp(out[c], -limit, limit);
   }
 }
 
 void addWeighted(const float* const* rows, const float* weights, uint32_t n, uint32_t cols,
-                 float* out) {
+                 bool accumulate, float* out) {
   uint32_t c = 0;
   for (; c + kN <= cols; c += kN) {
     VF sum = hn::Zero(kF);
     for (uint32_t k = 0; k < n; ++k) {
       sum = hn::MulAdd(hn::Set(kF, weights[k]), hn::LoadU(kF, rows[k] + c), sum);
     }
-    hn::StoreU(hn::Add(hn::LoadU(kF, out + c), sum), kF, out + c);
+    hn::StoreU(accumulate ? hn::Add(hn::LoadU(kF, out + c), sum) : sum, kF, out + c);
   }
   for (; c < cols; ++c) {
-    float sum = 0;
+    float sum = accumulate ? out[c] : 0;
     for (uint32_t k = 0; k < n; ++k) {
       sum += weights[k] * rows[k][c];
     }
-    out[c] += sum;
+    out[c] = sum;
   }
 }
 
-const SmallKernels kSmallKernels = {&rmsNorm,   &gatedActivation, &attentionMerge, &addBias,
+const SmallKernels kSmallKernels = {&rmsNorm,   &gatedActivation, &attentionMerge, &change,
                                     &shortConv, &softCap,         &addWeighted};
 
 }  // namespace HWY_NAMESPACE
@@ -201,6 +250,31 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace oriel_internal {
+
+void layerNorm(const RmsNormPush& p, const float* in, const float* weight, float factor,
+               float* out) {
+  for (uint32_t row = 0; row < p.rows; ++row, in += p.cols, out += p.cols) {
+    double mean = 0;
+    for (uint32_t c = 0; c < p.cols; ++c) {
+      mean += static_cast<double>(in[c]);
+    }
+    mean /= p.cols;
+    double sum = 0;
+    for (uint32_t c = 0; c < p.cols; ++c) {
+      const double x = static_cast<double>(in[c]) - mean;
+      sum += x * x;
+    }
+    const float scale =
+        static_cast<float>(1.0 / std::sqrt(sum / p.cols + static_cast<double>(p.eps))) * p.scale;
+    const float less = static_cast<float>(mean);
+    for (uint32_t c = 0; c < p.cols; ++c) {
+      const float normed = (in[c] - less) * scale * weight[c];
+      out[c] = (p.accumulate != 0 ? out[c] + normed : normed) * factor;
+    }
+    weight += p.weight_rows != 0 ? p.cols : 0;
+  }
+}
+
 
 ShortConvTask shortConvTask(const ShortConvPush& p, const StepBlock& step, uint32_t row,
                             const float* in, float* rings) {

@@ -33,14 +33,18 @@ struct SmallKernels {
   /// Heads first .. last - 1 of one token, whose partials begin at `in`.
   void (*attentionMerge)(const AttentionMergePush& push, const float* in, uint32_t first,
                          uint32_t last, float* out);
-  void (*addBias)(const float* bias, uint32_t cols, float* out);
+  /// AddBiasPush::change of a row.
+  void (*change)(const float* values, uint32_t change, float limit, uint32_t cols, float* out);
   void (*shortConv)(const ShortConvTask& task);
   /// cap * tanh(value / cap) of `n` values, in place.
   void (*softCap)(float cap, uint32_t n, float* values);
-  /// out += the sum of weights[k] * rows[k] over k < n, in that order.
+  /// out is, or becomes more by, the sum of weights[k] * rows[k] over k < n, in that order.
   void (*addWeighted)(const float* const* rows, const float* weights, uint32_t n, uint32_t cols,
-                      float* out);
+                      bool accumulate, float* out);
 };
+/// rmsNorm of a layer norm: the same for every target.
+void layerNorm(const RmsNormPush& push, const float* in, const float* weight, float factor,
+               float* out);
 const SmallKernels& smallKernels(SimdTarget target);
 
 }  // namespace oriel_internal

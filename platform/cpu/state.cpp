@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/limits.h"
+#include "exec/reference_state.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/state.cpp"
@@ -21,21 +22,16 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
-template <bool kSigmoid>
-HWY_INLINE VF gateOf(VF x) {
-  return kSigmoid ? sigmoidOf(x) : siluOf(x);
-}
-
 /// out = in * gate, of `n` values.
-template <bool kSigmoid>
-void gate(const float* in, const float* gates, uint32_t n, float* out) {
-  uint32_t c = 0;
-  for (; c + kN <= n; c += kN) {
-    const VF by = gateOf<kSigmoid>(hn::LoadU(kF, gates + c));
-    hn::StoreU(hn::Mul(hn::LoadU(kF, in + c), by), kF, out + c);
+void gate(const GatedNormPush& p, const float* in, const float* gates, uint32_t n, float* out) {
+  if (p.gate > kGateSigmoid || p.gate_rows != 0) {
+    return gateRow(p, in, gates, n, out);
   }
-  for (; c < n; ++c) {
-    out[c] = in[c] * hn::GetLane(gateOf<kSigmoid>(hn::Set(kF, gates[c])));
+  uint32_t c = 0;
+  for (; c < n; c += kN) {
+    const VF x = loadSome(gates + c, n - c);
+    const VF by = p.gate == kGateSigmoid ? sigmoidOf(x) : siluOf(x);
+    storeSome(hn::Mul(loadSome(in + c, n - c), by), n - c, out + c);
   }
 }
 
@@ -50,16 +46,16 @@ void normRow(const float* in, const float* weight, uint32_t n, float eps, float*
 
 void gatedNorm(const GatedNormPush& p, const float* in, const float* gates, const float* weight,
                float* out) {
-  const auto gateRow = p.sigmoid != 0 ? &gate<true> : &gate<false>;
-  for (uint32_t r = 0; r < p.rows; ++r, in += p.cols, gates += p.cols, out += p.cols) {
+  const uint32_t gate_step = p.gate_rows != 0 ? 1 : p.cols;
+  for (uint32_t r = 0; r < p.rows; ++r, in += p.cols, gates += gate_step, out += p.cols) {
     if (p.has_norm == 0) {
-      gateRow(in, gates, p.cols, out);
+      gate(p, in, gates, p.cols, out);
     } else if (p.norm_last != 0) {
-      gateRow(in, gates, p.cols, out);
+      gate(p, in, gates, p.cols, out);
       normRow(out, weight, p.cols, p.eps, out);
     } else {
       normRow(in, weight, p.cols, p.eps, out);
-      gateRow(out, gates, p.cols, out);
+      gate(p, out, gates, p.cols, out);
     }
     weight += p.has_norm != 0 && p.weight_rows != 0 ? p.cols : 0;
   }
@@ -73,6 +69,16 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace oriel_internal {
+
+void gateRow(const GatedNormPush& p, const float* in, const float* gates, uint32_t n, float* out) {
+  const bool shared = p.gate_rows != 0;
+  const double of_all = shared ? gateOf(p.gate, static_cast<double>(gates[0])) : 0;
+  for (uint32_t c = 0; c < n; ++c) {
+    out[c] = static_cast<float>(static_cast<double>(in[c]) *
+                                (shared ? of_all : gateOf(p.gate, static_cast<double>(gates[c]))));
+  }
+}
+
 const StateKernels& stateKernels(SimdTarget target) {
   return ORIEL_CPU_PICK(target, kStateKernels);
 }

@@ -48,5 +48,8 @@ struct StateKernels {
                     const float* weight, float* out);
 };
 const StateKernels& stateKernels(SimdTarget target);
+/// Part of gatedNorm: gates that rows share, and those that no vector instructions are written for.
+void gateRow(const GatedNormPush& push, const float* in, const float* gates, uint32_t n,
+             float* out);
 
 }  // namespace oriel_internal

@@ -127,7 +127,7 @@ struct HeadToken {
   HeadToken(const StateScanTask& task, uint32_t head, uint32_t t) {
     const StateScanPush& p = task.push;
     const uint32_t n_keys = p.key_heads * p.key_dim;
-    const uint32_t shared = p.delta != 0 ? head % p.key_heads : head / (p.heads / p.key_heads);
+    const uint32_t shared = p.tiled != 0 ? head % p.key_heads : head / (p.heads / p.key_heads);
     const float* const row = task.in + static_cast<uint64_t>(t) * p.in_stride;
     query = row + shared * p.key_dim;
     key = query + n_keys;

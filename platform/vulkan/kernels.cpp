@@ -319,6 +319,7 @@ const char* divideProduct(const Op& op, const Given& given, Kernel* kernel) {
 
 const char* divideBias(const Op& op, const Given& given, Kernel* kernel) {
   divideItems(op.push.add_bias.cols, given.rows, kernel);
+  kernel->grid[0] = std::min(kernel->grid[0], kMaxGridSide);
   return "";
 }
 
@@ -340,6 +341,7 @@ const char* divideRopeAppend(const Op& op, const Given& given, Kernel* kernel) {
 const char* divideAttention(const Op& op, const Given& given, Kernel* kernel) {
   const AttentionShape shape = given.caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
   divideAttention(op.push.attention, laneOctets(op.push.attention.head_dim, shape), given, kernel);
+  kernel->constants[7] = op.n_bindings > kMoreScores ? 1 : 0;
   return given.caps.readsTexels() ? "_texel" : "";
 }
 
@@ -448,6 +450,13 @@ const char* divideCombine(const Op& op, const Given& given, Kernel* kernel) {
   return "";
 }
 
+// Goes on by the height of the grid where there are more places than that.
+const char* divideExpertBias(const Op& op, const Given& given, Kernel* kernel) {
+  const ExpertBiasPush& push = op.push.expert_bias;
+  divideItems(push.cols, std::min(given.rows * push.n_used, kMaxGridSide), kernel);
+  return "";
+}
+
 const char* divideTail(const Op& op, const Given&, Kernel* kernel) {
   divideItems(op.push.tail.cols, 1, kernel);
   return "";
@@ -534,6 +543,7 @@ constexpr KernelKind kKinds[kOpKinds] = {
     {NameOf::kCache, true, divideLatentAttention},
     {NameOf::kNothing, false, divideHadamard},
     {NameOf::kNothing, false, divideKeepLogits},
+    {NameOf::kNothing, false, divideExpertBias},
 };
 
 // "_q4_0"; "_f16" where keys and values are stored alike, else "_<keys>_<values>".

@@ -252,7 +252,7 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
   return kOk;
 }
 
-// The first op of the head, of all tokens of a chunk: the same kernel and bindings.
+// The first ops of the head, of all tokens of a chunk: the same kernels and bindings.
 Status StepCommands::recordNorms(const Source& source) {
   const Plan& plan = *source.plan;
   const uint32_t l = static_cast<uint32_t>(StepList::kHead);
@@ -270,7 +270,9 @@ Status StepCommands::recordNorms(const Source& source) {
                          pieceWork(plan, StepList::kChunk),
                          0};
   ORIEL_TRY(open(source));
-  ORIEL_TRY(recordOp(&recording, 0));
+  for (uint32_t i = 0; i < plan.norm_ops; ++i) {
+    ORIEL_TRY(recordOp(&recording, i));
+  }
   return finishList(source);
 }
 

@@ -80,10 +80,10 @@ class Verdict {
     uint32_t wrong_features;
     Deaths died;
     uint8_t aside[kChoices];  ///< candidates that came out wrong, a bit for each position
-    uint8_t reserved[2];
+    uint8_t reserved[4];
     uint8_t kernels[kMaxKernels];
   };
-  static_assert(sizeof(Kept) == 24 + kChoices + 2 + kMaxKernels, "no padding: written as bytes");
+  static_assert(sizeof(Kept) == 24 + kChoices + 4 + kMaxKernels, "no padding: written as bytes");
   struct File;
   static File expectedFile(const DeviceCaps& caps);
   static bool readFile(const DeviceCaps& caps, const char* path, File* file);

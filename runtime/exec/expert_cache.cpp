@@ -140,6 +140,9 @@ Status ExpertCache::takeMissing(uint32_t number, uint32_t* slots, Executor* exec
 Status ExpertCache::load(const ExpertsOnFile& layer, uint32_t expert, uint32_t slot,
                          Executor* executor) {
   for (const ExpertsOnFile::Part& part : layer.parts) {
+    if (part.rows == 0) {
+      continue;
+    }
     ORIEL_TRY(sendExpert(part, expert, part.slots, slot * part.slotBytes(), source_, plan_, room_,
                          log_, executor));
   }

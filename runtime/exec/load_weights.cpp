@@ -56,6 +56,9 @@ Status forEachOnFile(const Plan& plan, const Visit& visit) {
   }
   for (uint32_t layer = 0; layer < plan.n_expert_layers; ++layer) {
     for (const ExpertsOnFile::Part& part : plan.expert_layers[layer].parts) {
+      if (part.rows == 0) {
+        continue;
+      }
       item.tensor_offset = part.tensor_offset;
       item.tensor_type = part.tensor_type;
       item.rows = part.rows * plan.expert_layers[layer].count;

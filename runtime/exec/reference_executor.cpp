@@ -34,7 +34,7 @@ class ReferenceExecutor final : public HostExecutor {
       ORIEL_TRY(runList(head, plan_.n_ops[static_cast<uint32_t>(head)], StopCheck()));
     }
     if (what == StepRun::kChunkNorms) {
-      ORIEL_TRY(runList(StepList::kHead, 1, StopCheck()));
+      ORIEL_TRY(runList(StepList::kHead, plan_.norm_ops, StopCheck()));
     }
     return kOk;
   }
@@ -76,8 +76,7 @@ class ReferenceExecutor final : public HostExecutor {
     const EmbedPush& p = op.push.embed;
     const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
     for (uint32_t t = 0; t < header().n_tokens; ++t) {
-      // Wraps for rows before the slice.
-      const uint32_t row = p.of_step != 0 ? t : token(t).token - p.first_row;
+      const uint32_t row = embeddedRow(p, block(), t);
       if (row >= p.rows) {
         continue;
       }
@@ -95,20 +94,25 @@ class ReferenceExecutor final : public HostExecutor {
 
   void rmsNorm(const Op& op) {
     const RmsNormPush& p = op.push.rms_norm;
-    const float* weight = floats(op, 3);
+    const float* const weights = floats(op, 3);
     const uint32_t n = p.of_outputs != 0 ? header().n_outputs : header().n_tokens;
     for (uint32_t t = 0; t < n; ++t) {
       const uint32_t source = p.of_outputs != 0 ? token(t).output : t;
       const float* in = floats(op, 0) + static_cast<uint64_t>(source) * p.in_stride + p.first;
       float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + p.out_first;
       for (uint32_t row = 0; row < p.rows; ++row, in += p.cols, out += p.cols) {
+        const float* const weight = weights + (p.weight_rows != 0 ? uint64_t{row} * p.cols : 0);
+        double mean = 0;
+        for (uint32_t c = 0; c < p.cols && p.centred != 0; ++c) {
+          mean += double{in[c]} / p.cols;
+        }
         double sum = 0;
         for (uint32_t c = 0; c < p.cols; ++c) {
-          sum += static_cast<double>(in[c]) * in[c];
+          sum += (in[c] - mean) * (in[c] - mean);
         }
         const float scale = static_cast<float>(1.0 / std::sqrt(sum / p.cols + p.eps)) * p.scale;
         for (uint32_t c = 0; c < p.cols; ++c) {
-          const float normed = in[c] * scale * weight[c];
+          const float normed = static_cast<float>(in[c] - mean) * scale * weight[c];
           const float sum_or_value = p.accumulate != 0 ? out[c] + normed : normed;
           out[c] = p.has_factor != 0 ? sum_or_value * *floats(op, 4) : sum_or_value;
         }
@@ -137,11 +141,14 @@ class ReferenceExecutor final : public HostExecutor {
 
   void addBias(const Op& op) {
     const AddBiasPush& p = op.push.add_bias;
-    const float* bias = floats(op, 0);
-    for (uint32_t t = 0; t < header().n_tokens; ++t) {
+    const float* const values = floats(op, 0);
+    const uint32_t n = p.of_outputs != 0 ? header().n_outputs : header().n_tokens;
+    for (uint32_t t = 0; t < n; ++t) {
       float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + p.out_first;
       for (uint32_t c = 0; c < p.cols; ++c) {
-        out[c] += bias[c];
+        out[c] = p.change == kChangeAdd     ? out[c] + values[c]
+                 : p.change == kChangeTimes ? out[c] * values[0]
+                                            : std::clamp(out[c], -p.limit, p.limit);
       }
     }
   }
@@ -231,8 +238,9 @@ class ReferenceExecutor final : public HostExecutor {
 
     float stored[kMaxHeadDim];
     float sum_v[kMaxHeadDim] = {};
-    float sum = 0;
-    float most = -3.0e38f;
+    const bool more = op.n_bindings > kMoreScores && split == 0;
+    float sum = more ? 1 : 0;
+    float most = more ? floats(op, kMoreScores)[h] : -3.0e38f;
     const uint32_t visible = view.n_sinks + view.count;
     const uint64_t begin = static_cast<uint64_t>(split) * p.split_slots;
     const uint64_t end = std::min<uint64_t>(begin + p.split_slots, visible);
@@ -318,10 +326,31 @@ class ReferenceExecutor final : public HostExecutor {
       const float* up = row + p.up_offset;
       float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride;
       for (uint32_t c = 0; c < p.cols; ++c) {
-        const float x = gate[c];
-        const float y = p.gelu != 0 ? 2.0f * kGeluScale * (x + kGeluCubic * x * x * x) : x;
-        out[c] = x / (1.0f + std::exp(-y)) * up[c];
+        const float by = p.plain != 0                      ? 1.0f
+                         : p.activation == kClampedSilu ? std::clamp(up[c], -p.a, p.a) + 1
+                                                        : up[c];
+        out[c] = activated(p, gate[c]) * by * p.scale;
       }
+    }
+  }
+
+  static float activated(const GatedActivationPush& p, float x) {
+    const float positive = std::max(x, 0.0f);
+    switch (p.activation) {
+      case kGelu:
+        return x / (1 + std::exp(-2 * kGeluScale * (x + kGeluCubic * x * x * x)));
+      case kGeluErf:
+        return 0.5f * x * (1 + std::erf(x * 0.70710678f));
+      case kRelu:
+        return positive;
+      case kReluSquared:
+        return positive * positive;
+      case kClampedSilu:
+        return std::min(x, p.a) / (1 + std::exp(-p.b * std::min(x, p.a)));
+      case kXielu:
+        return p.c * x + (x > 0 ? p.a * x * x : (std::expm1(std::min(x, p.d)) - x) * p.b);
+      default:
+        return x / (1 + std::exp(-x));
     }
   }
 
@@ -416,6 +445,10 @@ class ReferenceExecutor final : public HostExecutor {
         sum += scores[e];
       }
       bool taken[kMaxExperts] = {};
+      for (uint32_t e = 0; e < p.n_experts && p.sigmoid == 0; ++e) {
+        scores[e] /= sum;
+      }
+      leaveGroups(p, scores, bias, taken);
       uint32_t* const experts = words(op, 2) + t * p.n_used;
       float* const weights = floats(op, 2) + p.routes + t * p.n_used;
       double chosen_sum = 0;
@@ -423,9 +456,6 @@ class ReferenceExecutor final : public HostExecutor {
         uint32_t best = p.n_experts;
         double best_value = 0;
         for (uint32_t e = 0; e < p.n_experts; ++e) {
-          if (p.sigmoid == 0 && k == 0) {
-            scores[e] /= sum;
-          }
           const double value = scores[e] + (bias != nullptr ? double{bias[e]} : 0.0);
           if (!taken[e] && (best == p.n_experts || value > best_value)) {
             best = e;
@@ -443,6 +473,33 @@ class ReferenceExecutor final : public HostExecutor {
         }
         weights[k] *= p.scale;
       }
+    }
+  }
+
+  // Experts outside the best groups are as if they were taken.
+  static void leaveGroups(const RoutePush& p, const double* scores, const float* bias,
+                          bool* taken) {
+    if (p.groups <= 1) {
+      return;
+    }
+    const uint32_t size = p.n_experts / p.groups;
+    double groups[kMaxExpertGroups];
+    for (uint32_t g = 0; g < p.groups; ++g) {
+      double best = -HUGE_VAL;
+      double second = -HUGE_VAL;
+      for (uint32_t e = g * size; e < (g + 1) * size; ++e) {
+        const double value = scores[e] + (bias != nullptr ? double{bias[e]} : 0.0);
+        second = std::max(second, std::min(best, value));
+        best = std::max(best, value);
+      }
+      groups[g] = best + (size > 1 ? second : 0);
+    }
+    for (uint32_t e = 0; e < p.n_experts; ++e) {
+      uint32_t better = 0;
+      for (uint32_t g = 0; g < p.groups; ++g) {
+        better += groups[g] > groups[e / size] || (groups[g] == groups[e / size] && g < e / size);
+      }
+      taken[e] = better >= p.used_groups;
     }
   }
 
@@ -495,13 +552,27 @@ class ReferenceExecutor final : public HostExecutor {
     const float* const weights = floats(op, 3) + p.routes;
     const uint32_t* const place = words(op, 3) + 2 * p.routes;
     for (uint32_t t = 0; t < header().n_tokens; ++t) {
-      float* const out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride;
+      float* const out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + p.out_first;
       for (uint32_t c = 0; c < p.cols; ++c) {
-        float sum = 0;
+        float sum = p.accumulate != 0 ? out[c] : 0;
         for (uint32_t r = t * p.n_used; r < (t + 1) * p.n_used; ++r) {
           sum += weights[r] * floats(op, 0)[static_cast<uint64_t>(place[r]) * p.in_stride + c];
         }
-        out[c] += sum;
+        out[c] = sum;
+      }
+    }
+  }
+
+  void expertBias(const Op& op) {
+    const ExpertBiasPush& p = op.push.expert_bias;
+    const uint32_t* const experts = words(op, 3);
+    const uint32_t* const route_at = experts + 3 * p.routes;
+    for (uint32_t at = 0; at < header().n_tokens * p.n_used; ++at) {
+      const uint32_t e = experts[route_at[at]];
+      float* const out = floats(op, 2) + static_cast<uint64_t>(at) * p.out_stride + p.out_first;
+      for (uint32_t c = 0; c < p.cols; ++c) {
+        out[c] = p.change == kChangeAdd ? out[c] + floats(op, 0)[uint64_t{e} * p.cols + c]
+                                        : out[c] * floats(op, 0)[e];
       }
     }
   }
@@ -629,6 +700,7 @@ const ReferenceExecutor::Run ReferenceExecutor::kRun[kOpKinds] = {
     &ReferenceExecutor::latentAttention,
     &ReferenceExecutor::hadamardRows,
     &ReferenceExecutor::keepLogits,
+    &ReferenceExecutor::expertBias,
 };
 
 }  // namespace

@@ -140,7 +140,7 @@ void referenceStateScan(const StateScanPush& p, uint32_t n_tokens, const float* 
   const uint32_t keys = p.key_heads * p.key_dim;
   const uint32_t values = p.heads * p.value_dim;
   for (uint32_t h = 0; h < p.heads; ++h) {
-    const uint32_t key_head = p.delta != 0 ? h % p.key_heads : h / (p.heads / p.key_heads);
+    const uint32_t key_head = p.tiled != 0 ? h % p.key_heads : h / (p.heads / p.key_heads);
     for (uint32_t i = 0; i < p.value_dim; ++i) {
       const uint32_t row = h * p.value_dim + i;
       float s[kMaxStateDim] = {};
@@ -174,6 +174,19 @@ void referenceStateScan(const StateScanPush& p, uint32_t n_tokens, const float* 
   }
 }
 
+double gateOf(uint32_t gate, double x) {
+  switch (gate) {
+    case kGateSigmoid:
+      return sigmoid(x);
+    case kGateSoftplus:
+      return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+    case kGateSoftplus2:
+      return gateOf(kGateSoftplus, x * std::log(2.0)) / std::log(2.0);
+    default:
+      return x * sigmoid(x);
+  }
+}
+
 void referenceGatedNorm(const GatedNormPush& p, uint32_t n_tokens, const float* in,
                         const float* gates, const float* weight, float* out) {
   for (uint32_t t = 0; t < n_tokens; ++t) {
@@ -181,10 +194,10 @@ void referenceGatedNorm(const GatedNormPush& p, uint32_t n_tokens, const float* 
       const float* const from = in + static_cast<uint64_t>(t) * p.in_stride + r * p.cols;
       float* const to = out + static_cast<uint64_t>(t) * p.out_stride + r * p.cols;
       const float* const gate =
-          gates + static_cast<uint64_t>(t) * p.gate_stride + p.gate_first + r * p.cols;
+          gates + static_cast<uint64_t>(t) * p.gate_stride + p.gate_first +
+          (p.gate_rows != 0 ? r : r * p.cols);
       const auto gated = [&](uint32_t c, double x) {
-        const double s = sigmoid(gate[c]);
-        return x * (p.sigmoid != 0 ? s : gate[c] * s);
+        return x * gateOf(p.gate, gate[p.gate_rows != 0 ? 0 : c]);
       };
       double sum = 0;
       for (uint32_t c = 0; c < p.cols; ++c) {

@@ -13,6 +13,8 @@ void referenceStateInputs(const StateInputsPush& push, uint32_t n_tokens, const 
                           float* out);
 void referenceStateScan(const StateScanPush& push, uint32_t n_tokens, const float* in,
                         const StepState& state, const float* gates, float* out);
+/// What a value of GatedNormPush::gate becomes.
+double gateOf(uint32_t gate, double x);
 void referenceGatedNorm(const GatedNormPush& push, uint32_t n_tokens, const float* in,
                         const float* gates, const float* weight, float* out);
 

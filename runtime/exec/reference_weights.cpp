@@ -1,5 +1,7 @@
 #include "exec/reference_weights.h"
 
+#include <cmath>
+
 #include "base/half.h"
 #include "plan/codebooks.h"
 #include "plan/weight_layout.h"
@@ -56,6 +58,14 @@ constexpr float kIq3XxsSizes[8] = {4, 12, 20, 28, 36, 44, 52, 62};
 
 // 2^(e - 128); the two smallest are subnormal.
 float powerOfTwo(uint32_t e) { return bitsToFloat(e < 2 ? 1u << (21 + e) : (e - 1) << 23); }
+
+// An unsigned float of 4 and 3 bits; the largest is none.
+float smallScale(uint32_t byte) {
+  const uint32_t e = byte >> 3 & 15;
+  const uint32_t m = byte & 7;
+  const bool none = (byte & 0x7f) == 0x7f;
+  return none ? 0 : std::ldexp(static_cast<float>(e == 0 ? m : 8 + m), static_cast<int>(e == 0 ? 1 : e) - 10);
+}
 
 // Code i of an entry of a codebook.
 template <uint32_t kBits>
@@ -191,10 +201,6 @@ void unpack256(WeightType type, const Row& row, uint32_t unit, uint32_t side_wor
         out[i] = d * scale16(i) * static_cast<float>(static_cast<int32_t>(q) - 32);
       }
       return;
-    case WeightType::kTq2_0:
-    case WeightType::kTq1_0:
-      return scaled(
-          d, [&](uint32_t i) { return twoBitQuant(i) - 1; }, out);
     case WeightType::kIq4Xs:
       return scaled(
           d * static_cast<float>(static_cast<int8_t>(sideByte(row, at + 1, u))),
@@ -272,6 +278,22 @@ void WeightRows::unpack(uint32_t r, uint32_t unit, float (&out)[kUnit]) const {
       return scaled(
           powerOfTwo(sideByte(row, 0, unit)),
           [&](uint32_t i) { return kMxfp4Values[nibble(row, unit, i)]; }, out);
+    case WeightType::kNvfp4:
+      for (uint32_t i = 0; i < kUnit; ++i) {
+        out[i] = smallScale(sideByte(row, 0, 2 * unit + i / 16)) * 0.5f *
+                 static_cast<float>(kMxfp4Values[nibble(row, unit, i)]);
+      }
+      return;
+    case WeightType::kQ1_0:
+      return scaled(
+          lowHalf(row.side(unit / 4 * 5)),
+          [&](uint32_t i) { return 2 * highBit(row.side(unit / 4 * 5 + 1 + unit % 4), i) - 1; }, out);
+    case WeightType::kQ2_0:
+    case WeightType::kTq2_0:
+    case WeightType::kTq1_0:
+      return scaled(
+          pairScale(row.side(unit / 4), unit / 2),
+          [&](uint32_t i) { return twoBits(row.quant(2 * unit + i / 16), i) - 1; }, out);
     case WeightType::kIq2Xxs:
     case WeightType::kIq2Xs:
     case WeightType::kIq2S:

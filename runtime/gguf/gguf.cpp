@@ -88,7 +88,17 @@ Status GgufFile::open(const uint8_t* data, uint64_t bytes, const Log& log) {
   data_ = data;
   bytes_ = bytes;
   file_bytes_ = bytes;
-  return openHeader(log);
+  ORIEL_TRY(openHeader(log));
+  if (partCount() < 2) {
+    return kOk;
+  }
+  const uint64_t number = partNumber();
+  const uint64_t count = partCount();
+  *this = GgufFile{};
+  return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                  "the file is part %" PRIu64 " of %" PRIu64
+                  " of a split model: load it by the name of its file, with all parts beside it",
+                  number + 1, count);
 }
 
 Status GgufFile::open(const InputFile& input, const uint8_t* data, uint64_t bytes, const Log& log,
@@ -108,9 +118,6 @@ Status GgufFile::openHeader(const Log& log) {
   Status status = readHeader(&at, log);
   if (status.ok()) {
     status = readMetadata(&at, log);
-  }
-  if (status.ok()) {
-    status = refusePart(log);
   }
   if (status.ok()) {
     status = readTensors(&at, log);
@@ -265,18 +272,15 @@ Status GgufFile::readMetadata(uint64_t* at, const Log& log) {
 }
 
 /// One of several files of a model has only some of its tensors, and but for the first none of its metadata.
-Status GgufFile::refusePart(const Log& log) const {
-  uint64_t number = 0;
+uint64_t GgufFile::partCount() const {
   uint64_t count = 0;
-  if (!getUint("split.count", &count) || count < 2) {
-    return kOk;
-  }
-  getUint("split.no", &number);
-  return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                  "the file is part %" PRIu64 " of %" PRIu64
-                  " of a split model: join the parts into one file, as "
-                  "`llama-gguf-split --merge FIRST-PART OUTPUT` does",
-                  number + 1, count);
+  return getUint("split.count", &count) && count > 1 ? count : 1;
+}
+
+uint64_t GgufFile::partNumber() const {
+  uint64_t number = 0;
+  (void)getUint("split.no", &number);
+  return number;
 }
 
 Status GgufFile::readTensors(uint64_t* at, const Log& log) {

@@ -47,6 +47,9 @@ enum class TensorType : uint32_t {
   kTq1_0 = 34,
   kTq2_0 = 35,
   kMxfp4 = 39,
+  kNvfp4 = 40,
+  kQ1_0 = 41,
+  kQ2_0 = 42,
 };
 
 /// "Q4_K"; "unassigned" for numbers nobody has given a meaning. NUL-terminated constant.
@@ -103,8 +106,15 @@ class GgufFile {
   /// becomes of the file, every accessor goes on giving the same.
   Status open(const InputFile& input, const uint8_t* data, uint64_t bytes, const Log& log,
               uint64_t* wanted);
+  /// Of a model in several files: how many they are, else 1, and which of them this is, from 0 on.
+  uint64_t partCount() const;
+  uint64_t partNumber() const;
+  /// The file has its own number of tensors, and its list of them begins there.
+  uint64_t tensorListBegin() const { return tensors_begin_; }
   /// From here on only read() may be called: `data` may go.
   void forgetHeader();
+  /// The open file has moved to `input`.
+  void moved(const InputFile& input) { input_ = &input; }
   /// Of a file that was checked before, and is open still: only read() may be called.
   void openData(const InputFile& input);
 
@@ -139,7 +149,6 @@ class GgufFile {
  private:
   Status readHeader(uint64_t* at, const Log& log);
   Status readMetadata(uint64_t* at, const Log& log);
-  Status refusePart(const Log& log) const;
   Status readTensors(uint64_t* at, const Log& log);
   Status checkTensorNames(const Log& log) const;
   Status openHeader(const Log& log);

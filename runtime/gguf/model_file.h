@@ -16,7 +16,8 @@ class ModelFile {
   ModelFile(const ModelFile&) = delete;
   ModelFile& operator=(const ModelFile&) = delete;
 
-  /// Once only. As GgufFile::open; borrows at most twice the header's bytes from `allocator`. `path` and
+  /// Once only. As GgufFile::open; of a model in several files any part, whose name says where the others are: all are
+  /// checked, and are as one file from then on. Borrows at most twice the header's bytes from `allocator`. `path` and
   /// `allocator` must outlive this object.
   Status open(const char* path, const oriel_allocator& allocator, const Log& log,
               const StopCheck& stop = {});
@@ -35,6 +36,10 @@ class ModelFile {
   Status expectUnchanged(const Log& log) const { return input_.expectUnchanged(log); }
 
  private:
+  Status openOne(const char* path, const oriel_allocator& allocator, const Log& log,
+                 const StopCheck& stop);
+  Status join(const char* path, const oriel_allocator& allocator, uint64_t number, uint64_t count,
+              const Log& log, const StopCheck& stop);
   Status readHeader(uint64_t bytes, const Log& log, const StopCheck& stop);
 
   InputFile input_;

@@ -100,6 +100,8 @@ Memory memoryOf(const ModelDesc& model, const CacheShape& cache, const CacheForm
       break;
     case Mixer::kState:
       return stateOf(model, cache, formats, layer);
+    case Mixer::kNone:
+      break;
   }
   return memory;
 }

@@ -1,5 +1,7 @@
 #include "model/architecture.h"
 
+#include <initializer_list>
+
 #include "base/limits.h"
 
 namespace oriel_internal {
@@ -100,10 +102,12 @@ constexpr TensorRule kDenseFeedForward[] = {
     {TensorRole::kUp, "ffn_up.weight", Where::kDenseLayers, Extent::kFeedForward, Extent::kEmbedding, true},
     {TensorRole::kDown, "ffn_down.weight", Where::kDenseLayers, Extent::kEmbedding, Extent::kFeedForward, true},
     kEnd};
+// Gates and what they gate in two tensors or in one.
 constexpr TensorRule kExperts[] = {
     {TensorRole::kRouter, "ffn_gate_inp.weight", Where::kExpertLayers, Extent::kExperts, Extent::kEmbedding, true},
-    {TensorRole::kExpertGate, "ffn_gate_exps.weight", Where::kExpertLayers, Extent::kExpertFeedForward, Extent::kEmbedding, true, Extent::kExperts},
-    {TensorRole::kExpertUp, "ffn_up_exps.weight", Where::kExpertLayers, Extent::kExpertFeedForward, Extent::kEmbedding, true, Extent::kExperts},
+    {TensorRole::kExpertGate, "ffn_gate_exps.weight", Where::kExpertLayers, Extent::kExpertFeedForward, Extent::kEmbedding, true, Extent::kExperts, TensorRole::kExpertGateUp},
+    {TensorRole::kExpertUp, "ffn_up_exps.weight", Where::kExpertLayers, Extent::kExpertFeedForward, Extent::kEmbedding, true, Extent::kExperts, TensorRole::kExpertGateUp},
+    {TensorRole::kExpertGateUp, "ffn_gate_up_exps.weight", Where::kExpertLayers, Extent::kExpertGateUp, Extent::kEmbedding, false, Extent::kExperts},
     {TensorRole::kExpertDown, "ffn_down_exps.weight", Where::kExpertLayers, Extent::kEmbedding, Extent::kExpertFeedForward, true, Extent::kExperts},
     kEnd};
 constexpr TensorRule kExpertBias[] = {
@@ -160,6 +164,17 @@ constexpr TensorRule kDelta[] = {
     {TensorRole::kStateNorm, "ssm_norm.weight", Where::kStateLayers, Extent::kOne, Extent::kStateValue, true},
     {TensorRole::kStateOut, "ssm_out.weight", Where::kStateLayers, Extent::kEmbedding, Extent::kStateValues, true},
     kEnd};
+// As that, with factors and decays in one matrix.
+constexpr TensorRule kDeltaJoined[] = {
+    {TensorRole::kStateIn, "attn_qkv.weight", Where::kStateLayers, Extent::kStateChannels, Extent::kEmbedding, true},
+    {TensorRole::kStateGate, "attn_gate.weight", Where::kStateLayers, Extent::kStateValues, Extent::kEmbedding, true},
+    {TensorRole::kStateFactorDecay, "ssm_ba.weight", Where::kStateLayers, Extent::kTwoStateHeads, Extent::kEmbedding, true},
+    {TensorRole::kStateTaps, "ssm_conv1d.weight", Where::kStateLayers, Extent::kStateChannels, Extent::kStateTaps, true},
+    {TensorRole::kStateSteps, "ssm_dt.bias", Where::kStateLayers, Extent::kOne, Extent::kStateHeads, true},
+    {TensorRole::kStateRates, "ssm_a", Where::kStateLayers, Extent::kOne, Extent::kStateHeads, true},
+    {TensorRole::kStateNorm, "ssm_norm.weight", Where::kStateLayers, Extent::kOne, Extent::kStateValue, true},
+    {TensorRole::kStateOut, "ssm_out.weight", Where::kStateLayers, Extent::kEmbedding, Extent::kStateValues, true},
+    kEnd};
 constexpr TensorRule kMamba2[] = {
     {TensorRole::kStateIn, "ssm_in.weight", Where::kStateLayers, Extent::kStateInputs, Extent::kEmbedding, true},
     {TensorRole::kStateTaps, "ssm_conv1d.weight", Where::kStateLayers, Extent::kStateChannels, Extent::kStateTaps, true},
@@ -176,6 +191,124 @@ constexpr TensorRule kGatedAttention[] = {
     {TensorRole::kValue, "attn_v.weight", Where::kAttentionLayers, Extent::kKeyValues, Extent::kEmbedding, true},
     {TensorRole::kAttentionOut, "attn_output.weight", Where::kAttentionLayers, Extent::kEmbedding, Extent::kQueries, true},
     kEnd};
+// Queries, keys and values by matrices of their own or by one, with biases or without.
+constexpr TensorRule kAnyAttention[] = {
+    {TensorRole::kQuery, "attn_q.weight", Where::kAttentionLayers, Extent::kQueries, Extent::kEmbedding, true, Extent::kOne, TensorRole::kQkv},
+    {TensorRole::kKey, "attn_k.weight", Where::kAttentionLayers, Extent::kKeyValues, Extent::kEmbedding, true, Extent::kOne, TensorRole::kQkv},
+    {TensorRole::kValue, "attn_v.weight", Where::kWholeValueLayers, Extent::kKeyValues, Extent::kEmbedding, true, Extent::kOne, TensorRole::kQkv},
+    {TensorRole::kQkv, "attn_qkv.weight", Where::kWholeValueLayers, Extent::kQkv, Extent::kEmbedding, false},
+    {TensorRole::kAttentionOut, "attn_output.weight", Where::kAttentionLayers, Extent::kEmbedding, Extent::kQueries, true},
+    {TensorRole::kQueryBias, "attn_q.bias", Where::kAttentionLayers, Extent::kOne, Extent::kQueries, false},
+    {TensorRole::kKeyBias, "attn_k.bias", Where::kAttentionLayers, Extent::kOne, Extent::kKeyValues, false},
+    {TensorRole::kValueBias, "attn_v.bias", Where::kAttentionLayers, Extent::kOne, Extent::kKeyValues, false},
+    {TensorRole::kQkvBias, "attn_qkv.bias", Where::kAttentionLayers, Extent::kOne, Extent::kQkv, false},
+    {TensorRole::kAttentionOutBias, "attn_output.bias", Where::kAttentionLayers, Extent::kOne, Extent::kEmbedding, false},
+    kEnd};
+constexpr TensorRule kGate[] = {
+    {TensorRole::kAttentionGate, "attn_gate.weight", Where::kGatedLayers, Extent::kGates, Extent::kEmbedding, true},
+    kEnd};
+// Where every model has one.
+constexpr TensorRule kNeededGate[] = {
+    {TensorRole::kAttentionGate, "attn_gate.weight", Where::kAttentionLayers, Extent::kGates, Extent::kEmbedding, true},
+    kEnd};
+constexpr TensorRule kScoresBeside[] = {
+    {TensorRole::kScoreBeside, "attn_sinks.weight", Where::kAttentionLayers, Extent::kOne, Extent::kHeads, true},
+    kEnd};
+constexpr TensorRule kOptionalHeadNorms[] = {
+    {TensorRole::kQueryNorm, "attn_q_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kHead, false},
+    {TensorRole::kKeyNorm, "attn_k_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kHead, false},
+    kEnd};
+// A weight of its own for each head.
+constexpr TensorRule kOwnHeadNorms[] = {
+    {TensorRole::kQueryNorm, "attn_q_norm.weight", Where::kAttentionLayers, Extent::kHeads, Extent::kHead, false, Extent::kOne, kNoRole, true},
+    {TensorRole::kKeyNorm, "attn_k_norm.weight", Where::kAttentionLayers, Extent::kKeyHeads, Extent::kHead, false, Extent::kOne, kNoRole, true},
+    kEnd};
+constexpr TensorRule kOptionalPostNorms[] = {
+    {TensorRole::kAttentionPostNorm, "post_attention_norm.weight", Where::kPostNormLayers, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kFeedForwardPostNorm, "post_ffw_norm.weight", Where::kPostNormLayers, Extent::kOne, Extent::kEmbedding, true},
+    kEnd};
+constexpr TensorRule kNeededRopeFactors[] = {
+    {TensorRole::kRopeFactors, "rope_freqs.weight", Where::kModel, Extent::kOne, Extent::kRopePairs, true},
+    kEnd};
+// Layer norms, with biases or without; what a layer does not have it takes from the other branch.
+constexpr TensorRule kLayerNorms[] = {
+    {TensorRole::kAttentionNorm, "attn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kAttentionNormBias, "attn_norm.bias", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    {TensorRole::kFeedForwardNorm, "ffn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    {TensorRole::kFeedForwardNormBias, "ffn_norm.bias", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    kEnd};
+constexpr TensorRule kBothLayerNorms[] = {
+    {TensorRole::kAttentionNorm, "attn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kAttentionNormBias, "attn_norm.bias", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    {TensorRole::kFeedForwardNorm, "ffn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kFeedForwardNormBias, "ffn_norm.bias", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    kEnd};
+// Attention has the second norm where there are two.
+constexpr TensorRule kFalconLayerNorms[] = {
+    {TensorRole::kFeedForwardNorm, "attn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kFeedForwardNormBias, "attn_norm.bias", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    {TensorRole::kAttentionNorm, "attn_norm_2.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    {TensorRole::kAttentionNormBias, "attn_norm_2.bias", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    kEnd};
+constexpr TensorRule kHeadBiases[] = {
+    {TensorRole::kOutputNormBias, "output_norm.bias", Where::kModel, Extent::kOne, Extent::kEmbedding, false},
+    {TensorRole::kOutputBias, "output.bias", Where::kModel, Extent::kOne, Extent::kVocabulary, false},
+    kEnd};
+constexpr TensorRule kBareHead[] = {
+    {TensorRole::kOutput, "output.weight", Where::kModel, Extent::kVocabulary, Extent::kEmbedding, false},
+    kEnd};
+constexpr TensorRule kPositions[] = {
+    {TensorRole::kPositionEmbedding, "position_embd.weight", Where::kModel, Extent::kContext, Extent::kEmbedding, true},
+    kEnd};
+// Without gates.
+constexpr TensorRule kPlainFeedForward[] = {
+    {TensorRole::kUp, "ffn_up.weight", Where::kDenseLayers, Extent::kFeedForward, Extent::kEmbedding, true},
+    {TensorRole::kDown, "ffn_down.weight", Where::kDenseLayers, Extent::kEmbedding, Extent::kFeedForward, true},
+    {TensorRole::kUpBias, "ffn_up.bias", Where::kDenseLayers, Extent::kOne, Extent::kFeedForward, false},
+    {TensorRole::kDownBias, "ffn_down.bias", Where::kDenseLayers, Extent::kOne, Extent::kEmbedding, false},
+    kEnd};
+constexpr TensorRule kFusedFeedForward[] = {
+    {TensorRole::kGateUp, "ffn_up.weight", Where::kEveryLayer, Extent::kGateUp, Extent::kEmbedding, true},
+    {TensorRole::kDown, "ffn_down.weight", Where::kEveryLayer, Extent::kEmbedding, Extent::kFeedForward, true},
+    kEnd};
+constexpr TensorRule kSubNorms[] = {
+    {TensorRole::kAttentionSubNorm, "attn_sub_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kQueries, true},
+    {TensorRole::kFeedForwardSubNorm, "ffn_sub_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kFeedForward, true},
+    kEnd};
+constexpr TensorRule kPlainExperts[] = {
+    {TensorRole::kRouter, "ffn_gate_inp.weight", Where::kExpertLayers, Extent::kExperts, Extent::kEmbedding, true},
+    {TensorRole::kExpertUp, "ffn_up_exps.weight", Where::kExpertLayers, Extent::kExpertFeedForward, Extent::kExpertInput, true, Extent::kExperts},
+    {TensorRole::kExpertDown, "ffn_down_exps.weight", Where::kExpertLayers, Extent::kExpertInput, Extent::kExpertFeedForward, true, Extent::kExperts},
+    {TensorRole::kUp, "ffn_up_shexp.weight", Where::kSharedLayers, Extent::kFeedForward, Extent::kEmbedding, true},
+    {TensorRole::kDown, "ffn_down_shexp.weight", Where::kSharedLayers, Extent::kEmbedding, Extent::kFeedForward, true},
+    {TensorRole::kExpertLatentIn, "ffn_latent_down.weight", Where::kExpertLayers, Extent::kExpertLatent, Extent::kEmbedding, false},
+    {TensorRole::kExpertLatentOut, "ffn_latent_up.weight", Where::kExpertLayers, Extent::kEmbedding, Extent::kExpertLatent, false},
+    kEnd};
+constexpr TensorRule kExpertBiases[] = {
+    {TensorRole::kRouterAddend, "ffn_gate_inp.bias", Where::kExpertLayers, Extent::kOne, Extent::kExperts, true},
+    {TensorRole::kExpertGateBias, "ffn_gate_exps.bias", Where::kExpertLayers, Extent::kExperts, Extent::kExpertFeedForward, true, Extent::kOne, kNoRole, true},
+    {TensorRole::kExpertUpBias, "ffn_up_exps.bias", Where::kExpertLayers, Extent::kExperts, Extent::kExpertFeedForward, true, Extent::kOne, kNoRole, true},
+    {TensorRole::kExpertDownBias, "ffn_down_exps.bias", Where::kExpertLayers, Extent::kExperts, Extent::kEmbedding, true, Extent::kOne, kNoRole, true},
+    kEnd};
+constexpr TensorRule kShortExpertBias[] = {
+    {TensorRole::kRouterBias, "exp_probs_b", Where::kExpertLayers, Extent::kOne, Extent::kExperts, false},
+    {TensorRole::kRouterBias, "exp_probs_b.bias", Where::kExpertLayers, Extent::kOne, Extent::kExperts, false},
+    kEnd};
+constexpr TensorRule kSharedGate[] = {
+    {TensorRole::kSharedGate, "ffn_gate_inp_shexp.weight", Where::kSharedLayers, Extent::kOne, Extent::kEmbedding, true},
+    kEnd};
+// Gemma 4: router, experts and the feed-forward beside them have norms of their own.
+constexpr TensorRule kExpertsBeside[] = {
+    {TensorRole::kRouterNorm, "ffn_gate_inp.scale", Where::kExpertLayers, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kExpertNorm, "pre_ffw_norm_2.weight", Where::kExpertLayers, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kExpertPostNorm, "post_ffw_norm_2.weight", Where::kExpertLayers, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kDensePostNorm, "post_ffw_norm_1.weight", Where::kExpertLayers, Extent::kOne, Extent::kEmbedding, true},
+    kEnd};
+constexpr TensorRule kValueExperts[] = {
+    {TensorRole::kValueRouter, "attn_v_gate.weight", Where::kValueExpertLayers, Extent::kValueExperts, Extent::kEmbedding, true},
+    {TensorRole::kValueRouterBias, "attn_v_gate.bias", Where::kValueExpertLayers, Extent::kOne, Extent::kValueExperts, false},
+    {TensorRole::kValueExperts, "attn_v_exps.weight", Where::kValueExpertLayers, Extent::kKeyValues, Extent::kEmbedding, true, Extent::kValueExperts},
+    kEnd};
 // The name that others give to a norm behind attention.
 constexpr TensorRule kQwen35Norms[] = {
     {TensorRole::kAttentionNorm, "attn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
@@ -190,22 +323,37 @@ constexpr TensorRule kMixerNorm[] = {
     kEnd};
 // clang-format on
 
+constexpr TensorRules kGroups[] = {
+    kEmbedding, kHead, kUntiedHead, kRopeFactors, kPreNorms,
+    kPostNorms, kAttention, kBiases, kHeadNorms, kRowNorms,
+    kFeedForward, kSharedAttention, kDraftAttention, kDraftEnds, kLayerInputs,
+    kDenseFeedForward, kExperts, kExpertBias, kSharedExpert, kFused,
+    kLfm2Head, kShortConv, kLatentAttention, kTwoRopeFactors, kDelta,
+    kDeltaJoined, kMamba2, kGatedAttention, kAnyAttention, kGate,
+    kNeededGate, kScoresBeside, kOptionalHeadNorms, kOwnHeadNorms, kOptionalPostNorms,
+    kNeededRopeFactors, kLayerNorms, kBothLayerNorms, kFalconLayerNorms, kHeadBiases,
+    kBareHead, kPositions, kPlainFeedForward, kFusedFeedForward, kSubNorms,
+    kPlainExperts, kExpertBiases, kShortExpertBias, kSharedGate, kExpertsBeside,
+    kValueExperts, kQwen35Norms, kFalconNorms, kMixerNorm};
+
 template <typename Change>
 constexpr Traits traits(const Change& change) {
-  Traits made;
+  Traits made = {};
   change(&made);
   return made;
 }
 
-constexpr Traits kPlain;
+constexpr Traits kPlain = {};
 constexpr Traits kGemma3Traits = traits([](Traits* t) {
-  t->gelu = t->scaled_embedding = true;
+  t->activation = kGelu;
+  t->scaled_embedding = true;
   t->sliding_period = 6;
   t->sliding_rope_theta = 10000.0;
   t->width_scaled_layers = 62;  // 27B; all others have scores scaled by the head as usual
 });
 constexpr Traits kGemma2Traits = traits([](Traits* t) {
-  t->gelu = t->scaled_embedding = true;
+  t->activation = kGelu;
+  t->scaled_embedding = true;
   t->sliding_period = 2;
   t->sliding_window = 4096;
   t->ignores_pattern = true;
@@ -220,13 +368,13 @@ constexpr Traits kGraniteTraits = traits([](Traits* t) {
 });
 constexpr Traits kMiniCpmTraits = traits([](Traits* t) {
   t->scales = t->scale_defaults = true;
-  t->attention_scale = false;
+  t->no_attention_scale = true;
 });
 constexpr Traits kHunyuanTraits =
     traits([](Traits* t) { t->norms_after_rope = t->rope_alpha = true; });
 constexpr Traits kMistral3Traits = traits([](Traits* t) {
   t->query_temperature = t->yarn_log_multiplier = true;
-  t->attention_scale = false;
+  t->no_attention_scale = true;
 });
 constexpr Traits kExaone4Traits = traits([](Traits* t) {
   t->sliding_period = 4;
@@ -256,14 +404,18 @@ constexpr Traits kOlmoeTraits = traits([](Traits* t) { t->row_norms = t->experts
 constexpr Traits kQwen3MoeTraits =
     traits([](Traits* t) { t->experts = t->expert_width_own = t->expert_normalised = true; });
 constexpr Traits kGemma4Traits = traits([](Traits* t) {
-  t->gelu = t->scaled_embedding = t->unit_scores = t->value_norm = true;
+  t->activation = kGelu;
+  t->scaled_embedding = t->unit_scores = t->value_norm = true;
   t->sliding_period = 5;
   t->sliding_rope_theta = 10000.0;
   t->sliding_head = t->shared_memories = t->layer_inputs = true;
   t->logit_cap = 30;
+  t->experts = t->experts_optional = t->expert_width_own = t->expert_normalised = true;
+  t->expert_by_tensor = t->expert_own_input = t->norms_summed = true;
 });
 constexpr Traits kGemma4AssistantTraits = traits([](Traits* t) {
-  t->gelu = t->unit_scores = t->drafts = true;
+  t->activation = kGelu;
+  t->unit_scores = t->drafts = true;
   t->sliding_period = 5;
   t->sliding_rope_theta = 10000.0;
   t->sliding_head = true;
@@ -272,7 +424,8 @@ constexpr Traits kGemma4AssistantTraits = traits([](Traits* t) {
 constexpr Traits kQwen35Traits = traits([](Traits* t) {
   t->state = StateRule::kDelta;
   t->state_layers = StateLayers::kMost;
-  t->gated = t->rope_sections = t->extra_layers = true;
+  t->gated = t->extra_layers = true;
+  t->rope_sections = RopeSections::kInterleaved;
 });
 constexpr Traits kGraniteHybridTraits = traits([](Traits* t) {
   t->state = StateRule::kMamba2;
@@ -297,42 +450,297 @@ constexpr Traits kDeepSeek2Traits = traits([](Traits* t) {
 });
 constexpr Traits kMiniCpm3Traits = traits([](Traits* t) {
   t->latent_attention = t->scale_defaults = true;
-  t->attention_scale = false;
+  t->no_attention_scale = true;
+});
+// What most mixtures of experts with a shared one have; their weights' keys are optional.
+template <typename Change>
+constexpr Traits mixture(const Change& change) {
+  Traits made = {};
+  made.experts = made.expert_width_own = true;
+  change(&made);
+  return made;
+}
+constexpr Traits kSparkTraits = traits([](Traits* t) {
+  t->activation = kGeluErf;
+  t->gate = kGateSigmoid;
+  t->sliding_period = 4;
+  t->sliding_rope_theta = 10000.0;
+  t->pattern_required = true;
+});
+constexpr Traits kLfm3Traits = traits([](Traits* t) {
+  t->gate = kGateSigmoid;
+  t->sliding_period = 4;
+  t->sliding_rope_theta = 10000.0;
+  t->pattern_required = t->optional_post_norms = true;
+});
+constexpr Traits kQwen35MoeTraits = mixture([](Traits* t) {
+  t->state = StateRule::kDelta;
+  t->state_layers = StateLayers::kMost;
+  t->gated = t->extra_layers = true;
+  t->rope_sections = RopeSections::kInterleaved;
+  t->expert_normalised = t->shared_expert = t->shared_by_width = t->shared_gate = true;
+});
+constexpr Traits kQwen3NextTraits = mixture([](Traits* t) {
+  t->state = StateRule::kDelta;
+  t->state_layers = StateLayers::kMost;
+  t->state_in_order = t->gated = t->extra_layers = true;
+  t->expert_normalised = t->shared_expert = t->shared_by_width = t->shared_gate = true;
+});
+constexpr Traits kGptOssTraits = mixture([](Traits* t) {
+  t->activation = kClampedSilu;
+  t->expert_normalised = true;  // a softmax over the chosen is that over all, divided by their sum
+  t->sliding_period = 2;
+  t->sliding_main_rope = true;
+});
+constexpr Traits kNemotronHTraits = traits([](Traits* t) {
+  t->activation = kReluSquared;
+  t->plain = t->no_rope = t->no_trained_context = t->extra_layers = true;
+  t->state = StateRule::kMamba2;
+  t->state_layers = StateLayers::kBranches;
+});
+constexpr Traits kNemotronHMoeTraits = mixture([](Traits* t) {
+  *t = kNemotronHTraits;
+  t->experts = t->expert_width_own = t->expert_by_tensor = t->expert_latent = true;
+  t->expert_gating = t->expert_weight_keys = t->expert_sigmoid = t->shared_expert = true;
+});
+constexpr Traits kAfmoeTraits = mixture([](Traits* t) {
+  t->gate = kGateSigmoid;
+  t->scaled_embedding = true;
+  t->sliding_period = 4;
+  t->sliding_main_rope = t->no_rope_in_full = true;
+  t->expert_gating = t->expert_weight_keys = t->expert_sigmoid = true;
+  t->leading_dense = t->shared_expert = t->norms_summed = true;
+});
+constexpr Traits kBailingMoeTraits = mixture([](Traits* t) {
+  t->head_of_rope = t->expert_weight_keys = t->expert_gating = true;
+  t->leading_dense = true;
+});
+constexpr Traits kBailingMoe2Traits = mixture([](Traits* t) {
+  t->expert_gating = t->expert_weight_keys = t->leading_dense = true;
+  t->shared_expert = t->shared_times = t->extra_layers = true;
+});
+constexpr Traits kErnieMoeTraits = mixture([](Traits* t) {
+  t->expert_normalised = t->leading_dense = t->shared_expert = t->expert_interval = true;
+});
+constexpr Traits kHunyuanMoeTraits = traits([](Traits* t) {
+  t->norms_after_rope = t->rope_alpha = true;
+  t->experts = t->expert_normalised = t->shared_expert = true;
+});
+constexpr Traits kQwen2MoeTraits = mixture(
+    [](Traits* t) { t->shared_expert = t->shared_by_width = t->shared_gate = true; });
+constexpr Traits kDeepSeekTraits = mixture([](Traits* t) {
+  t->expert_gating = t->expert_weight_keys = t->leading_dense = true;
+});
+constexpr Traits kGlm4MoeTraits = mixture([](Traits* t) {
+  t->expert_gating = t->expert_weight_keys = t->expert_sigmoid = true;
+  t->leading_dense = t->extra_layers = true;
+});
+constexpr Traits kSmallThinkerTraits = mixture([](Traits* t) {
+  t->activation = kRelu;
+  t->sliding_period = 4;
+  t->full_first = t->sliding_is_optional = t->sliding_main_rope = t->no_rope_in_full = true;
+  t->expert_gating = t->expert_normalised = t->routed_first = true;
+});
+constexpr Traits kMellumTraits = mixture([](Traits* t) {
+  t->sliding_period = 4;
+  t->sliding_is_optional = t->expert_normalised = true;
+});
+constexpr Traits kLagunaTraits = mixture([](Traits* t) {
+  t->gate = kGateSoftplus;
+  t->sliding_period = 4;
+  t->full_first = t->sliding_is_optional = true;
+  t->expert_gating = t->expert_weight_keys = t->expert_sigmoid = true;
+  t->leading_dense = t->shared_expert = true;
+});
+constexpr Traits kHyV3Traits = mixture([](Traits* t) {
+  t->expert_gating = t->expert_weight_keys = t->expert_sigmoid = true;
+  t->expert_by_tensor = t->shared_expert = t->extra_layers = true;
+});
+constexpr Traits kK2HorizonTraits = mixture([](Traits* t) {
+  t->gate = kGateSoftplus2;
+  t->grouped_norms = t->head_norms = true;
+  t->experts_optional = t->expert_gating = t->expert_weight_keys = t->expert_sigmoid = true;
+  t->leading_dense = t->shared_expert = t->value_experts = t->extra_layers = true;
+});
+constexpr Traits kCohere2Traits = traits([](Traits* t) {
+  t->norms = NormRule::kLayer;
+  t->parallel = t->logit_factor = true;
+  t->sliding_period = 4;
+  t->sliding_main_rope = t->no_rope_in_full = true;
+});
+constexpr Traits kCohere2MoeTraits = mixture([](Traits* t) {
+  t->norms = NormRule::kByKey;
+  t->parallel = t->logit_factor = true;
+  t->sliding_period = 4;
+  t->full_first = t->pattern_required = true;
+  t->sliding_main_rope = t->no_rope_in_full = t->rope_in_dense = true;
+  t->expert_gating = t->expert_weight_keys = t->expert_sigmoid = true;
+  t->leading_dense = t->shared_expert = t->shared_mean = t->extra_layers = true;
+});
+constexpr Traits kGemmaTraits = traits([](Traits* t) {
+  t->activation = kGelu;
+  t->scaled_embedding = true;
+});
+constexpr Traits kReluSquaredTraits = traits([](Traits* t) {
+  t->activation = kReluSquared;
+  t->plain = true;
+});
+constexpr Traits kPlmTraits = traits([](Traits* t) {
+  t->activation = kReluSquared;
+  t->plain = t->latent_attention = true;
+});
+constexpr Traits kApertusTraits = traits([](Traits* t) {
+  t->activation = kXielu;
+  t->plain = true;
+});
+constexpr Traits kQwen2VlTraits =
+    traits([](Traits* t) { t->rope_sections = RopeSections::kContiguous; });
+constexpr Traits kQwen3VlTraits =
+    traits([](Traits* t) { t->rope_sections = RopeSections::kInterleaved; });
+constexpr Traits kQwen3VlMoeTraits = mixture([](Traits* t) {
+  t->expert_normalised = true;
+  t->rope_sections = RopeSections::kInterleaved;
+});
+constexpr Traits kGraniteSwaTraits = traits([](Traits* t) {
+  t->scales = t->hybrid_keys = true;
+  t->sliding_period = 4;
+  t->pattern_required = t->sliding_main_rope = true;
+});
+constexpr Traits kNanbeigeTraits = traits([](Traits* t) { t->loops = true; });
+constexpr Traits kMainCoderTraits = traits([](Traits* t) { t->norms_after_rope = true; });
+// Layer norms.
+constexpr Traits kLayerNormTraits = traits([](Traits* t) { t->norms = NormRule::kLayer; });
+constexpr Traits kStableLmTraits = traits([](Traits* t) {
+  t->norms = NormRule::kLayer;
+  t->head_norms = t->parallel_without_norm = true;
+});
+constexpr Traits kGpt2Traits = traits([](Traits* t) {
+  t->norms = NormRule::kLayer;
+  t->activation = kGelu;
+  t->plain = t->no_rope = t->learned_positions = true;
+});
+constexpr Traits kStarCoder2Traits = traits([](Traits* t) {
+  t->norms = NormRule::kLayer;
+  t->activation = kGelu;
+  t->plain = true;
+});
+constexpr Traits kPhi2Traits = traits([](Traits* t) {
+  t->norms = NormRule::kLayer;
+  t->activation = kGelu;
+  t->plain = t->parallel = true;
+});
+constexpr Traits kGptNeoxTraits = traits([](Traits* t) {
+  t->norms = NormRule::kLayer;
+  t->activation = kGeluErf;
+  t->plain = t->parallel_by_key = true;
+});
+constexpr Traits kFalconTraits = traits([](Traits* t) {
+  t->norms = NormRule::kLayer;
+  t->activation = kGeluErf;
+  t->plain = t->parallel = true;
+});
+constexpr Traits kNemotronTraits = traits([](Traits* t) {
+  t->norms = NormRule::kLayer;
+  t->activation = kReluSquared;
+  t->plain = true;
+});
+constexpr Traits kOlmoTraits = traits([](Traits* t) {
+  t->norms = NormRule::kLayer;
+  t->bare_norms = t->qkv_limit = true;
 });
 constexpr Traits kSmolLm3Traits = traits([](Traits* t) { t->no_rope_period = 4; });
+
+constexpr Architecture row(const char* name, RopePairing pairing,
+                           std::initializer_list<TensorRules> groups, const Traits& traits) {
+  Architecture made = {name, pairing, 0, {}, traits};
+  for (const TensorRules group : groups) {
+    while (kGroups[made.tensors[made.n_tensors]] != group) {
+      ++made.tensors[made.n_tensors];
+    }
+    ++made.n_tensors;
+  }
+  return made;
+}
 
 // clang-format off
 constexpr Architecture kArchitectures[] = {
     // Llama 1 to 3, Mistral, SmolLM 1 and 2, TinyLlama, and most that were converted to look like them.
-    {"llama", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kPlain},
-    {"qwen2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kBiases, kFeedForward}, kPlain},
-    {"qwen3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kFeedForward}, kPlain},
-    {"gemma3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kGemma3Traits},
-    {"smollm3", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kSmolLm3Traits},
-    {"granite", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kGraniteTraits},
-    {"minicpm", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kAttention, kFeedForward}, kMiniCpmTraits},
-    {"ernie4_5", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kPlain},
-    {"hunyuan-dense", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kFeedForward}, kHunyuanTraits},
-    {"mistral3", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kMistral3Traits},
-    {"exaone4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kExaone4Traits},
-    {"olmo2", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPostNorms, kAttention, kRowNorms, kFeedForward}, kOlmo2Traits},
-    {"gemma2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kFeedForward}, kGemma2Traits},
+    row("llama", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kPlain),
+    row("qwen2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kBiases, kFeedForward}, kPlain),
+    row("qwen3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kFeedForward}, kPlain),
+    row("gemma3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kGemma3Traits),
+    row("smollm3", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kSmolLm3Traits),
+    row("granite", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kGraniteTraits),
+    row("minicpm", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kAttention, kFeedForward}, kMiniCpmTraits),
+    row("ernie4_5", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kPlain),
+    row("hunyuan-dense", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kFeedForward}, kHunyuanTraits),
+    row("mistral3", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kMistral3Traits),
+    row("exaone4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kExaone4Traits),
+    row("olmo2", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPostNorms, kAttention, kRowNorms, kFeedForward}, kOlmo2Traits),
+    row("gemma2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kFeedForward}, kGemma2Traits),
     // LFM2 and LFM2.5: layers without heads of keys are short convolutions.
-    {"lfm2", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kFeedForward}, kLfm2Traits},
-    {"lfm2moe", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kDenseFeedForward, kExperts, kExpertBias}, kLfm2MoeTraits},
-    {"granitemoe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kExperts, kSharedExpert}, kGraniteMoeTraits},
-    {"olmoe", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAttention, kRowNorms, kExperts}, kOlmoeTraits},
-    {"qwen3moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kExperts}, kQwen3MoeTraits},
-    {"gemma4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kSharedAttention, kFeedForward, kLayerInputs}, kGemma4Traits},
-    {"gemma4-assistant", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kDraftAttention, kFeedForward, kDraftEnds}, kGemma4AssistantTraits},
+    row("lfm2", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kFeedForward}, kLfm2Traits),
+    row("lfm2moe", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kDenseFeedForward, kExperts, kExpertBias}, kLfm2MoeTraits),
+    row("granitemoe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kExperts, kSharedExpert}, kGraniteMoeTraits),
+    row("olmoe", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAttention, kRowNorms, kExperts}, kOlmoeTraits),
+    row("qwen3moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kExperts}, kQwen3MoeTraits),
+    row("gemma4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kSharedAttention, kFeedForward, kLayerInputs, kExperts, kExpertsBeside}, kGemma4Traits),
+    row("gemma4-assistant", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kDraftAttention, kFeedForward, kDraftEnds}, kGemma4AssistantTraits),
     // States: the gated delta rule, Mamba-2 between attention layers, beside attention, and alone.
-    {"qwen35", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kGatedAttention, kHeadNorms, kDelta, kFeedForward}, kQwen35Traits},
-    {"granitehybrid", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kMamba2, kDenseFeedForward, kExperts, kSharedExpert}, kGraniteHybridTraits},
-    {"falcon-h1", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kFalconNorms, kAttention, kMamba2, kFeedForward}, kFalconH1Traits},
-    {"mamba2", RopePairing::kHalves, {kEmbedding, kHead, kMixerNorm, kMamba2}, kMamba2Traits},
-    {"deepseek2", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kLatentAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kDeepSeek2Traits},
-    {"minicpm3", RopePairing::kHalves, {kEmbedding, kHead, kTwoRopeFactors, kPreNorms, kLatentAttention, kFeedForward}, kMiniCpm3Traits},
-    {"phi3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kFused}, kPlain},
+    row("qwen35", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kGatedAttention, kHeadNorms, kDelta, kFeedForward}, kQwen35Traits),
+    row("granitehybrid", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kMamba2, kDenseFeedForward, kExperts, kSharedExpert}, kGraniteHybridTraits),
+    row("falcon-h1", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kFalconNorms, kAttention, kMamba2, kFeedForward}, kFalconH1Traits),
+    row("mamba2", RopePairing::kHalves, {kEmbedding, kHead, kMixerNorm, kMamba2}, kMamba2Traits),
+    row("deepseek2", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kLatentAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kDeepSeek2Traits),
+    row("minicpm3", RopePairing::kHalves, {kEmbedding, kHead, kTwoRopeFactors, kPreNorms, kLatentAttention, kFeedForward}, kMiniCpm3Traits),
+    row("phi3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kFused}, kPlain),
+    row("lfm3", RopePairing::kHalves, {kEmbedding, kHead, kNeededRopeFactors, kPreNorms, kOptionalPostNorms, kAnyAttention, kNeededGate, kHeadNorms, kShortConv, kFeedForward}, kLfm3Traits),
+    row("spark2_5", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kNeededGate, kFeedForward}, kSparkTraits),
+    row("qwen35moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kGatedAttention, kHeadNorms, kDelta, kExperts, kSharedExpert, kSharedGate}, kQwen35MoeTraits),
+    row("qwen3next", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kGatedAttention, kHeadNorms, kDeltaJoined, kExperts, kSharedExpert, kSharedGate}, kQwen3NextTraits),
+    row("gpt-oss", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kQwen35Norms, kAnyAttention, kScoresBeside, kExperts, kExpertBiases}, kGptOssTraits),
+    row("nemotron_h", RopePairing::kHalves, {kEmbedding, kHead, kMixerNorm, kAnyAttention, kMamba2, kPlainFeedForward}, kNemotronHTraits),
+    row("nemotron_h_moe", RopePairing::kHalves, {kEmbedding, kHead, kMixerNorm, kAnyAttention, kMamba2, kPlainFeedForward, kPlainExperts, kExpertBias}, kNemotronHMoeTraits),
+    row("afmoe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAnyAttention, kNeededGate, kHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kAfmoeTraits),
+    row("bailingmoe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kBailingMoeTraits),
+    row("bailingmoe2", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kBailingMoe2Traits),
+    row("ernie4_5-moe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kErnieMoeTraits),
+    row("hunyuan-moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kExperts, kSharedExpert}, kHunyuanMoeTraits),
+    row("qwen2moe", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAnyAttention, kExperts, kSharedExpert, kSharedGate}, kQwen2MoeTraits),
+    row("deepseek", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kDenseFeedForward, kExperts, kSharedExpert}, kDeepSeekTraits),
+    row("glm4moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kAnyAttention, kOptionalHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kGlm4MoeTraits),
+    row("smallthinker", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kExperts}, kSmallThinkerTraits),
+    row("mellum", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kExperts}, kMellumTraits),
+    row("laguna", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kNeededGate, kHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kLagunaTraits),
+    row("hy_v3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kDenseFeedForward, kExperts, kShortExpertBias, kSharedExpert}, kHyV3Traits),
+    row("k2-horizon", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kValueExperts, kGate, kOwnHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kK2HorizonTraits),
+    row("qwen3vlmoe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kExperts}, kQwen3VlMoeTraits),
+    row("cohere2", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kLayerNorms, kAnyAttention, kFeedForward}, kCohere2Traits),
+    row("cohere2moe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kLayerNorms, kAnyAttention, kDenseFeedForward, kExperts, kSharedExpert}, kCohere2MoeTraits),
+    row("glm4", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAnyAttention, kFusedFeedForward}, kPlain),
+    row("chatglm", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFusedFeedForward}, kPlain),
+    row("seed_oss", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kAnyAttention, kFeedForward}, kPlain),
+    row("gemma", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kGemmaTraits),
+    row("arcee", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kPlainFeedForward}, kReluSquaredTraits),
+    row("apertus", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kPlainFeedForward}, kApertusTraits),
+    row("exaone", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kPlain),
+    row("internlm2", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kPlain),
+    row("nanbeige", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kNanbeigeTraits),
+    row("maincoder", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kFeedForward}, kMainCoderTraits),
+    row("plm", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kLatentAttention, kPlainFeedForward}, kPlmTraits),
+    row("qwen2vl", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kQwen2VlTraits),
+    row("qwen3vl", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kFeedForward}, kQwen3VlTraits),
+    row("granite_swa", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kScoresBeside, kFeedForward}, kGraniteSwaTraits),
+    row("bitnet", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kSubNorms, kFeedForward}, kPlain),
+    row("phi2", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kLayerNorms, kAnyAttention, kPlainFeedForward}, kPhi2Traits),
+    row("gptneox", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kGptNeoxTraits),
+    row("gpt2", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kPositions, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kGpt2Traits),
+    row("falcon", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kFalconLayerNorms, kAnyAttention, kPlainFeedForward}, kFalconTraits),
+    row("starcoder2", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kStarCoder2Traits),
+    row("stablelm", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kLayerNorms, kAnyAttention, kOwnHeadNorms, kFeedForward}, kStableLmTraits),
+    row("nemotron", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kNemotronTraits),
+    row("jais2", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kNemotronTraits),
+    row("olmo", RopePairing::kInterleaved, {kEmbedding, kBareHead, kAnyAttention, kFeedForward}, kOlmoTraits),
 };
 // clang-format on
 
@@ -349,6 +757,8 @@ const CountKey* countKeys(uint32_t* count) {
 }
 
 const char* const* ignoredTensors() { return kIgnored; }
+
+TensorRules ruleGroup(uint32_t index) { return kGroups[index]; }
 
 uint32_t architectureCount() { return sizeof(kArchitectures) / sizeof(kArchitectures[0]); }
 

@@ -54,6 +54,14 @@ enum class Extent : uint8_t {
   kValueHead,           ///< value_dim
   kValueHeads,          ///< n_heads * value_dim
   kPlainAndValueHeads,  ///< n_heads of both
+  kGates,               ///< LayerKind::gateCols
+  kKeyHeads,            ///< n_kv_heads
+  kContext,             ///< context_train
+  kExpertInput,         ///< LayerKind::expertCols
+  kExpertGateUp,        ///< 2 n_ff of an expert
+  kExpertLatent,        ///< Experts::latent
+  kValueExperts,        ///< experts that make values
+  kTwoStateHeads,       ///< 2 heads of a state
   // Of a model that guesses for another.
   kTarget,       ///< target_embd
   kTargetTwice,  ///< 2 target_embd
@@ -78,6 +86,10 @@ enum class Where : uint8_t {
   kQueryWholeLayers,    ///< of the layer's input
   kSplitLatentLayers,   ///< matrices of keys and of values are tensors of their own
   kJoinedLatentLayers,  ///< are one tensor
+  kGatedLayers,         ///< what attention gives has a gate
+  kPostNormLayers,      ///< all, where branches may have norms behind them and do
+  kWholeValueLayers,    ///< attention whose values are one matrix's
+  kValueExpertLayers,   ///< are experts'
 };
 
 struct TensorRule {
@@ -88,6 +100,8 @@ struct TensorRule {
   Extent cols;
   bool required;
   Extent depth = Extent::kOne;  ///< matrices, one behind the other
+  TensorRole unless = kNoRole;  ///< not required where this one is there
+  bool vector = false;          ///< rows are vectors of float values, not those of a matrix
 };
 
 /// Whether a layer has such a tensor; false for those of the whole model.
@@ -102,90 +116,135 @@ enum class StateLayers : uint8_t {
   kMost,  ///< all but every full_attention_interval-th, unless attention.recurrent_layers lists them
   kAll,
   kAllBeside,  ///< all, beside attention
+  kBranches,   ///< those without heads of keys and without a feed-forward: every layer has one of these
 };
+
+/// Which pairs of a rotation text turns, by rope.dimension_sections.
+enum class RopeSections : uint8_t {
+  kNone,         ///< all: the key is not read
+  kInterleaved,  ///< sections take pairs in turn (Qwen3-VL)
+  kContiguous,   ///< each section has pairs next to each other (Qwen2-VL)
+};
+
+/// What norms do (attention.layer_norm_rms_epsilon, attention.layer_norm_epsilon).
+enum class NormRule : uint8_t { kRms, kLayer, kByKey };
 
 /// A group of rules that architectures share; ends with a null name.
 using TensorRules = const TensorRule*;
-constexpr uint32_t kMaxRuleGroups = 12;
+constexpr uint32_t kMaxRuleGroups = 14;
 
 /// What an architecture does that its files do not say. Keys are "<architecture>.<suffix>".
 struct Traits {
-  bool gelu = false;              ///< GELU instead of SiLU in the feed-forward
-  bool scaled_embedding = false;  ///< embeddings times sqrt(n_embd)
-  bool row_norms = false;         ///< LayerKind::row_norms
-  bool norms_after_rope = false;  ///< LayerKind::norms_after_rope
+  uint8_t activation = kSilu;     ///< of the feed-forward; of kXielu "xielu." keys have the numbers
+  bool plain : 1;             ///< LayerKind::plain
+  bool parallel : 1;          ///< LayerKind::parallel
+  bool parallel_by_key : 1;   ///< use_parallel_residual says so
+  bool parallel_without_norm : 1;  ///< a layer without ffn_norm is
+  NormRule norms = NormRule::kRms;
+  bool bare_norms : 1;         ///< ModelDesc::bare_norms
+  bool grouped_norms : 1;      ///< attention.group_norm_groups is read
+  bool optional_post_norms : 1;  ///< ModelDesc::post_norms: the first layer's tensors say so
+  bool head_norms : 1;           ///< LayerKind::head_norms
+  uint8_t gate = kNoGate;            ///< of attention's result, where attn_gate is there
+  bool qkv_limit : 1;            ///< attention.clamp_kqv is read
+  bool learned_positions : 1;    ///< ModelDesc::learned_positions
+  bool loops : 1;                ///< num_loops and skip_loop_final_norm are read
+  bool scaled_embedding : 1;  ///< embeddings times sqrt(n_embd)
+  bool row_norms : 1;         ///< LayerKind::row_norms
+  bool norms_after_rope : 1;  ///< LayerKind::norms_after_rope
 
   // Which layers have RoPE.
   uint32_t no_rope_period =
       0;  ///< every so many layers one has none, the last of them; 0: all have it
-  bool no_rope_in_full = false;  ///< where there are sliding-window layers, the others have none
-  bool finetuned_rope = false;   ///< rope.scaling.finetuned = false turns RoPE off everywhere
+  bool no_rope_in_full : 1;  ///< where there are sliding-window layers, the others have none
+  bool rope_in_dense : 1;    ///< but for layers before those with experts
+  bool no_rope : 1;          ///< no layer has it
+  bool head_of_rope : 1;     ///< rope.dimension_count is the head size where no key says that
+  bool finetuned_rope : 1;   ///< rope.scaling.finetuned = false turns RoPE off everywhere
 
   // Sliding-window layers.
   /// One layer of so many sees the session's window, the last of them; the others slide. 0: no such layers; a
   /// window in the file is then one of all layers.
   uint32_t sliding_period = 0;
   uint32_t sliding_window = 0;  ///< where the file names none; 0: see sliding_is_optional
-  bool sliding_is_optional =
-      false;               ///< no window in the file: no sliding-window layers; else an error
-  bool all_slide = false;  ///< a window in the file is that of every attention layer, and slides
+  bool sliding_is_optional : 1;               ///< no window in the file: no sliding-window layers; else an error
+  bool full_first : 1;       ///< of a period the first layer does not slide, rather than the last
+  bool pattern_required : 1;  ///< the file must say which layers slide
+  bool all_slide : 1;  ///< a window in the file is that of every attention layer, and slides
   uint32_t sliding_layers = 0;     ///< only models of so many layers slide; 0: all
-  bool ignores_pattern = false;    ///< a list of flags in the file says nothing
-  bool sliding_main_rope = false;  ///< sliding-window layers share the scaling of RoPE
+  bool ignores_pattern : 1;    ///< a list of flags in the file says nothing
+  bool sliding_main_rope : 1;  ///< sliding-window layers share the scaling of RoPE
   double sliding_rope_theta = 0;   ///< their base, unless the file says otherwise
 
-  bool shared_memories = false;  ///< attention.shared_kv_layers: the last so many have no memory
-  bool sliding_head = false;     ///< sliding-window layers have a head size of their own (.._swa)
-  bool value_norm = false;       ///< LayerKind::value_norm
-  bool layer_inputs = false;     ///< embedding_length_per_layer_input is read
+  bool shared_memories : 1;  ///< attention.shared_kv_layers: the last so many have no memory
+  bool sliding_head : 1;     ///< sliding-window layers have a head size of their own (.._swa)
+  bool value_norm : 1;       ///< LayerKind::value_norm
+  bool layer_inputs : 1;     ///< embedding_length_per_layer_input is read
 
   // Mixtures of experts.
-  bool experts = false;            ///< expert_count and expert_used_count are read
-  bool experts_optional = false;   ///< and may be missing or 0: no experts
-  bool expert_width_own = false;   ///< expert_feed_forward_length; else feed_forward_length
-  bool expert_gating = false;      ///< expert_gating_func is read; else a softmax
-  bool expert_normalised = false;  ///< Experts::normalised
-  bool leading_dense = false;      ///< leading_dense_block_count is read
-  bool shared_expert = false;      ///< expert_shared_feed_forward_length is read
+  bool experts : 1;            ///< expert_count and expert_used_count are read
+  bool experts_optional : 1;   ///< and may be missing or 0: no experts
+  bool expert_width_own : 1;   ///< expert_feed_forward_length; else feed_forward_length
+  bool expert_gating : 1;      ///< expert_gating_func is read; else a softmax
+  bool expert_normalised : 1;  ///< Experts::normalised
+  bool leading_dense : 1;      ///< leading_dense_block_count is read
+  bool shared_expert : 1;      ///< expert_shared_feed_forward_length is read
   /// expert_shared_count, expert_weights_scale and expert_weights_norm are read; expert_gating_func may be missing.
-  bool expert_weight_keys = false;
+  bool expert_weight_keys : 1;
+  bool expert_sigmoid : 1;     ///< what a missing expert_gating_func means
+  bool expert_by_tensor : 1;   ///< layers with a router have experts
+  bool expert_interval : 1;    ///< interleave_moe_layer_step is read
+  bool shared_by_width : 1;    ///< a missing expert_shared_feed_forward_length is feed_forward_length
+  bool shared_times : 1;       ///< that and expert_shared_count are multiplied
+  bool shared_gate : 1;        ///< Experts::shared_gate
+  bool shared_mean : 1;        ///< experts and the one beside them count half each
+  bool routed_first : 1;       ///< Experts::routed_first
+  bool expert_own_input : 1;   ///< Experts::own_input
+  bool norms_summed : 1;       ///< LayerKind::norms_summed, in layers with experts
+  bool expert_latent : 1;      ///< moe_latent_size is read
+  bool value_experts : 1;      ///< attention.value_expert_count is read
 
-  bool latent_attention = false;  ///< layers remember latents: attention.kv_lora_rank is read
+  bool latent_attention : 1;  ///< layers remember latents: attention.kv_lora_rank is read
 
   // States.
   StateRule state = StateRule::kNone;
   StateLayers state_layers = StateLayers::kNone;
-  bool state_norm_optional = false;  ///< the tensor says whether StateShape::normed
-  bool gated = false;                ///< LayerKind::gated
-  bool rope_sections = false;        ///< rope.dimension_sections says which pairs turn
-  bool no_trained_context = false;   ///< a context_length of 2^20 says nothing
-  bool extra_layers = false;  ///< nextn_predict_layers at the end predict further tokens: not run
+  bool state_norm_optional : 1;  ///< the tensor says whether StateShape::normed
+  bool state_in_order : 1;       ///< heads that share a key follow each other; else keys take turns
+  bool gated : 1;                ///< LayerKind::gate_beside
+  RopeSections rope_sections = RopeSections::kNone;
+  bool no_trained_context : 1;   ///< a context_length of 2^20 says nothing
+  bool extra_layers : 1;  ///< nextn_predict_layers at the end predict further tokens: not run
 
-  bool hybrid_keys = false;  ///< files carry numbers of state-space layers that they do not have
+  bool hybrid_keys : 1;  ///< files carry numbers of state-space layers that they do not have
 
   // Multipliers.
-  bool scales = false;          ///< embedding_scale, residual_scale, logit_scale are read
-  bool scale_defaults = false;  ///< and missing ones are 12, 1.4 / sqrt(n_layers), n_embd / 256
-  bool attention_scale = true;  ///< attention.scale is read
-  bool unit_scores = false;     ///< scores are not scaled
+  bool scales : 1;          ///< embedding_scale, residual_scale, logit_scale are read
+  bool logit_factor : 1;    ///< logit_scale is required, and multiplies
+  bool scale_defaults : 1;  ///< and missing ones are 12, 1.4 / sqrt(n_layers), n_embd / 256
+  bool no_attention_scale : 1;  ///< attention.scale is not read
+  bool unit_scores : 1;     ///< scores are not scaled
   uint32_t width_scaled_layers =
       0;                 ///< models of so many layers scale scores by 1 / sqrt(n_embd / n_heads)
   double score_cap = 0;  ///< attn_logit_softcapping is read; this where it is missing
   double logit_cap = 0;  ///< final_logit_softcapping, likewise
-  bool query_temperature = false;    ///< attention.temperature_scale is read
-  bool yarn_log_multiplier = false;  ///< rope.scaling.yarn_log_multiplier is read
-  bool rope_alpha = false;           ///< rope.scaling.alpha is read
+  bool query_temperature : 1;    ///< attention.temperature_scale is read
+  bool yarn_log_multiplier : 1;  ///< rope.scaling.yarn_log_multiplier is read
+  bool rope_alpha : 1;           ///< rope.scaling.alpha is read
 
-  bool feed_forward_by_tensor = false;  ///< n_ff is what ffn_gate says; files carry wrong numbers
+  bool feed_forward_by_tensor : 1;  ///< n_ff is what ffn_gate says; files carry wrong numbers
 
   /// The layers read memories of another model, for which they guess: this is none to be loaded by itself.
-  bool drafts = false;
+  bool drafts : 1;
 };
 
+/// Group `index` of all groups.
+TensorRules ruleGroup(uint32_t index);
 struct Architecture {
   const char* name;  ///< general.architecture
   RopePairing rope_pairing;
-  TensorRules tensors[kMaxRuleGroups];  ///< ends with null
+  uint8_t n_tensors = 0;
+  uint8_t tensors[kMaxRuleGroups] = {};  ///< indices of groups
   Traits traits;
 };
 
@@ -203,8 +262,8 @@ const Architecture& architectureAt(uint32_t index);
 /// visit(rule) for all of an architecture's tensors.
 template <typename Visit>
 void forEachRule(const Architecture& architecture, const Visit& visit) {
-  for (uint32_t g = 0; g < kMaxRuleGroups && architecture.tensors[g] != nullptr; ++g) {
-    for (TensorRules rule = architecture.tensors[g]; rule->name != nullptr; ++rule) {
+  for (uint32_t g = 0; g < architecture.n_tensors; ++g) {
+    for (TensorRules rule = ruleGroup(architecture.tensors[g]); rule->name != nullptr; ++rule) {
       visit(*rule);
     }
   }

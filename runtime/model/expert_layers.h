@@ -11,7 +11,14 @@ namespace oriel_internal {
 struct ExpertCounts {
   Experts experts;
   uint32_t dense_layers = 0;  ///< the first so many have none
+  uint32_t shared_count = 0;  ///< experts that every token uses
   uint32_t shared_ff = 0;     ///< of the feed-forward beside them
+  uint32_t interval = 1;      ///< and of the others the last of every so many have some
+  bool by_tensor = false;     ///< of those, the ones that have a router
+  Experts value_experts;      ///< that make values, in the same layers
+
+  /// Whether a layer has experts.
+  bool isIn(const GgufFile& file, uint32_t layer) const;
 };
 
 /// Nothing where the model has no experts. `n_ff`: the width that files state for all layers.

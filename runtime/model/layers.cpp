@@ -40,6 +40,10 @@ Status completeHeads(const GgufFile& file, const Architecture& architecture, con
     desc->head_dim = 0;  // no layer has attention
     return kOk;
   }
+  if (desc->head_dim == 0 && architecture.traits.head_of_rope) {
+    ORIEL_TRY(readModelCount(file, architecture, "rope.dimension_count", Need::kOptional,
+                             kMinHeadDim, kMaxHeadDim, log, &desc->head_dim));
+  }
   if (desc->head_dim == 0) {
     if (desc->n_embd % desc->n_heads != 0) {
       return log.fail(ORIEL_ERROR_FORMAT,
@@ -96,7 +100,7 @@ Status readRopeDims(const GgufFile& file, const Architecture& architecture, cons
 /// Of all tables; `sliding_head`: head_dim of sliding-window layers.
 Status readRopeDims(const GgufFile& file, const Architecture& architecture, uint32_t sliding_head,
                     const Log& log, ModelDesc* desc) {
-  bool finetuned = true;
+  bool finetuned = !architecture.traits.no_rope;
   if (architecture.traits.finetuned_rope) {
     (void)file.getBool(KeyName(architecture, "rope.scaling.finetuned").text, &finetuned);
   }
@@ -182,7 +186,7 @@ class SlidingPattern {
 
   /// Of the next layer: its window, or 0.
   Status next(uint32_t layer, const Log& log, uint32_t* window) {
-    bool slides = window_ != 0 && (all_ || (period_ != 0 && layer % period_ != period_ - 1));
+    bool slides = window_ != 0 && (all_ || (period_ != 0 && layer % period_ != full_));
     if (window_ != 0 && is_list_ && !flags_.nextBool(&slides)) {
       return log.fail(ORIEL_ERROR_FORMAT,
                       "%s is neither a number nor a list of booleans: convert the model again",
@@ -206,6 +210,9 @@ class SlidingPattern {
       flags_ = GgufArrayReader(flags);
       return kOk;
     }
+    if (!file.has(key_.text) && architecture.traits.pattern_required) {
+      return missingKey(key_.text, log);
+    }
     if (!is_list && file.has(key_.text)) {
       ORIEL_TRY(readCount(file, key_.text, log, &period));
     }
@@ -216,12 +223,14 @@ class SlidingPattern {
                       key_.text, period, kMaxLayers);
     }
     period_ = static_cast<uint32_t>(period);
+    full_ = architecture.traits.full_first ? 0 : period_ - 1;
     return kOk;
   }
 
   KeyName key_;
   uint32_t window_ = 0;  // 0: no layer slides
   uint32_t period_ = 0;
+  uint32_t full_ = 0;  // of a period
   bool all_ = false;
   bool is_list_ = false;
   GgufArrayReader flags_{GgufArray()};
@@ -246,6 +255,11 @@ Status readMultipliers(const GgufFile& file, const Architecture& architecture, c
     ORIEL_TRY(readScale(file, architecture, "residual_scale", Need::kOptional, log, &residual));
     ORIEL_TRY(readScale(file, architecture, "logit_scale",
                         traits.scale_defaults ? Need::kOptional : Need::kRequired, log, &logits));
+  }
+  if (traits.logit_factor) {
+    double factor = 1;
+    ORIEL_TRY(readScale(file, architecture, "logit_scale", Need::kRequired, log, &factor));
+    logits = 1 / factor;
   }
   double cap = traits.logit_cap;
   if (traits.logit_cap != 0) {
@@ -286,18 +300,21 @@ Status readMultipliers(const GgufFile& file, const Architecture& architecture, c
 Status readAttention(const GgufFile& file, const Architecture& architecture, const Log& log,
                      const ModelDesc& desc, LayerKind* kind) {
   const Traits& traits = architecture.traits;
-  kind->gelu = traits.gelu;
+  kind->head_norms = traits.head_norms;
   kind->row_norms = traits.row_norms;
   kind->norms_after_rope = traits.norms_after_rope;
   kind->value_norm = traits.value_norm;
-  kind->gated = traits.gated;
+  if (traits.gated) {
+    kind->gate = kGateSigmoid;
+    kind->gate_beside = true;
+  }
   kind->head_dim = desc.head_dim;
   const bool by_width = traits.width_scaled_layers == desc.n_layers;
   double scale = 1.0 / std::sqrt(by_width ? static_cast<double>(desc.n_embd) / desc.n_heads
                                           : static_cast<double>(desc.head_dim));
   if (traits.unit_scores) {
     scale = 1;
-  } else if (traits.attention_scale) {
+  } else if (!traits.no_attention_scale) {
     ORIEL_TRY(readScale(file, architecture, "attention.scale", Need::kOptional, log, &scale));
   }
   kind->attention_scale = static_cast<float>(scale);
@@ -312,11 +329,11 @@ Status readAttention(const GgufFile& file, const Architecture& architecture, con
 // --- Kinds ---------------------------------------------------------------------------------------
 
 uint8_t ropeOf(const Traits& traits, const ModelDesc& desc, uint32_t layer, bool slides,
-               bool some_slide) {
+               bool some_slide, bool dense) {
   const uint8_t rope = slides && !traits.sliding_main_rope ? kSlidingRope : kMainRope;
   if (desc.ropes[rope].dims == 0 ||
       (traits.no_rope_period != 0 && (layer + 1) % traits.no_rope_period == 0) ||
-      (traits.no_rope_in_full && some_slide && !slides)) {
+      (traits.no_rope_in_full && some_slide && !slides && !(traits.rope_in_dense && dense))) {
     return kNoRope;
   }
   return rope;
@@ -352,10 +369,14 @@ Status describeLayer(const Architecture& architecture, uint32_t layer, LayerKind
     kind.n_heads = kind.n_kv_heads = kind.head_dim = 0;
     kind.attention_scale = kind.soft_cap = 0;
     kind.rope = kNoRope;
-    kind.gated = kind.row_norms = kind.norms_after_rope = kind.value_norm = false;
+    kind.row_norms = kind.norms_after_rope = kind.value_norm = kind.head_norms = false;
+    kind.gate = kNoGate;
+    kind.gate_heads = kind.gate_beside = false;
+    kind.value_experts = Experts();
     window = 0;
   } else {
-    kind.rope = ropeOf(architecture.traits, *desc, layer, window != 0, some_slide);
+    kind.rope = ropeOf(architecture.traits, *desc, layer, window != 0, some_slide,
+                       kind.experts.count == 0);
   }
   if (kind.mixer != Mixer::kShortConv) {
     kind.conv_taps = 0;
@@ -388,6 +409,87 @@ Status describeLayer(const Architecture& architecture, uint32_t layer, LayerKind
   return kOk;
 }
 
+/// Layers' attn_gate: one gate a head or one a value.
+void readGate(const GgufFile& file, const Traits& traits, uint32_t layer, LayerKind* kind) {
+  char name[kMaxTensorNameBytes + 1];
+  std::snprintf(name, sizeof(name), "blk.%" PRIu32 ".attn_gate.weight", layer);
+  GgufTensor gate;
+  if (traits.gate != kNoGate && kind->attends() && file.findTensor(name, &gate)) {
+    kind->gate = traits.gate;
+    kind->gate_heads = gate.dims[1] == kind->n_heads;
+  }
+}
+
+/// What is said of the whole model: of norms, passes and positions.
+Status readForm(const GgufFile& file, const Architecture& architecture, const Log& log,
+                ModelDesc* desc) {
+  const Traits& traits = architecture.traits;
+  GgufTensor tensor;
+  desc->bare_norms = traits.bare_norms;
+  desc->learned_positions = traits.learned_positions;
+  desc->post_norms = traits.optional_post_norms &&
+                     (file.findTensor("blk.0.post_attention_norm.weight", &tensor) ||
+                      file.findTensor("blk.0.post_ffw_norm.weight", &tensor));
+  if (traits.grouped_norms) {
+    constexpr char kGroups[] = "attention.group_norm_groups";
+    ORIEL_TRY(readModelCount(file, architecture, kGroups, Need::kOptional, 1, kMaxEmbedding, log,
+                             &desc->norm_groups));
+    if (desc->n_embd % desc->norm_groups != 0) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "%s is %" PRIu32 ", which does not divide the width %" PRIu32
+                      ": convert the model again",
+                      KeyName(architecture, kGroups).text, desc->norm_groups, desc->n_embd);
+    }
+  }
+  if (traits.qkv_limit) {
+    double limit = 0;
+    ORIEL_TRY(
+        readScale(file, architecture, "attention.clamp_kqv", Need::kOptional, log, &limit));
+    desc->qkv_limit = static_cast<float>(limit);
+  }
+  if (traits.loops) {
+    ORIEL_TRY(readModelCount(file, architecture, "num_loops", Need::kOptional, 1,
+                             kMaxLayers / desc->n_layers, log, &desc->loops));
+    bool skips = false;
+    (void)file.getBool(KeyName(architecture, "skip_loop_final_norm").text, &skips);
+    desc->loop_norms = !skips;
+  }
+  if (desc->learned_positions && desc->context_train == 0) {
+    return missingKey(KeyName(architecture, "context_length").text, log);
+  }
+  return kOk;
+}
+
+/// The numbers of xIELU: one for all layers or one for each.
+Status readXielu(const GgufFile& file, const Log& log, ModelDesc* desc) {
+  constexpr const char* kKeys[] = {"xielu.alpha_p", "xielu.alpha_n", "xielu.beta", "xielu.eps"};
+  for (uint32_t i = 0; i < 4; ++i) {
+    double value = 0;
+    GgufArray list;
+    const bool is_list = file.getArray(kKeys[i], &list);
+    if (is_list) {
+      ORIEL_TRY(checkPerLayer(kKeys[i], list, desc->n_layers, log));
+    } else if (!file.getFloat(kKeys[i], &value)) {
+      return missingKey(kKeys[i], log);
+    }
+    GgufArrayReader reader(list);
+    for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
+      float of = static_cast<float>(value);
+      if ((is_list && !reader.nextFloat(&of)) || !std::isfinite(of)) {
+        return log.fail(ORIEL_ERROR_FORMAT, "%s is not finite: convert the model again", kKeys[i]);
+      }
+      desc->layers[layer].activation[i] = of;
+    }
+  }
+  for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
+    float(&of)[4] = desc->layers[layer].activation;
+    const auto softplus = [](float x) { return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x))); };
+    of[0] = softplus(of[0]);
+    of[1] = of[2] + softplus(of[1]);
+  }
+  return kOk;
+}
+
 }  // namespace
 
 Status readLayers(const GgufFile& file, const Architecture& architecture, const Log& log,
@@ -412,8 +514,9 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
                        kMaxHeads, log));
   ORIEL_TRY(kv_heads.open(file, architecture, "attention.head_count_kv", n_blocks, mixed ? 0 : 1,
                           kMaxHeads, log));
-  ORIEL_TRY(feed_forward.open(file, architecture, "feed_forward_length", n_blocks, attends ? 1 : 0,
-                              kMaxFeedForward, log));
+  const bool branches = traits.state_layers == StateLayers::kBranches;
+  ORIEL_TRY(feed_forward.open(file, architecture, "feed_forward_length", n_blocks,
+                              attends && !branches ? 1 : 0, kMaxFeedForward, log));
   GgufTensor gate;
   const bool by_tensor = traits.feed_forward_by_tensor &&
                          file.findTensor("blk.0.ffn_gate.weight", &gate) && gate.dims[1] != 0 &&
@@ -446,7 +549,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
       ORIEL_TRY(kv_heads.next(log, &of.kv_heads));
     }
     of.ff = by_tensor ? static_cast<uint32_t>(gate.dims[1]) : of.ff;
-    ORIEL_TRY(mixers.next(layer, of.kv_heads, log, &of.mixer));
+    ORIEL_TRY(mixers.next(layer, of.kv_heads, of.ff, log, &of.mixer));
     keeps_states = keeps_states || of.mixer == Mixer::kState || of.mixer == Mixer::kParallel;
     if (of.mixer == Mixer::kAttention || of.mixer == Mixer::kParallel) {
       ORIEL_TRY(checkHeads(architecture, layer, of.heads, of.kv_heads, log));
@@ -456,13 +559,27 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   }
   ExpertCounts experts;
   ORIEL_TRY(readExperts(file, architecture, desc->n_layers, counts[0].ff, log, &experts));
+  bool has_experts[kMaxLayers];
   for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
-    if (experts.experts.count != 0 && layer >= experts.dense_layers) {
+    has_experts[layer] = experts.isIn(file, layer);
+    if (has_experts[layer] && !experts.experts.own_input) {
       counts[layer].ff = experts.shared_ff;
     }
     desc->n_ff = std::max(desc->n_ff, counts[layer].ff);
   }
+  ORIEL_TRY(readForm(file, architecture, log, desc));
   LayerKind common;
+  common.activation = traits.activation;
+  common.plain = traits.plain;
+  common.parallel = traits.parallel;
+  GgufTensor found;
+  if (traits.parallel_by_key) {
+    common.parallel = true;
+    (void)file.getBool(KeyName(architecture, "use_parallel_residual").text, &common.parallel);
+  }
+  if (traits.parallel_without_norm) {
+    common.parallel = !file.findTensor("blk.0.ffn_norm.weight", &found);
+  }
   if (traits.latent_attention) {
     ORIEL_TRY(readLatent(file, architecture, log, &common, desc));
   } else {
@@ -489,6 +606,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     ORIEL_TRY(readState(file, architecture, log, &common.state));
   }
   GgufTensor norm;
+  common.state.in_order = traits.state_in_order;
   common.state.normed =
       !traits.state_norm_optional || file.findTensor("blk.0.ssm_norm.weight", &norm);
   if (has_convs) {
@@ -507,10 +625,13 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     kind.n_heads = counts[layer].heads;
     kind.n_kv_heads = kind.isLatent() ? 1 : counts[layer].kv_heads;
     kind.n_ff = counts[layer].ff;
-    if (experts.experts.count != 0 && layer >= experts.dense_layers) {
+    if (has_experts[layer]) {
       kind.experts = experts.experts;
+      kind.value_experts = experts.value_experts;
+      kind.norms_summed = traits.norms_summed;
     }
     kind.head_dim = windows[layer] != 0 ? sliding_head : full_head;
+    readGate(file, traits, layer, &kind);
     ORIEL_TRY(describeLayer(architecture, layer, kind, windows[layer], some_slide, log, desc));
   }
   if (!keeps_states && desc->n_kv_heads == 0) {
@@ -518,6 +639,16 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
         ORIEL_ERROR_UNSUPPORTED,
         "%s is 0 in every layer, this build runs models with attention: use another model",
         KeyName(architecture, "attention.head_count_kv").text);
+  }
+  if (traits.activation == kXielu) {
+    ORIEL_TRY(readXielu(file, log, desc));
+  }
+  // The further passes are like the first.
+  const uint32_t n_once = desc->n_layers;
+  desc->n_layers *= desc->loops;
+  for (uint32_t layer = n_once; layer < desc->n_layers; ++layer) {
+    desc->layers[layer] = desc->layers[layer % n_once];
+    desc->layers[layer].memory_of = static_cast<uint16_t>(layer);
   }
   if (traits.shared_memories && !traits.drafts) {  // those of an assistant share another's
     ORIEL_TRY(shareMemories(file, architecture, log, desc));

@@ -28,7 +28,7 @@ bool isIn(const TensorRule& rule, const ModelDesc& desc, uint32_t layer) {
     case Where::kMemoryLayers:
       return kind.attends() && desc.ownsMemory(layer);
     case Where::kDenseLayers:
-      return kind.experts.count == 0;
+      return kind.experts.count == 0 && kind.n_ff != 0;
     case Where::kExpertLayers:
       return kind.experts.count != 0;
     case Where::kSharedLayers:
@@ -49,6 +49,14 @@ bool isIn(const TensorRule& rule, const ModelDesc& desc, uint32_t layer) {
       return kind.isLatent() && !kind.joined_latent;
     case Where::kJoinedLatentLayers:
       return kind.isLatent() && kind.joined_latent;
+    case Where::kGatedLayers:
+      return kind.gate != kNoGate;
+    case Where::kPostNormLayers:
+      return desc.post_norms;
+    case Where::kWholeValueLayers:
+      return kind.attends() && kind.value_experts.count == 0;
+    case Where::kValueExpertLayers:
+      return kind.value_experts.count != 0;
   }
   return false;
 }
@@ -121,6 +129,22 @@ uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent) {
       return kind.attendedCols();
     case Extent::kPlainAndValueHeads:
       return uint64_t{kind.n_heads} * (kind.plainDim() + kind.value_dim);
+    case Extent::kGates:
+      return kind.gateCols();
+    case Extent::kKeyHeads:
+      return kind.n_kv_heads;
+    case Extent::kContext:
+      return desc.context_train;
+    case Extent::kExpertInput:
+      return kind.expertCols(desc.n_embd);
+    case Extent::kExpertGateUp:
+      return 2ull * kind.experts.n_ff;
+    case Extent::kExpertLatent:
+      return kind.experts.latent;
+    case Extent::kValueExperts:
+      return kind.value_experts.count;
+    case Extent::kTwoStateHeads:
+      return 2ull * kind.state.heads;
     case Extent::kTarget:
       return desc.target_embd;
     case Extent::kTargetTwice:
@@ -184,7 +208,11 @@ bool isIgnored(const GgufString& name) {
       return true;
     }
   }
-  return false;
+  // Of activations in four bits, which this build does not round.
+  constexpr char kInputScale[] = ".input_scale";
+  constexpr size_t kBytes = sizeof(kInputScale) - 1;
+  return name.bytes > kBytes &&
+         std::memcmp(name.data + name.bytes - kBytes, kInputScale, kBytes) == 0;
 }
 
 bool isRunnable(uint32_t type, bool matrix) {
@@ -213,9 +241,31 @@ bool isRunnable(uint32_t type, bool matrix) {
     case TensorType::kTq1_0:
     case TensorType::kTq2_0:
     case TensorType::kMxfp4:
+    case TensorType::kNvfp4:
+    case TensorType::kQ1_0:
+    case TensorType::kQ2_0:
       return matrix;
   }
   return false;
+}
+
+bool isMatrix(const TensorRule& rule) {
+  return rule.rows != Extent::kOne && rule.cols != Extent::kConvTaps &&
+         rule.cols != Extent::kStateTaps && rule.cols != Extent::kStateGroup &&
+         rule.cols != Extent::kOne && !rule.vector;
+}
+
+Status checkType(const GgufTensor& tensor, bool matrix, const Log& log) {
+  if (!isRunnable(tensor.type, matrix)) {
+    return log.fail(
+        ORIEL_ERROR_UNSUPPORTED,
+        "tensor %s has type %s, this build runs %s: use a file in one of these",
+        PrintableText(tensor.name).text, tensorTypeName(tensor.type),
+        matrix ? "F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ2_XXS to IQ4_XS, TQ1_0, "
+                 "TQ2_0, Q1_0, Q2_0, MXFP4 and NVFP4"
+               : "F32, F16 and BF16 there");
+  }
+  return kOk;
 }
 
 Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const ModelDesc& desc,
@@ -223,6 +273,13 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
   const uint64_t rows = extentOf(desc, kind, rule.rows);
   const uint64_t cols = extentOf(desc, kind, rule.cols);
   const uint64_t depth = extentOf(desc, kind, rule.depth);
+  const bool matrix = isMatrix(rule);
+  // Vectors for each head may come as one.
+  const bool flat = !matrix && rule.rows != Extent::kOne && tensor.dims[0] == rows * cols &&
+                    tensor.dims[1] == 1 && depth == 1 && tensor.dims[2] == 1;
+  if (flat) {
+    return checkType(tensor, matrix, log);
+  }
   if (tensor.dims[0] != cols || tensor.dims[1] != rows || tensor.dims[2] != depth ||
       tensor.dims[3] != 1) {
     char times[32] = "";
@@ -236,19 +293,25 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
                     PrintableText(tensor.name).text, tensor.dims[1], tensor.dims[0],
                     tensor.dims[2] * tensor.dims[3], rows, cols, times);
   }
-  const bool matrix = rule.rows != Extent::kOne && rule.cols != Extent::kConvTaps &&
-                      rule.cols != Extent::kStateTaps && rule.cols != Extent::kStateGroup &&
-                      rule.cols != Extent::kOne;
-  if (!isRunnable(tensor.type, matrix)) {
-    return log.fail(
-        ORIEL_ERROR_UNSUPPORTED,
-        "tensor %s has type %s, this build runs %s: use a file in one of these",
-        PrintableText(tensor.name).text, tensorTypeName(tensor.type),
-        matrix ? "F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ2_XXS to IQ4_XS, TQ1_0, "
-                 "TQ2_0 and MXFP4"
-               : "F32, F16 and BF16 there");
+  return checkType(tensor, matrix, log);
+}
+
+/// "attn_q.scale": what the products of "attn_q.weight" are multiplied by.
+const TensorRule* findScaled(const Architecture& architecture, const GgufString& name,
+                             bool in_layers) {
+  constexpr char kScale[] = ".scale";
+  constexpr size_t kBytes = sizeof(kScale) - 1;
+  char weight[kMaxTensorNameBytes + 1];
+  if (name.bytes <= kBytes || name.bytes + 1 >= sizeof(weight) ||
+      std::memcmp(name.data + name.bytes - kBytes, kScale, kBytes) != 0) {
+    return nullptr;
   }
-  return kOk;
+  const int stem = static_cast<int>(name.bytes - kBytes);
+  std::snprintf(weight, sizeof(weight), "%.*s.weight", stem, name.data);
+  const TensorRule* const rule =
+      findRule(architecture, {weight, std::strlen(weight)}, in_layers);
+  return rule != nullptr && isMatrix(*rule) && rule->role != TensorRole::kTokenEmbedding ? rule
+                                                                                         : nullptr;
 }
 
 /// A tensor that its layer has no use for.
@@ -285,6 +348,7 @@ Status misplaced(const GgufFile& file, const GgufTensor& tensor, const Architect
 Status checkTensors(const GgufFile& file, const Architecture& architecture,
                     const oriel_allocator& allocator, const Log& log, ModelDesc* desc,
                     TensorIndex* tensors) {
+  const uint32_t n_layers = desc->n_layers / desc->loops;  // that the file has
   ORIEL_TRY(tensors->create(file.tensorCount(), desc->n_layers, allocator, log));
   uint64_t cursor = 0;
   GgufTensor tensor;
@@ -293,21 +357,32 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
     GgufString name = tensor.name;
     const bool in_layer = splitLayer(tensor.name, &layer, &name);
     const bool is_extra =
-        in_layer && layer >= desc->n_layers && layer < desc->n_layers + desc->extra_layers;
+        in_layer && layer >= n_layers && layer < n_layers + desc->extra_layers;
     if (isIgnored(name) || is_extra) {
       continue;
     }
     const TensorRule* rule = findRule(architecture, name, in_layer);
+    TensorRule scale;
+    if (rule == nullptr) {
+      rule = findScaled(architecture, name, in_layer);
+      if (rule != nullptr) {
+        scale = *rule;
+        scale.role = scaleOf(rule->role);
+        scale.cols = rule->depth;
+        scale.rows = scale.depth = Extent::kOne;
+        rule = &scale;
+      }
+    }
     if (rule == nullptr) {
       return log.fail(ORIEL_ERROR_UNSUPPORTED,
                       "tensor %s %s, which this build cannot run: use another model",
                       PrintableText(tensor.name).text, unknownTensorPurpose(tensor.name));
     }
-    if (in_layer && layer >= desc->n_layers) {
+    if (in_layer && layer >= n_layers) {
       return log.fail(ORIEL_ERROR_FORMAT,
                       "tensor %s is there, but %s is %" PRIu32 ": convert the model again",
                       PrintableText(tensor.name).text, KeyName(architecture, "block_count").text,
-                      desc->n_layers);
+                      n_layers);
     }
     if (in_layer && !isIn(*rule, *desc, layer)) {
       if (rule->where == Where::kMemoryLayers || rule->where == Where::kJoinedLatentLayers) {
@@ -328,7 +403,8 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
 
   Status status = kOk;
   const auto expect = [&](const TensorRule& rule, uint32_t layer) {
-    if (status.ok() && !tensors->has(rule.role, layer)) {
+    const bool replaced = rule.unless != kNoRole && tensors->has(rule.unless, layer);
+    if (status.ok() && !replaced && !tensors->has(rule.role, layer)) {
       status = log.fail(ORIEL_ERROR_FORMAT,
                         "tensor %s is missing from the GGUF file: convert the model again",
                         TensorName(rule, layer).text);
@@ -339,12 +415,13 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
                           (rule.where == Where::kModelLayerInputs && desc->layer_input != 0))) {
       expect(rule, 0);
     }
-    for (uint32_t layer = 0; rule.required && layer < desc->n_layers; ++layer) {
+    for (uint32_t layer = 0; rule.required && layer < n_layers; ++layer) {
       if (isIn(rule, *desc, layer)) {
         expect(rule, layer);
       }
     }
   });
+  tensors->repeat(n_layers);
   desc->tied_output = !tensors->has(TensorRole::kOutput);
   if (desc->tied_output) {
     tensors->tieOutput();
@@ -412,8 +489,13 @@ Status readAnyDesc(const GgufFile& file, bool drafts, const oriel_allocator& all
     found.pooling = static_cast<FilePooling>(std::min(pooling, kUnknown));
   }
   double rms_eps = 0;
-  ORIEL_TRY(readReal(file, *architecture, "attention.layer_norm_rms_epsilon", Need::kRequired, log,
-                     &rms_eps));
+  constexpr char kLayerEps[] = "attention.layer_norm_epsilon";
+  found.layer_norms = architecture->traits.norms == NormRule::kLayer ||
+                      (architecture->traits.norms == NormRule::kByKey &&
+                       file.has(KeyName(*architecture, kLayerEps).text));
+  ORIEL_TRY(readReal(file, *architecture,
+                     found.layer_norms ? kLayerEps : "attention.layer_norm_rms_epsilon",
+                     Need::kRequired, log, &rms_eps));
   found.rms_eps = static_cast<float>(rms_eps);
   ORIEL_TRY(readLayers(file, *architecture, log, &found));
   ORIEL_TRY(completeVocabulary(file, log, &found));
@@ -440,18 +522,19 @@ Status readDraftDesc(const GgufFile& file, const oriel_allocator& allocator, con
 namespace {
 
 bool sameKind(const LayerKind& a, const LayerKind& b) {
-  return a.mixer == b.mixer && a.rope == b.rope && a.view == b.view && a.gelu == b.gelu &&
+  return a.mixer == b.mixer && a.rope == b.rope && a.view == b.view &&
+         a.activation == b.activation && a.plain == b.plain && a.parallel == b.parallel &&
+         a.norms_summed == b.norms_summed && a.head_norms == b.head_norms && a.gate == b.gate &&
+         a.gate_heads == b.gate_heads && a.gate_beside == b.gate_beside &&
          a.row_norms == b.row_norms && a.norms_after_rope == b.norms_after_rope &&
          a.n_heads == b.n_heads && a.n_kv_heads == b.n_kv_heads && a.head_dim == b.head_dim &&
          a.latent_dim == b.latent_dim && a.rope_dim == b.rope_dim && a.value_dim == b.value_dim &&
          a.query_latent_dim == b.query_latent_dim && a.joined_latent == b.joined_latent &&
          a.n_ff == b.n_ff && a.conv_taps == b.conv_taps && a.state_words == b.state_words &&
-         a.state_view == b.state_view && a.gated == b.gated && a.state == b.state &&
+         a.state_view == b.state_view && a.state == b.state &&
          a.attention_scale == b.attention_scale && a.soft_cap == b.soft_cap &&
-         a.value_norm == b.value_norm && a.experts.count == b.experts.count &&
-         a.experts.used == b.experts.used && a.experts.n_ff == b.experts.n_ff &&
-         a.experts.sigmoid == b.experts.sigmoid && a.experts.normalised == b.experts.normalised &&
-         a.experts.scale == b.experts.scale;
+         a.value_norm == b.value_norm && a.experts == b.experts &&
+         a.value_experts == b.value_experts;
 }
 
 }  // namespace

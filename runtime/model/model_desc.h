@@ -104,12 +104,23 @@ struct ModelDesc {
   float logit_scale = 1.0f;  ///< logits are multiplied by it
   float logit_cap = 0;       ///< and then soft-capped, as in SoftCapPush; 0: not
   bool tied_output = false;  ///< the output matrix is the embedding
+  bool layer_norms = false;      ///< norms take the mean off first
+  bool bare_norms = false;       ///< and have no weights
+  uint32_t norm_groups = 1;  ///< norms of the residual stream divide so many equal parts each by its own
+  bool post_norms = false;   ///< of models that may have norms behind branches: it has them
+  float qkv_limit = 0;       ///< queries, keys and values are cut at so much either way; 0: not
+  bool learned_positions = false;  ///< a vector for each position is added to embeddings
+  /// The layers are so many passes through the first n_layers / loops, each with memories of its own.
+  uint32_t loops = 1;
+  bool loop_norms = false;  ///< the last norm is applied between passes, too
   FilePooling pooling = FilePooling::kNone;
   uint32_t target_embd = 0;  ///< of a model that guesses: n_embd of the one that it guesses for
   DraftDesc draft;           ///< what guesses for this one
 
   const LayerKind& kind(uint32_t layer) const { return kinds[layers[layer].kind]; }
-  bool ownsMemory(uint32_t layer) const { return layers[layer].memory_of == layer; }
+  bool ownsMemory(uint32_t layer) const {
+    return layers[layer].memory_of == layer && kind(layer).mixer != Mixer::kNone;
+  }
   const LayerView& viewOf(uint32_t layer) const { return views[kind(layer).view]; }
   bool slides(uint32_t layer) const { return viewOf(layer).kind == ViewKind::kSliding; }
   /// Layers at the end that have no memory of their own: tokens whose logits nobody wants need not pass them.
@@ -164,7 +175,7 @@ void makeLayersAlike(ModelDesc* desc);
 /// Fails where a layer reads the memory of a later layer, or of one of another shape.
 Status checkMemories(const ModelDesc& desc, const Log& log);
 
-enum class TensorRole : uint32_t {
+enum class TensorRole : uint8_t {
   kTokenEmbedding,       // [n_vocab][n_embd]
   kOutputNorm,           // [n_embd]
   kOutput,               // [n_vocab][n_embd]; absent when tied
@@ -225,8 +236,44 @@ enum class TensorRole : uint32_t {
   kLatentKeysValues,      // [n_heads][head_dim - rope_dim + value_dim][latent_dim]
   kDraftIn,               // [n_embd][2 target_embd]
   kDraftOut,              // [target_embd][n_embd]
+  kAttentionGate,         // [n_heads or attended cols][n_embd]
+  kScoreBeside,           // [n_heads], one more score of each head
+  kAttentionOutBias,      // [n_embd]
+  kQkvBias,               // [(n_heads + 2 n_kv_heads) * head_dim]
+  kUpBias,                // [n_ff]
+  kDownBias,              // [n_embd]
+  kAttentionNormBias,     // [n_embd]
+  kFeedForwardNormBias,   // [n_embd]
+  kOutputNormBias,        // [n_embd]
+  kOutputBias,            // [n_vocab]
+  kPositionEmbedding,     // [context_train][n_embd]
+  kSharedGate,            // [1][n_embd], of the feed-forward beside experts
+  kRouterAddend,          // [experts], of the router's product
+  kRouterNorm,            // [n_embd], of the router's own input
+  kExpertGateUp,          // [experts][2 expert n_ff][n_embd]: gate, up stacked
+  kExpertGateBias,        // [experts][expert n_ff]
+  kExpertUpBias,          // [experts][expert n_ff]
+  kExpertDownBias,        // [experts][n_embd]
+  kExpertNorm,            // [n_embd], of the experts' own input
+  kExpertPostNorm,        // [n_embd], of what experts give
+  kDensePostNorm,         // [n_embd], of what the feed-forward beside them gives
+  kExpertLatentIn,        // [latent][n_embd]
+  kExpertLatentOut,       // [n_embd][latent]
+  kAttentionSubNorm,      // [n_heads * head_dim], of what the matrix behind attention reads
+  kFeedForwardSubNorm,    // [n_ff], of what the last matrix of the feed-forward reads
+  kValueRouter,           // [value experts][n_embd]
+  kValueRouterBias,       // [value experts], added to scores for choosing
+  kValueExperts,          // [value experts][n_kv_heads * head_dim][n_embd]
+  kStateFactorDecay,      // [2 heads][n_embd]: of each key head its heads' factors, then their decays
 };
-constexpr uint32_t kTensorRoles = 60;
+constexpr uint32_t kMatrixRoles = 89;
+/// That of what a matrix's products are multiplied by: one number, or one for each expert.
+constexpr TensorRole scaleOf(TensorRole matrix) {
+  return static_cast<TensorRole>(static_cast<uint32_t>(matrix) + kMatrixRoles);
+}
+constexpr uint32_t kTensorRoles = 2 * kMatrixRoles;
+/// Of no tensor.
+constexpr TensorRole kNoRole = static_cast<TensorRole>(kTensorRoles);
 
 class TensorIndex;  // model/tensor_index.h
 

@@ -190,9 +190,12 @@ Status applyLongrope(const GgufFile& file, const Architecture& architecture,
 }
 
 /// Rotations of several dimensions (of images) share a head: text moves along the first three, so that pairs of the
-/// fourth do not turn. Pair i is of dimension i mod 3 while that has pairs left, and else of the fourth.
+/// fourth do not turn. Where sections take turns, pair i is of dimension i mod 3 while that has pairs left, and else of
+/// the fourth.
 Status applySections(const GgufFile& file, const Architecture& architecture, const Log& log,
                      RopeTable* rope) {
+  const bool in_turn = architecture.traits.rope_sections == RopeSections::kInterleaved;
+  uint64_t turned = 0;  // pairs of the sections before
   const KeyName key(architecture, "rope.dimension_sections");
   GgufArray list;
   constexpr uint32_t kDimensions = 4;
@@ -207,11 +210,15 @@ Status applySections(const GgufFile& file, const Architecture& architecture, con
       return log.fail(ORIEL_ERROR_FORMAT,
                       "%s is not a list of 4 whole numbers: convert the model again", key.text);
     }
-    for (uint32_t i = dimension; i < rope->dims / 2; i += 3) {
+    turned += static_cast<uint64_t>(pairs);
+    for (uint32_t i = dimension; in_turn && i < rope->dims / 2; i += 3) {
       if (i / 3 >= static_cast<uint64_t>(pairs)) {
         rope->divisors[i] = kNeverTurns;
       }
     }
+  }
+  for (uint64_t i = turned; !in_turn && i < rope->dims / 2; ++i) {
+    rope->divisors[i] = kNeverTurns;
   }
   return kOk;
 }
@@ -261,7 +268,7 @@ Status readRope(const GgufFile& file, const Architecture& architecture, const Te
     desc->rope_scaling = RopeScaling::kFactors;
   }
   ORIEL_TRY(applyLongrope(file, architecture, tensors, log, desc));
-  if (architecture.traits.rope_sections) {
+  if (architecture.traits.rope_sections != RopeSections::kNone) {
     ORIEL_TRY(applySections(file, architecture, log, &main));
   }
   ORIEL_TRY(checkTable(main, log));

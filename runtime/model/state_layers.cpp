@@ -81,7 +81,8 @@ Status MixerPattern::open(const GgufFile& file, const Architecture& architecture
                         &interval_);
 }
 
-Status MixerPattern::next(uint32_t layer, uint32_t n_kv_heads, const Log& log, Mixer* mixer) {
+Status MixerPattern::next(uint32_t layer, uint32_t n_kv_heads, uint32_t n_ff, const Log& log,
+                          Mixer* mixer) {
   bool attends = true;
   switch (states_) {
     case StateLayers::kNone:
@@ -95,6 +96,11 @@ Status MixerPattern::next(uint32_t layer, uint32_t n_kv_heads, const Log& log, M
       return kOk;
     case StateLayers::kWithoutHeads:
       *mixer = n_kv_heads != 0 ? Mixer::kAttention : Mixer::kState;
+      return kOk;
+    case StateLayers::kBranches:
+      *mixer = n_ff != 0         ? Mixer::kNone
+               : n_kv_heads != 0 ? Mixer::kAttention
+                                 : Mixer::kState;
       return kOk;
     case StateLayers::kMost:
       attends = interval_ != 0 && (layer + 1) % interval_ == 0;

@@ -18,8 +18,8 @@ class MixerPattern {
   /// `n_blocks`: layers in the file, those that are not run included.
   Status open(const GgufFile& file, const Architecture& architecture, uint32_t n_blocks,
               const Log& log);
-  /// Of the next layer, which has so many heads of keys.
-  Status next(uint32_t layer, uint32_t n_kv_heads, const Log& log, Mixer* mixer);
+  /// Of the next layer, which has so many heads of keys, and such a feed-forward.
+  Status next(uint32_t layer, uint32_t n_kv_heads, uint32_t n_ff, const Log& log, Mixer* mixer);
 
  private:
   StateLayers states_ = StateLayers::kNone;

@@ -73,6 +73,12 @@ Status TensorIndex::addDraft(const TensorIndex& draft, const Log& log) {
   return kOk;
 }
 
+void TensorIndex::repeat(uint32_t n_layers) {
+  for (size_t i = size_t{n_layers} * kTensorRoles; i < size_t{n_layers_} * kTensorRoles; ++i) {
+    slots_[i] = slots_[i - size_t{n_layers} * kTensorRoles];
+  }
+}
+
 void TensorIndex::tieOutput() {
   if (n_layers_ != 0) {
     slots_[static_cast<uint32_t>(TensorRole::kOutput)] =

@@ -22,6 +22,8 @@ class TensorIndex {
   void release();
   /// There is room, and nothing plays this role in the layer yet (0 for roles outside the layers).
   void add(TensorRole role, uint32_t layer, const GgufTensor& tensor);
+  /// Layers behind the first so many have the tensors of those, again and again.
+  void repeat(uint32_t n_layers);
   /// The output matrix of a model that has none of its own.
   void tieOutput();
   /// The tensors of a model that guesses for this one, as those of layers behind its own. ORIEL_ERROR_OUT_OF_MEMORY.
@@ -35,6 +37,7 @@ class TensorIndex {
   }
   /// Tensors in the order in which they were added.
   uint32_t count() const { return count_; }
+  uint32_t layerCount() const { return n_layers_; }
 
  private:
   uint16_t slot(TensorRole role, uint32_t layer) const {

@@ -15,7 +15,8 @@ constexpr const char* kLatent = "multi-head latent attention";
 constexpr const char* kMedia = "images or sound";
 constexpr const char* kEncoder = "an encoder";
 constexpr const char* kSoftCaps = "soft caps on logits";
-constexpr const char* kLayerNorm = "layer norms with biases";
+constexpr const char* kTable = "a table of its tensors";
+constexpr const char* kPositions = "position biases";
 
 struct Needed {
   const char* text;
@@ -25,28 +26,19 @@ struct Needed {
 // clang-format off
 // By general.architecture; names of GGUF converters.
 constexpr Needed kArchitectures[] = {
-    {"qwen2moe", kExperts},
     {"phimoe", kExperts},        {"dbrx", kExperts},         {"grok", kExperts},
-    {"gpt-oss", kExperts},       {"llama4", kExperts},
-    {"ernie4_5-moe", kExperts},  {"glm4moe", kExperts},      {"hunyuan-moe", kExperts},
-    {"bailingmoe", kExperts},    {"arctic", kExperts},       {"dots1", kExperts},
-    {"minimax-m2", kExperts},    {"deepseek", kExperts},
-    {"plm", kLatent},            {"mamba", kStateSpace},
+    {"llama4", kExperts},        {"arctic", kExperts},       {"dots1", kExperts},
+    {"minimax-m2", kExperts},    {"mamba", kStateSpace},
     {"rwkv6", kStateSpace},      {"rwkv6qwen2", kStateSpace},
     {"rwkv7", kStateSpace},      {"arwkv7", kStateSpace},    {"jamba", kStateSpace},
-    {"nemotron_h", kStateSpace},
-    {"plamo2", kStateSpace},     {"qwen3next", kStateSpace},
-    {"clip", kMedia},           {"mllama", kMedia},
-    {"qwen2vl", kMedia},         {"qwen3vl", kMedia},        {"qwen3vlmoe", kMedia},
+    {"plamo2", kStateSpace},     {"bailingmoe3", kStateSpace},
+    {"clip", kMedia},            {"mllama", kMedia},
     {"wavtokenizer-dec", kMedia}, {"bert", kEncoder},        {"modern-bert", kEncoder},
     {"nomic-bert", kEncoder},    {"nomic-bert-moe", kEncoder}, {"jina-bert-v2", kEncoder},
     {"neo-bert", kEncoder},      {"t5", kEncoder},           {"t5encoder", kEncoder},
     {"gemma-embedding", kEncoder}, {"gemma3n", "nested layers that share caches"},
-    {"gemma", "a table of its tensors (of Gemma, 2 and 3 run)"},
-    {"gpt2", kLayerNorm},        {"gptj", kLayerNorm},       {"gptneox", kLayerNorm},
-    {"falcon", kLayerNorm},      {"phi2", kLayerNorm},       {"bloom", kLayerNorm},
-    {"mpt", kLayerNorm},         {"starcoder", kLayerNorm},  {"starcoder2", kLayerNorm},
-    {"stablelm", kLayerNorm},    {"command-r", kLayerNorm},  {"cohere2", kLayerNorm},
+    {"gptj", kTable},            {"bloom", kPositions},      {"mpt", kPositions},
+    {"starcoder", kTable},       {"command-r", kTable},
 };
 // clang-format on
 
@@ -81,7 +73,7 @@ constexpr Needed kKeys[] = {
     {"attention.q_lora_rank", kLatent},
     {"attn_logit_softcapping", kSoftCaps},
     {"final_logit_softcapping", kSoftCaps},
-    {"attention.max_alibi_bias", "position biases"},
+    {"attention.max_alibi_bias", kPositions},
     {"attention.clamp_kqv", "clamped queries and keys"},
     {"attention.shared_kv_layers", "layers that share caches"},
     {"logit_scale", "scaled logits"},
@@ -124,7 +116,8 @@ bool reads(const Traits& traits, const char* suffix) {
         Read{"attention.kv_lora_rank", traits.latent_attention},
         Read{"attention.q_lora_rank", traits.latent_attention},
         Read{"attention.shared_kv_layers", traits.shared_memories},
-        Read{"logit_scale", traits.scales}, Read{"residual_scale", traits.scales},
+        Read{"attention.clamp_kqv", traits.qkv_limit},
+        Read{"logit_scale", traits.scales || traits.logit_factor}, Read{"residual_scale", traits.scales},
         Read{"embedding_scale", traits.scales}}) {
     if (read.known && std::strcmp(read.suffix, suffix) == 0) {
       return true;
@@ -136,15 +129,23 @@ bool reads(const Traits& traits, const char* suffix) {
 }  // namespace
 
 Status refuseArchitecture(const GgufString& name, const Log& log) {
+  // As many as there is room for.
+  constexpr size_t kLongestEnd = 48;
   char runs[kMaxMessageBytes / 2] = "";
   size_t at = 0;
-  for (uint32_t i = 0; i < architectureCount() && at < sizeof(runs); ++i) {
+  for (uint32_t i = 0; i < architectureCount(); ++i) {
     if (architectureAt(i).traits.drafts) {
       continue;
     }
-    const int n = std::snprintf(runs + at, sizeof(runs) - at, "%s%s", i == 0 ? "" : ", ",
-                                architectureAt(i).name);
+    const bool last = at + kLongestEnd > sizeof(runs);
+    const int n = last ? std::snprintf(runs + at, sizeof(runs) - at, " and %" PRIu32 " more",
+                                       architectureCount() - i)
+                       : std::snprintf(runs + at, sizeof(runs) - at, "%s%s", i == 0 ? "" : ", ",
+                                       architectureAt(i).name);
     at += n > 0 ? static_cast<size_t>(n) : 0;
+    if (last) {
+      break;
+    }
   }
   const char* const missing = missingFor(name);
   return log.fail(ORIEL_ERROR_UNSUPPORTED,

@@ -27,8 +27,12 @@ class InputFile {
   /// write to it on Windows, too.
   Status openIfThere(const char* path, const Log& log);
   bool isOpen() const { return handle_ != kNoHandle; }
-  /// When it was opened.
-  uint64_t bytes() const { return was_.bytes; }
+  /// When it was opened; with what it goes on in.
+  uint64_t bytes() const { return next_.file != nullptr ? next_.file->bytes() : first_ + was_.bytes; }
+  /// Its first byte is byte `first` of a longer file from now on.
+  void shift(uint64_t first) { first_ = first; }
+  /// It goes on in a file of its own, whose first byte is byte `first`; what lies between cannot be read. As open().
+  Status append(const char* path, uint64_t first, const oriel_allocator& allocator, const Log& log);
   /// Exactly `bytes` from `offset` on. ORIEL_ERROR_IO when there are no longer so many or they cannot be read.
   Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
   /// ORIEL_ERROR_IO when the file's size or the time of its last change is no longer what it was. That it was
@@ -39,6 +43,8 @@ class InputFile {
     path_ = path;
     handle_ = other->handle_;
     was_ = other->was_;
+    first_ = other->first_;
+    next_.takeOver(&other->next_);
     other->handle_ = kNoHandle;
   }
   /// All bytes() of it, unchanged.
@@ -52,7 +58,17 @@ class InputFile {
     int64_t written[2] = {};  ///< time of the last write: seconds and nanoseconds, or one number
     int64_t changed[2] = {};  ///< of the last change of anything, names included
   };
+  /// A file that this one goes on in, with its path behind it.
+  struct Next {
+    ~Next();
+    void takeOver(Next* other);
+    InputFile* file = nullptr;
+    size_t bytes = 0;
+    oriel_allocator allocator = {};
+  };
   bool readState(State* state) const;
+  Status readOwn(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
+  Status expectOwnUnchanged(const Log& log) const;
 #if defined(_WIN32)
   Status openShared(const char* path, uint32_t sharing, const Log& log);
 #endif
@@ -62,6 +78,8 @@ class InputFile {
   const char* path_ = nullptr;
   intptr_t handle_ = kNoHandle;
   State was_;
+  uint64_t first_ = 0;
+  Next next_;
 };
 
 /// Reads a file that has exactly so many bytes. False for any other, and one that is not there.

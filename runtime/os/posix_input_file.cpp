@@ -181,7 +181,7 @@ ReadEnd readWhole(intptr_t file, uint64_t offset, void* to, uint64_t bytes) {
   return ReadEnd::kWhole;
 }
 
-Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+Status InputFile::readOwn(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
   switch (readWhole(handle_, offset, to, bytes)) {
     case ReadEnd::kWhole:
       break;
@@ -193,7 +193,7 @@ Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log
   return kOk;
 }
 
-Status InputFile::expectUnchanged(const Log& log) const {
+Status InputFile::expectOwnUnchanged(const Log& log) const {
   State is;
   if (!readState(&is)) {
     return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(errno));

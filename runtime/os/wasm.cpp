@@ -68,14 +68,14 @@ bool InputFile::readState(State* state) const {
   return bytes >= 0;
 }
 
-Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+Status InputFile::readOwn(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
   return oriel_host_read(static_cast<int>(handle_), static_cast<double>(offset), to,
                          static_cast<double>(bytes)) == 0
              ? kOk
              : changedMeanwhile(path_, log);
 }
 
-Status InputFile::expectUnchanged(const Log& log) const {
+Status InputFile::expectOwnUnchanged(const Log& log) const {
   State is;
   return readState(&is) && is.bytes == was_.bytes ? kOk : changedMeanwhile(path_, log);
 }

@@ -224,7 +224,7 @@ bool InputFile::readState(State* state) const {
   return true;
 }
 
-Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+Status InputFile::readOwn(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
   char* at = static_cast<char*>(to);
   while (bytes > 0) {
     constexpr uint64_t kMost = 1u << 30;
@@ -247,7 +247,7 @@ Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log
   return kOk;
 }
 
-Status InputFile::expectUnchanged(const Log& log) const {
+Status InputFile::expectOwnUnchanged(const Log& log) const {
   State is;
   if (!readState(&is)) {
     return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(GetLastError()));

@@ -109,7 +109,11 @@ class Draft {
     ORIEL_TRY(product({{TensorRole::kGate, first_ + layer}, {TensorRole::kUp, first_ + layer}},
                       normed_, {act_.gate_up, act_.gate_up_stride, 0}, Write::kOver));
     Op gated = ops_.make(OpKind::kGatedActivation, {act_.gate_up, act_.device_step, act_.gated});
-    gated.push.gated_activation = {n_ff, act_.gate_up_stride, 0, n_ff, act_.gated_stride, 1, 1};
+    GatedActivationPush& push = gated.push.gated_activation;
+    push = activationPush(model_, draft_.layers[layer].memory_of);
+    push.cols = push.up_offset = n_ff;
+    push.in_stride = act_.gate_up_stride;
+    push.out_stride = act_.gated_stride;
     ops_.toDraft(gated);
     return addBranch(TensorRole::kDown, TensorRole::kFeedForwardPostNorm, layer,
                      {act_.gated, act_.gated_stride, n_ff}, true);

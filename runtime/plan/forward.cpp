@@ -24,10 +24,12 @@ class Forward {
         act_(activations),
         io_(io),
         plan_(plan),
-        ops_(tensors, log, activations, plan),
+        ops_(tensors, model, log, activations, plan),
         rotations_(rotationTables(model)) {
     residual_ = {act_.residual, act_.embd_stride, model.n_embd};
     normed_ = {act_.normed, act_.embd_stride, model.n_embd};
+    beside_ = {act_.beside, act_.embd_stride, model.n_embd};
+    branch_ = {act_.branch, act_.embd_stride, model.n_embd};
     forEachPlacedMemory(model, plan->cache, plan->formats,
                         [&](const Memory& memory, const BufferRef(&sides)[2]) {
                           if (memory.kind == MemoryKind::kState) {
@@ -46,16 +48,27 @@ class Forward {
       ORIEL_TRY(layerInputs());
     }
     const uint32_t tail = model_.n_layers - model_.layersWithoutMemory();
+    if (model_.loops > 1) {
+      ops_.beginRepeated();
+    }
     for (uint32_t layer = 0; layer < model_.n_layers; ++layer) {
       if (layer == tail) {
         beginTail();
+      }
+      if (layer != 0 && layer % (model_.n_layers / model_.loops) == 0) {
+        ops_.repeatWeights();
       }
       ORIEL_TRY(mixer(layer));
       ORIEL_TRY(feedForward(layer));
       if (model_.layer_input != 0) {
         ORIEL_TRY(addLayerInput(layer));
       }
+      if (model_.loop_norms && layer + 1 != model_.n_layers &&
+          (layer + 1) % (model_.n_layers / model_.loops) == 0) {
+        ops_.toBody(loop_norm_);
+      }
     }
+    ops_.endRepeated();
     ORIEL_TRY(outputMatrix());
     bestTokens();
     ORIEL_TRY(draft());
@@ -68,18 +81,36 @@ class Forward {
   // --- From the id to the residual stream ---------------------------------------------------------
 
   Status embedding() {
+    ORIEL_TRY(embedTokens());
+    if (!model_.learned_positions) {
+      return kOk;
+    }
+    return ops_.matrix(TensorRole::kPositionEmbedding, model_.n_embd,
+                       [&](const MatrixSlice& slice) {
+                         Op op = embed(slice, residual_);
+                         op.push.embed.of_step = kEmbedPositions;
+                         op.push.embed.accumulate = 1;
+                         ops_.toBody(op);
+                         ops_.countRead(slice.first_row == 0 ? slice.geometry.rowBytes() : 0);
+                       });
+  }
+
+  Op embed(const MatrixSlice& slice, const Rows& out) const {
+    Op op = ops_.make(OpKind::kEmbed, {slice.place, act_.device_step, out.place});
+    op.weights = slice.type;
+    op.push.embed = {out.cols,        slice.geometry.groupWords(),
+                     slice.geometry.sideWord(), slice.first_row,
+                     slice.rows,      out.stride,
+                     1,               kEmbedIds,
+                     0};
+    return op;
+  }
+
+  Status embedTokens() {
     return ops_.matrix(TensorRole::kTokenEmbedding, model_.n_embd, [&](const MatrixSlice& slice) {
-      Op op = ops_.make(OpKind::kEmbed, {slice.place, act_.device_step, act_.residual});
-      op.weights = slice.type;
+      Op op = embed(slice, residual_);
       EmbedPush& push = op.push.embed;
-      push.cols = model_.n_embd;
-      push.group_words = slice.geometry.groupWords();
-      push.side_word = slice.geometry.sideWord();
-      push.first_row = slice.first_row;
-      push.rows = slice.rows;
-      push.out_stride = act_.embd_stride;
       push.scale = model_.embedding_scale;
-      push.of_step = push.accumulate = 0;
       ops_.toBody(op);
       if (model_.draft.n_layers != 0) {
         op.bindings[kOpOut] = act_.draft_in.resized(sizeof(float) * uint64_t{model_.n_embd});
@@ -126,17 +157,10 @@ class Forward {
   }
 
   Op addRows(const MatrixSlice& slice, uint32_t cols, float scale, bool of_step) const {
-    Op op = ops_.make(OpKind::kEmbed, {slice.place, act_.device_step, act_.layer_inputs});
-    op.weights = slice.type;
-    op.push.embed = {cols,
-                     slice.geometry.groupWords(),
-                     slice.geometry.sideWord(),
-                     slice.first_row,
-                     slice.rows,
-                     act_.layer_inputs_stride,
-                     scale,
-                     of_step ? 1u : 0u,
-                     1};
+    Op op = embed(slice, {act_.layer_inputs, act_.layer_inputs_stride, cols});
+    op.push.embed.scale = scale;
+    op.push.embed.of_step = of_step ? kEmbedRows : kEmbedIds;
+    op.push.embed.accumulate = 1;
     return op;
   }
 
@@ -149,24 +173,32 @@ class Forward {
                            Write::kOver));
     Op gated =
         ops_.make(OpKind::kGatedActivation, {act_.layer_inputs, act_.device_step, act_.gated});
-    gated.push.gated_activation = {cols,
-                                   act_.layer_inputs_stride,
-                                   gate,
-                                   layer * cols,
-                                   act_.gated_stride,
-                                   model_.kind(layer).gelu ? 1u : 0u,
-                                   1};
+    gated.push.gated_activation = activationPush(model_, layer);
+    GatedActivationPush& push = gated.push.gated_activation;
+    push.cols = cols;
+    push.in_stride = act_.layer_inputs_stride;
+    push.gate_offset = gate;
+    push.up_offset = layer * cols;
+    push.out_stride = act_.gated_stride;
     ops_.toBody(gated);
     const Rows in = {act_.gated, act_.gated_stride, cols};
-    return addBranch(TensorRole::kLayerInputOut, TensorRole::kLayerInputPostNorm, layer, in,
-                     act_.gate_up, true);
+    return addBranch({TensorRole::kLayerInputOut, kNoRole, TensorRole::kLayerInputPostNorm, true},
+                     layer, in, act_.gate_up);
   }
 
   // --- A layer: residual += mixer(norm(residual)); residual += feedForward(norm(residual)) --------
 
   Status mixer(uint32_t layer) {
     const LayerKind& kind = model_.kind(layer);
-    const Rows in = branchInput(TensorRole::kAttentionNorm, layer);
+    if (kind.experts.routed_first) {
+      ORIEL_TRY(ops_.product({{TensorRole::kRouter, layer}}, residual_,
+                             {act_.scores, act_.scores_stride, 0}, act_.queries, Write::kOver));
+    }
+    if (kind.mixer == Mixer::kNone) {
+      return kOk;
+    }
+    const Rows in = kind.parallel ? parallelInputs(layer)
+                                  : branchInput(TensorRole::kAttentionNorm, layer, normed_);
     if (kind.mixer == Mixer::kShortConv) {
       return shortConv(layer, in);
     }
@@ -180,29 +212,62 @@ class Forward {
   }
 
   // What a branch reads: the residual stream by way of a norm, where the architecture has one before.
-  Rows branchInput(TensorRole norm, uint32_t layer) {
-    if (!ops_.has(norm, layer)) {
+  Rows branchInput(TensorRole norm, uint32_t layer, const Rows& out) {
+    if (!ops_.has(norm, layer) && !model_.bare_norms) {
       return residual_;
     }
-    ops_.toBody(ops_.norm(norm, layer, residual_, normed_, model_.residual_eps, Write::kOver));
-    return normed_;
+    ops_.toBody(
+        ops_.streamNorm(norm, layer, residual_, out, model_.residual_eps, Write::kOver));
+    ops_.addBias(norm == TensorRole::kAttentionNorm ? TensorRole::kAttentionNormBias
+                                                    : TensorRole::kFeedForwardNormBias,
+                 layer, out);
+    return out;
   }
 
-  // A branch's last product, added to the residual stream, by way of a norm where the architecture has one behind;
-  // meanwhile the piece `unused` is. `last`: of the layer, behind which the residual may be scaled.
-  Status addBranch(TensorRole matrix, TensorRole norm, uint32_t layer, const Rows& in,
-                   const BufferRef& unused, bool last = false) {
-    if (!ops_.has(norm, layer)) {
-      return ops_.product({{matrix, layer}}, in, residual_, unused, Write::kAdd);
+  // Where both branches read the residual stream before either: each by its norm, or both by the only one.
+  Rows parallelInputs(uint32_t layer) {
+    const bool own = ops_.has(TensorRole::kAttentionNorm, layer);
+    const Rows in = own ? branchInput(TensorRole::kAttentionNorm, layer, normed_) : beside_;
+    parallel_ = ops_.has(TensorRole::kFeedForwardNorm, layer)
+                    ? branchInput(TensorRole::kFeedForwardNorm, layer, beside_)
+                    : in;
+    return in;
+  }
+
+  // A branch's last product, with a bias or without, and the norm behind it. `last`: of the layer, behind which the
+  // residual may be scaled.
+  struct Branch {
+    TensorRole matrix;
+    TensorRole bias;
+    TensorRole norm;
+    bool last = false;
+  };
+  // Adds one to the residual stream; meanwhile the piece `unused` is.
+  Status addBranch(const Branch& branch, uint32_t layer, const Rows& in, const BufferRef& unused) {
+    const bool normed = ops_.has(branch.norm, layer);
+    const Rows& out = normed ? normed_ : residual_;
+    ORIEL_TRY(branchProduct(branch, layer, in, out, unused, normed ? Write::kOver : Write::kAdd));
+    if (normed) {
+      addNormed(branch, layer, normed_);
     }
-    ORIEL_TRY(ops_.product({{matrix, layer}}, in, normed_, unused, Write::kOver));
-    Op add = ops_.norm(norm, layer, normed_, residual_, model_.rms_eps, Write::kAdd);
-    if (last && ops_.has(TensorRole::kLayerScale, layer)) {
+    return kOk;
+  }
+
+  Status branchProduct(const Branch& branch, uint32_t layer, const Rows& in, const Rows& out,
+                       const BufferRef& unused, Write write) {
+    ops_.addScale(branch.matrix, layer, in);  // of what it reads, which comes to the same
+    ORIEL_TRY(ops_.product({{branch.matrix, layer}}, in, out, unused, write));
+    ops_.addBias(branch.bias, layer, out);
+    return kOk;
+  }
+
+  void addNormed(const Branch& branch, uint32_t layer, const Rows& from) {
+    Op add = ops_.norm(branch.norm, layer, from, residual_, model_.rms_eps, Write::kAdd);
+    if (branch.last && ops_.has(TensorRole::kLayerScale, layer)) {
       add.bindings[add.n_bindings++] = ops_.vector(TensorRole::kLayerScale, layer, 1);
       add.push.rms_norm.has_factor = 1;
     }
     ops_.toBody(add);
-    return kOk;
   }
 
   // Layers from here on have no memory of their own: a token of a chunk whose logits are wanted goes on by itself.
@@ -230,69 +295,84 @@ class Forward {
 
   Status attention(uint32_t layer, const Rows& in) {
     const LayerKind& kind = model_.kind(layer);
+    ORIEL_TRY(gates(layer, kind, in));
     if (kind.isLatent()) {
       const LatentPlaces places = {act_, rotations_, memoryOfLayer(layer), sides_[layer][0]};
       ORIEL_TRY(emitLatentAttention(layer, model_, places, in, &ops_));
-      return addBranch(TensorRole::kAttentionOut, TensorRole::kAttentionPostNorm, layer,
-                       {act_.attended, act_.attended_stride, kind.attendedCols()}, act_.sums);
+    } else {
+      ORIEL_TRY(queriesKeysValues(layer, kind, in));
+      rotateAndRemember(layer, kind);
+      attend(layer, kind);
     }
-    ORIEL_TRY(queriesKeysValues(layer, kind, in));
-    rotateAndRemember(layer, kind);
-    attend(layer, kind);
-    if (kind.gated) {
+    if (kind.gate != kNoGate) {
       gateHeads(kind);
     }
-    return addBranch(TensorRole::kAttentionOut, TensorRole::kAttentionPostNorm, layer,
-                     {act_.attended, act_.attended_stride, kind.queryCols()}, act_.queries);
+    const Rows attended = {act_.attended, act_.attended_stride, kind.attendedCols()};
+    if (ops_.has(TensorRole::kAttentionSubNorm, layer)) {
+      ops_.toBody(ops_.norm(TensorRole::kAttentionSubNorm, layer, attended, attended,
+                            model_.rms_eps, Write::kOver));
+    }
+    return addBranch({TensorRole::kAttentionOut, TensorRole::kAttentionOutBias,
+                      TensorRole::kAttentionPostNorm},
+                     layer, attended, kind.isLatent() ? act_.sums : act_.queries);
   }
 
   Status queriesKeysValues(uint32_t layer, const LayerKind& kind, const Rows& in) {
     const Rows qkv = {act_.qkv, act_.qkv_stride, 0};
+    const uint32_t keys = kind.queryCols();
+    const uint32_t values = keys + kind.kvCols();
+    const Rows of_query = {act_.qkv, act_.qkv_stride, keys};
     if (!model_.ownsMemory(layer)) {
       ORIEL_TRY(ops_.product({{TensorRole::kQuery, layer}}, in, qkv, act_.queries, Write::kOver));
-      addBias(TensorRole::kQueryBias, layer, kind.queryCols(), 0);
+      ops_.addScale(TensorRole::kQuery, layer, of_query);
+      ops_.addBias(TensorRole::kQueryBias, layer, of_query);
       normHeads(TensorRole::kQueryNorm, layer, kind, kind.n_heads, 0);
       return kOk;
     }
-    if (kind.gated) {
-      // Of every head its query, then its gate: the gates go behind all else.
-      const uint32_t dim = kind.head_dim;
-      ORIEL_TRY(ops_.product({{TensorRole::kQuery, layer, dim, 0, 2 * dim},
-                              {TensorRole::kKey, layer},
-                              {TensorRole::kValue, layer},
-                              {TensorRole::kQuery, layer, dim, dim, 2 * dim}},
-                             in, qkv, act_.queries, Write::kOver));
-    } else if (ops_.has(TensorRole::kQkv, layer)) {
-      ORIEL_TRY(ops_.product({{TensorRole::kQkv, layer}}, in, qkv, act_.queries, Write::kOver));
-    } else if (ops_.has(TensorRole::kValue, layer)) {
-      ORIEL_TRY(ops_.product(
-          {{TensorRole::kQuery, layer}, {TensorRole::kKey, layer}, {TensorRole::kValue, layer}}, in,
-          qkv, act_.queries, Write::kOver));
+    const Rows of_key = {act_.qkv, act_.qkv_stride, kind.kvCols(), keys};
+    const Rows of_value = {act_.qkv, act_.qkv_stride, kind.kvCols(), values};
+    const Rows of_all = {act_.qkv, act_.qkv_stride, values + kind.kvCols()};
+    const bool fused = ops_.has(TensorRole::kQkv, layer);
+    const bool has_values = fused || ops_.has(TensorRole::kValue, layer);
+    const uint32_t dim = kind.head_dim;
+    MatrixParts parts;
+    if (fused) {
+      parts.add({TensorRole::kQkv, layer});
     } else {
-      ORIEL_TRY(ops_.product({{TensorRole::kQuery, layer}, {TensorRole::kKey, layer}}, in, qkv,
-                             act_.queries, Write::kOver));
+      // Gates made beside queries: of every head its query, then its gate, which goes behind all else.
+      parts.add(kind.gate_beside ? MatrixPart{TensorRole::kQuery, layer, dim, 0, 2 * dim}
+                                 : MatrixPart{TensorRole::kQuery, layer});
+      parts.add({TensorRole::kKey, layer});
+      if (has_values) {
+        parts.add({TensorRole::kValue, layer});
+      }
     }
-    const uint32_t keys = kind.queryCols();
-    const uint32_t values = keys + kind.kvCols();
+    if (kind.gate_beside) {
+      parts.add({TensorRole::kQuery, layer, dim, dim, 2 * dim});
+    }
+    ORIEL_TRY(ops_.product(parts, in, qkv, act_.queries, Write::kOver));
+    if (kind.value_experts.count != 0) {
+      ORIEL_TRY(emitValueExperts(layer, kind, act_, io_, in, of_value, &ops_));
+    }
     if (kind.value_norm) {  // before the keys are, of which they may be made
-      normValues(kind, ops_.has(TensorRole::kValue, layer) ? values : keys, values);
+      normValues(kind, has_values ? values : keys, values);
     }
-    addBias(TensorRole::kQueryBias, layer, kind.queryCols(), 0);
-    addBias(TensorRole::kKeyBias, layer, kind.kvCols(), keys);
-    addBias(TensorRole::kValueBias, layer, kind.kvCols(), values);
+    ops_.addScale(TensorRole::kQkv, layer, of_all);
+    ops_.addScale(TensorRole::kQuery, layer, of_query);
+    ops_.addScale(TensorRole::kKey, layer, of_key);
+    ops_.addScale(TensorRole::kValue, layer, of_value);
+    ops_.addBias(TensorRole::kQkvBias, layer, of_all);
+    ops_.addBias(TensorRole::kQueryBias, layer, of_query);
+    ops_.addBias(TensorRole::kKeyBias, layer, of_key);
+    ops_.addBias(TensorRole::kValueBias, layer, of_value);
+    if (model_.qkv_limit != 0) {
+      Op clamp = ops_.change(kChangeClamp, act_.device_step, of_all);
+      clamp.push.add_bias.limit = model_.qkv_limit;
+      ops_.toBody(clamp);
+    }
     normHeads(TensorRole::kQueryNorm, layer, kind, kind.n_heads, 0);
     normHeads(TensorRole::kKeyNorm, layer, kind, kind.n_kv_heads, keys);
     return kOk;
-  }
-
-  void addBias(TensorRole role, uint32_t layer, uint32_t cols, uint32_t first) {
-    if (!ops_.has(role, layer)) {
-      return;
-    }
-    Op op =
-        ops_.make(OpKind::kAddBias, {ops_.vector(role, layer, cols), act_.device_step, act_.qkv});
-    op.push.add_bias = {cols, act_.qkv_stride, first};
-    ops_.toBody(op);
   }
 
   // `heads` heads of every token's qkv, in place: each for itself, or all as one row. Of norms that come after RoPE
@@ -304,10 +384,11 @@ class Forward {
     }
     const uint32_t cols = kind.row_norms ? heads * kind.head_dim : kind.head_dim;
     const Rows qkv = {act_.qkv, act_.qkv_stride, cols};
-    Op op = kind.norms_after_rope
-                ? ops_.norm(ops_.ones(cols), qkv, qkv, model_.rms_eps, Write::kOver)
-                : ops_.norm(role, layer, qkv, qkv, model_.rms_eps, Write::kOver);
+    const uint32_t weights = kind.head_norms ? heads * kind.head_dim : cols;
+    Op op = ops_.norm(kind.norms_after_rope ? ops_.ones(cols) : ops_.vector(role, layer, weights),
+                      qkv, qkv, model_.rms_eps, Write::kOver);
     op.push.rms_norm.rows = kind.row_norms ? 1 : heads;
+    op.push.rms_norm.weight_rows = kind.head_norms ? 1 : 0;
     op.push.rms_norm.first = op.push.rms_norm.out_first = first;
     ops_.toBody(op);
   }
@@ -321,16 +402,31 @@ class Forward {
     ops_.toBody(op);
   }
 
+  // Where gates of attention's result are: behind all that is made with them.
+  Rows gateRows(const LayerKind& kind) const {
+    return kind.isLatent() ? Rows{act_.gates, act_.gates_stride, 0}
+                           : Rows{act_.qkv, act_.qkv_stride, 0, kind.queryCols() + 2 * kind.kvCols()};
+  }
+  Status gates(uint32_t layer, const LayerKind& kind, const Rows& in) {
+    if (kind.gate == kNoGate || kind.gate_beside) {
+      return kOk;
+    }
+    return ops_.product({{TensorRole::kAttentionGate, layer}}, in, gateRows(kind),
+                        kind.isLatent() ? act_.latent_queries : act_.queries, Write::kOver);
+  }
+
   void gateHeads(const LayerKind& kind) {
+    const Rows gates = gateRows(kind);
     Op op =
-        ops_.make(OpKind::kGatedNorm, {act_.attended, act_.device_step, act_.attended, act_.qkv});
+        ops_.make(OpKind::kGatedNorm, {act_.attended, act_.device_step, act_.attended, gates.place});
     GatedNormPush& push = op.push.gated_norm;
     push.rows = kind.n_heads;
-    push.cols = kind.head_dim;
+    push.cols = kind.isLatent() ? kind.value_dim : kind.head_dim;
     push.in_stride = push.out_stride = act_.attended_stride;
-    push.gate_stride = act_.qkv_stride;
-    push.gate_first = kind.queryCols() + 2 * kind.kvCols();
-    push.sigmoid = 1;
+    push.gate_stride = gates.stride;
+    push.gate_first = gates.first;
+    push.gate = kind.gate;
+    push.gate_rows = kind.gate_heads ? 1 : 0;
     ops_.toBody(op);
   }
 
@@ -357,6 +453,9 @@ class Forward {
     const BufferRef* const sides = sides_[model_.layers[layer].memory_of];
     Op op = ops_.make(OpKind::kAttention,
                       {act_.queries, act_.device_step, act_.attended, sides[0], sides[1]});
+    if (ops_.has(TensorRole::kScoreBeside, layer)) {
+      op.bindings[op.n_bindings++] = ops_.vector(TensorRole::kScoreBeside, layer, kind.n_heads);
+    }
     op.k_format = memory.formats[0];
     op.v_format = memory.formats[1];
     AttentionPush& push = op.push.attention;
@@ -389,7 +488,7 @@ class Forward {
                           memory.view};
     ops_.toBody(op);
     remembered(layer);
-    return addBranch(TensorRole::kConvOut, TensorRole::kAttentionPostNorm, layer,
+    return addBranch({TensorRole::kConvOut, kNoRole, TensorRole::kAttentionPostNorm}, layer,
                      {act_.convolved, act_.embd_stride, model_.n_embd}, act_.conv);
   }
 
@@ -397,43 +496,145 @@ class Forward {
 
   Status feedForward(uint32_t layer) {
     const LayerKind& kind = model_.kind(layer);
-    if (kind.n_ff == 0 && kind.experts.count == 0) {
+    const Experts& experts = kind.experts;
+    if (kind.n_ff == 0 && experts.count == 0) {
       return kOk;
     }
-    const Rows in = branchInput(TensorRole::kFeedForwardNorm, layer);
+    const Branch branch = {TensorRole::kDown, TensorRole::kDownBias,
+                           TensorRole::kFeedForwardPostNorm, model_.layer_input == 0};
+    const TensorRole norm = kind.mixer == Mixer::kNone ? TensorRole::kAttentionNorm
+                                                       : TensorRole::kFeedForwardNorm;
+    const Rows in = kind.parallel ? parallel_ : branchInput(norm, layer, normed_);
+    const Rows gated = {act_.gated, act_.gated_stride, kind.n_ff};
     if (kind.n_ff != 0) {
       ORIEL_TRY(gatedFeedForward(layer, kind, in));
     }
-    return kind.experts.count != 0 ? emitExperts(layer, kind, act_, io_, in, residual_, &ops_)
-                                   : kOk;
+    if (experts.count == 0) {
+      return addBranch(branch, layer, gated, act_.gate_up);
+    }
+    const Rows& out = kind.norms_summed ? branch_ : residual_;
+    Write write = kind.norms_summed ? Write::kOver : Write::kAdd;
+    if (kind.n_ff != 0) {
+      ORIEL_TRY(branchProduct(branch, layer, gated, out, act_.gate_up, write));
+      write = Write::kAdd;
+    }
+    ORIEL_TRY(experts.own_input        ? expertsBeside(layer)
+              : experts.latent != 0    ? expertsOfLatent(layer, kind, in, out)
+                                       : emitExperts(layer, model_, act_, io_,
+                                                     {experts.routed_first ? Rows() : in, in, out,
+                                                      write},
+                                                     &ops_));
+    if (kind.norms_summed) {
+      addNormed(branch, layer, branch_);
+    }
+    return kOk;
   }
 
+  // Experts with a norm of their own before and behind, as the feed-forward beside them, which is in branch_.
+  Status expertsBeside(uint32_t layer) {
+    ops_.toBody(ops_.norm(TensorRole::kDensePostNorm, layer, branch_, branch_, model_.rms_eps,
+                          Write::kOver));
+    Op of_router = ops_.norm(TensorRole::kRouterNorm, layer, residual_, normed_,
+                             model_.residual_eps, Write::kOver);
+    of_router.push.rms_norm.scale = 1 / std::sqrt(static_cast<float>(model_.n_embd));
+    ops_.toBody(of_router);
+    ORIEL_TRY(ops_.product({{TensorRole::kRouter, layer}}, normed_,
+                           {act_.scores, act_.scores_stride, 0}, act_.expert_gated, Write::kOver));
+    ops_.toBody(ops_.norm(TensorRole::kExpertNorm, layer, residual_, normed_, model_.residual_eps,
+                          Write::kOver));
+    ORIEL_TRY(emitExperts(layer, model_, act_, io_, {Rows(), normed_, beside_, Write::kOver}, &ops_));
+    ops_.toBody(ops_.norm(TensorRole::kExpertPostNorm, layer, beside_, branch_, model_.rms_eps,
+                          Write::kAdd));
+    return kOk;
+  }
+
+  // Experts of a shorter vector than the layer's.
+  Status expertsOfLatent(uint32_t layer, const LayerKind& kind, const Rows& in, const Rows& out) {
+    Rows latent = beside_;
+    Rows sum = branch_;
+    latent.cols = sum.cols = kind.experts.latent;
+    ORIEL_TRY(ops_.product({{TensorRole::kExpertLatentIn, layer}}, in, latent, act_.expert_gated,
+                           Write::kOver));
+    ORIEL_TRY(emitExperts(layer, model_, act_, io_, {in, latent, sum, Write::kOver}, &ops_));
+    return ops_.product({{TensorRole::kExpertLatentOut, layer}}, sum, out, act_.expert_gated,
+                        Write::kAdd);
+  }
+
+  // What the last product reads, in act_.gated.
   Status gatedFeedForward(uint32_t layer, const LayerKind& kind, const Rows& in) {
-    const Rows gate_up = {act_.gate_up, act_.gate_up_stride, 0};
-    if (ops_.has(TensorRole::kGateUp, layer)) {
-      ORIEL_TRY(
-          ops_.product({{TensorRole::kGateUp, layer}}, in, gate_up, act_.gated, Write::kOver));
-    } else {
-      ORIEL_TRY(ops_.product({{TensorRole::kGate, layer}, {TensorRole::kUp, layer}}, in, gate_up,
+    const uint32_t n_ff = kind.n_ff;
+    const auto columns = [&](uint32_t first, uint32_t cols) {
+      return Rows{act_.gate_up, act_.gate_up_stride, cols, first};
+    };
+    const bool fused = ops_.has(TensorRole::kGateUp, layer);
+    const uint32_t up = kind.plain ? 0 : n_ff;
+    MatrixParts parts;
+    if (!fused && !kind.plain) {
+      parts.add({TensorRole::kGate, layer});
+    }
+    parts.add({fused ? TensorRole::kGateUp : TensorRole::kUp, layer});
+    ORIEL_TRY(ops_.product(parts, in, columns(0, 0), act_.gated, Write::kOver));
+    ops_.addScale(TensorRole::kGate, layer, columns(0, n_ff));
+    ops_.addScale(TensorRole::kUp, layer, columns(up, n_ff));
+    ops_.addScale(TensorRole::kGateUp, layer, columns(0, 2 * n_ff));
+    ops_.addBias(TensorRole::kUpBias, layer, columns(up, n_ff));
+    Op op = ops_.make(OpKind::kGatedActivation, {act_.gate_up, act_.device_step, act_.gated});
+    op.push.gated_activation = activationPush(model_, layer);
+    GatedActivationPush& push = op.push.gated_activation;
+    push.cols = push.up_offset = n_ff;
+    push.in_stride = act_.gate_up_stride;
+    push.out_stride = act_.gated_stride;
+    push.scale = kind.experts.count != 0 ? kind.experts.shared_scale : 1;
+    const Rows gated = {act_.gated, act_.gated_stride, n_ff};
+    if (kind.experts.shared_gate) {
+      ORIEL_TRY(ops_.product({{TensorRole::kSharedGate, layer}}, in, columns(2 * n_ff, 0),
                              act_.gated, Write::kOver));
     }
-    Op gated = ops_.make(OpKind::kGatedActivation, {act_.gate_up, act_.device_step, act_.gated});
-    gated.push.gated_activation = {kind.n_ff,         act_.gate_up_stride, 0, kind.n_ff,
-                                   act_.gated_stride, kind.gelu ? 1u : 0u, 1};
-    ops_.toBody(gated);
-    return addBranch(TensorRole::kDown, TensorRole::kFeedForwardPostNorm, layer,
-                     {act_.gated, act_.gated_stride, kind.n_ff}, act_.gate_up,
-                     model_.layer_input == 0);
+    ops_.toBody(op);
+    if (kind.experts.shared_gate) {
+      Op gate =
+          ops_.make(OpKind::kGatedNorm, {gated.place, act_.device_step, gated.place, act_.gate_up});
+      GatedNormPush& by = gate.push.gated_norm;
+      by.rows = by.gate_rows = 1;
+      by.cols = n_ff;
+      by.in_stride = by.out_stride = gated.stride;
+      by.gate_stride = act_.gate_up_stride;
+      by.gate_first = 2 * n_ff;
+      by.gate = kGateSigmoid;
+      ops_.toBody(gate);
+    }
+    if (ops_.has(TensorRole::kFeedForwardSubNorm, layer)) {
+      ops_.toBody(ops_.norm(TensorRole::kFeedForwardSubNorm, layer, gated, gated, model_.rms_eps,
+                            Write::kOver));
+    }
+    return kOk;
   }
 
   // --- From the residual stream to logits, of the tokens that the step names ----------------------
 
   void outputNorm() {
-    Op op = ops_.norm(TensorRole::kOutputNorm, 0, residual_,
-                      {act_.head_normed, act_.embd_stride, model_.n_embd}, model_.residual_eps,
-                      Write::kOver);
+    const Rows normed = {act_.head_normed, act_.embd_stride, model_.n_embd};
+    Op op = ops_.streamNorm(TensorRole::kOutputNorm, 0, residual_, normed, model_.residual_eps,
+                            Write::kOver);
     op.push.rms_norm.of_outputs = 1;
     op.push.rms_norm.scale = model_.logit_scale;
+    ops_.toHead(op);
+    loop_norm_ = op;
+    loop_norm_.bindings[kOpOut] = residual_.place;
+    loop_norm_.push.rms_norm.of_outputs = 0;
+    loop_norm_.push.rms_norm.scale = 1;
+    plan_->norm_ops = 1;
+    if (ops_.has(TensorRole::kOutputNormBias, 0)) {
+      headChange(ops_.change(kChangeAdd, ops_.vector(TensorRole::kOutputNormBias, 0, normed.cols),
+                             normed));
+      plan_->norm_ops = 2;
+    }
+    if (ops_.has(scaleOf(TensorRole::kOutput), 0)) {
+      headChange(ops_.change(kChangeTimes, ops_.vector(scaleOf(TensorRole::kOutput), 0, 1), normed));
+    }
+  }
+  void headChange(Op op) {
+    op.push.add_bias.of_outputs = 1;
     ops_.toHead(op);
   }
 
@@ -455,6 +656,10 @@ class Forward {
   }
 
   void bestTokens() {
+    if (ops_.has(TensorRole::kOutputBias, 0)) {
+      headChange(ops_.change(kChangeAdd, ops_.vector(TensorRole::kOutputBias, 0, model_.n_vocab),
+                             {act_.logits, model_.n_vocab, model_.n_vocab}));
+    }
     if (model_.logit_cap != 0) {
       Op cap = ops_.make(OpKind::kSoftCap, {act_.logits, act_.device_step, act_.logits});
       cap.push.soft_cap = {model_.n_vocab, model_.n_vocab, model_.logit_cap};
@@ -516,6 +721,11 @@ class Forward {
   BufferRef states_[kMaxLayers];
   Rows residual_;
   Rows normed_;
+  // Where LayerKind::hasBranches().
+  Rows beside_;
+  Rows branch_;
+  Op loop_norm_;   ///< the last norm, between passes
+  Rows parallel_;  ///< what the feed-forward of a parallel layer reads
 };
 
 }  // namespace

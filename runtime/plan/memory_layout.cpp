@@ -38,7 +38,7 @@ void layoutOutputs(const ModelDesc& model, uint32_t chunk, uint64_t body,
 // Where vectors of latent attention lie, from `begin` on; gives back where they end.
 uint64_t layoutLatents(const ModelDesc& model, uint32_t chunk, uint64_t most_shares, uint64_t begin,
                        ActivationLayout* layout) {
-  uint32_t compressed = 0, heads = 0, queries = 0, sums = 0, attended = 0, partials = 0;
+  uint32_t compressed = 0, heads = 0, queries = 0, sums = 0, attended = 0, partials = 0, gates = 0;
   for (uint32_t k = 0; k < model.n_kinds; ++k) {
     const LayerKind& kind = model.kinds[k];
     if (!kind.isLatent()) {
@@ -53,6 +53,7 @@ uint64_t layoutLatents(const ModelDesc& model, uint32_t chunk, uint64_t most_sha
     sums = std::max(sums, others * kind.latent_dim + paddedCols(kind.latent_dim));
     attended = std::max(attended, kind.attendedCols());
     partials = std::max(partials, kind.n_heads * (kind.latent_dim + kPartialExtra));
+    gates = std::max(gates, kind.gateCols());
     layout->padded = layout->padded || kind.query_latent_dim % kUnit != 0 ||
                      kind.plainDim() % kUnit != 0 || kind.latent_dim % kUnit != 0 ||
                      kind.attendedCols() % kUnit != 0;
@@ -75,13 +76,19 @@ uint64_t layoutLatents(const ModelDesc& model, uint32_t chunk, uint64_t most_sha
   layout->latent_queries = rest.take(vector * layout->query_stride);
   layout->attended = rest.take(vector * layout->attended_stride);
   layout->partials = rest.take(4ull * most_shares * partials);
+  const uint64_t end_of_rest = rest.used();
   const auto endOfStaged = [&](const BufferRef& piece, uint32_t stride) {
     const BufferRef staged = layout->stagedAt(piece, stride, chunk);
     return staged.offset_bytes + staged.size_bytes;
   };
-  return std::max({rest.used(), endOfStaged(layout->latent_queries, layout->embd_stride),
+  uint64_t end = std::max({end_of_rest, endOfStaged(layout->latent_queries, layout->embd_stride),
                    endOfStaged(layout->latent_queries, layout->compressed_stride),
                    endOfStaged(layout->sums, layout->attended_stride)});
+  // Behind all that products stage: gates are made first.
+  layout->gates_stride = paddedCols(gates);
+  PieceCounter last(ArenaKind::kActivations, end);
+  layout->gates = last.take(vector * layout->gates_stride);
+  return last.used();
 }
 
 uint64_t visibleSlots(const CacheShape& cache) {
@@ -133,6 +140,10 @@ ExpertLimits expertLimits(const ModelDesc& model) {
     limits.count = std::max(limits.count, experts.count);
     limits.used = std::max(limits.used, experts.used);
     limits.n_ff = std::max(limits.n_ff, experts.n_ff);
+    const Experts& values = model.kinds[k].value_experts;
+    limits.count = std::max(limits.count, values.count);
+    limits.used = std::max(limits.used, values.used);
+    limits.n_ff = std::max(limits.n_ff, values.count != 0 ? model.kinds[k].kvCols() : 0);
   }
   return limits;
 }
@@ -152,7 +163,7 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
     if (kind.isLatent()) {
       continue;
     }
-    qkv_cols = std::max(qkv_cols, (kind.gated ? 2 : 1) * kind.queryCols() + 2 * kind.kvCols());
+    qkv_cols = std::max(qkv_cols, kind.queryCols() + 2 * kind.kvCols() + kind.gateCols());
     const StateShape& state = kind.state;
     // The gated delta rule has a factor and a decay of every head, Mamba-2 a decay.
     state_cols = std::max(state_cols, state.channels() + state.valueCols() + 2 * state.heads);
@@ -161,6 +172,17 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
     query_cols = std::max(query_cols, kind.queryCols());
     partial_cols = std::max(partial_cols, kind.n_heads * (kind.head_dim + kPartialExtra));
     has_convs = has_convs || kind.mixer == Mixer::kShortConv;
+  }
+  bool has_branches = false;
+  bool routes_first = false;
+  bool has_value_experts = false;
+  uint32_t shared_gate = 0;
+  for (uint32_t k = 0; k < model.n_kinds; ++k) {
+    const LayerKind& kind = model.kinds[k];
+    has_branches = has_branches || kind.hasBranches();
+    routes_first = routes_first || kind.experts.routed_first;
+    has_value_experts = has_value_experts || kind.value_experts.count != 0;
+    shared_gate = kind.experts.shared_gate ? 1 : shared_gate;
   }
   uint32_t n_ff = model.n_ff;
   const DraftDesc& draft = model.draft;
@@ -182,7 +204,7 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.state_in_stride = paddedCols(state_cols);
   layout.state_mixed_stride = paddedCols(mixed_cols);
   layout.state_out_stride = paddedCols(value_cols);
-  layout.gate_up_stride = paddedCols(2 * n_ff);
+  layout.gate_up_stride = paddedCols(2 * n_ff + shared_gate);
   layout.gated_stride = paddedCols(std::max(n_ff, model.layer_input));
   if (model.layer_input != 0) {
     layout.layer_inputs_stride =
@@ -200,6 +222,13 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.residual = kept.take(vector * layout.embd_stride);
   layout.normed = layout.head_normed = kept.take(vector * layout.embd_stride);
   layout.layer_inputs = kept.take(vector * layout.layer_inputs_stride);
+  if (has_branches) {
+    layout.beside = kept.take(vector * layout.embd_stride);
+    layout.branch = kept.take(vector * layout.embd_stride);
+  }
+  if (routes_first) {
+    layout.scores = kept.take(vector * layout.scores_stride);
+  }
   layout.draft_in = kept.take(4ull * layout.draft_in_stride);
   layout.draft_residual = kept.take(4ull * layout.draft_stride);
   layout.draft_normed = kept.take(4ull * layout.draft_stride);
@@ -230,10 +259,14 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.gate_up = feed_forward.take(vector * layout.gate_up_stride);
   layout.gated = feed_forward.take(vector * layout.gated_stride);
 
-  PieceCounter mixture(ArenaKind::kActivations, kept.used());
-  if (experts.count != 0) {
+  // Experts that make values work while queries and keys wait.
+  PieceCounter mixture(ArenaKind::kActivations,
+                       has_value_experts ? attention.used() : kept.used());
+  if (experts.count != 0 && !routes_first) {
     layout.scores = mixture.take(vector * layout.scores_stride);
-    if (on_file.expert_slots == 0) {
+  }
+  if (experts.count != 0) {
+    if (on_file.expert_slots == 0 || has_value_experts) {
       layout.routes = mixture.take(4 * routeWords(static_cast<uint32_t>(routes), experts.count));
     }
     layout.expert_gate_up = mixture.take(4 * routes * layout.expert_gate_up_stride);
@@ -248,7 +281,7 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
     const LayerKind& kind = model.kinds[k];
     layout.padded = layout.padded || kind.n_ff % kUnit != 0 ||
                     (!kind.isLatent() && kind.queryCols() % kUnit != 0) ||
-                    kind.experts.n_ff % kUnit != 0 || kind.state.valueCols() % kUnit != 0 ||
+                    kind.experts.n_ff % kUnit != 0 || kind.experts.latent % kUnit != 0 || kind.state.valueCols() % kUnit != 0 ||
                     model.layer_input % kUnit != 0;
   }
   const uint64_t latents_end =

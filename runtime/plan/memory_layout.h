@@ -119,6 +119,9 @@ struct ActivationLayout {
   BufferRef convolved;     ///< [chunk][n_embd]: where attended is
   BufferRef layer_inputs;  ///< [chunk]: layer by layer, then what layer_input values are made in
   BufferRef scores;        ///< [chunk][experts]
+  BufferRef gates;         ///< [chunk][gates of latent attention]
+  BufferRef beside;        ///< [chunk][n_embd]: where LayerKind::hasBranches()
+  BufferRef branch;        ///< likewise
   BufferRef routes;        ///< as RoutePush says; of no bytes where IoLayout has them
   BufferRef expert_gate_up;  ///< [routes][2 expert n_ff]
   BufferRef expert_gated;    ///< [routes][expert n_ff]
@@ -141,7 +144,7 @@ struct ActivationLayout {
   uint32_t layer_inputs_stride = 0, scores_stride = 0;
   uint32_t state_in_stride = 0, state_mixed_stride = 0, state_out_stride = 0;
   uint32_t draft_in_stride = 0, draft_stride = 0;
-  uint32_t compressed_stride = 0, query_heads_stride = 0, sums_stride = 0;
+  uint32_t compressed_stride = 0, query_heads_stride = 0, sums_stride = 0, gates_stride = 0;
   uint32_t expert_gate_up_stride = 0, expert_gated_stride = 0;  ///< words
   bool padded = false;  ///< some row ends in words that are never written
 

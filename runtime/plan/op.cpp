@@ -120,11 +120,19 @@ void expertWork(const Op& op, double rows, OpWork* work) {
 
 OpColumns combineColumns(const Op& op) {
   const ExpertCombinePush& p = op.push.expert_combine;
-  return {0, p.cols, p.out_stride};
+  return {p.out_first, p.out_first + p.cols, p.out_stride};
 }
 void combineWork(const Op& op, double rows, OpWork* work) {
   const ExpertCombinePush& p = op.push.expert_combine;
   values(rows * p.n_used * p.cols, work);
+}
+
+OpColumns expertBiasColumns(const Op& op) {
+  const ExpertBiasPush& p = op.push.expert_bias;
+  return {p.out_first, p.out_first + p.cols, p.out_stride};
+}
+void expertBiasWork(const Op& op, double rows, OpWork* work) {
+  values(rows * op.push.expert_bias.n_used * op.push.expert_bias.cols, work);
 }
 
 void noWork(const Op&, double, OpWork*) {}
@@ -222,6 +230,7 @@ constexpr OpTraits kTraits[kOpKinds] = {
     {"latent_attention", sizeof(LatentAttentionPush), kOut,             false, false, never,        allColumns,        latentAttentionWork},
     {"hadamard",         sizeof(HadamardPush),        kOut,             false, false, never,        hadamardColumns,   hadamardWork},
     {"keep_logits",      sizeof(KeepLogitsPush),      kOut,             false, true,  never,        allColumns,        keepWork},
+    {"expert_bias",      sizeof(ExpertBiasPush),      kOut,             false, true,  never,        expertBiasColumns, expertBiasWork},
 };
 // clang-format on
 

@@ -75,10 +75,13 @@ enum class WeightType : uint8_t {
   kIq3Xxs,
   kIq3S,
   kMxfp4,
-  kTq2_0,
-  kTq1_0,  ///< packed as kTq2_0
+  kTq2_0,  ///< packed as kQ2_0
+  kTq1_0,  ///< likewise
+  kNvfp4,
+  kQ1_0,
+  kQ2_0,
 };
-constexpr uint32_t kWeightTypes = 23;
+constexpr uint32_t kWeightTypes = 26;
 const char* weightTypeName(WeightType type);    ///< "f32", "q4_0", ...
 const char* weightKernelName(WeightType type);  ///< the same, of the type as kernels are named
 
@@ -110,8 +113,9 @@ enum class OpKind : uint8_t {
   kLatentAttention,
   kHadamard,
   kKeepLogits,
+  kExpertBias,
 };
-constexpr uint32_t kOpKinds = 26;
+constexpr uint32_t kOpKinds = 27;
 
 constexpr uint32_t kMaxOpBindings = 6;
 /// Binding that every op writes.
@@ -126,6 +130,8 @@ constexpr uint32_t kExpertRoutes = 4;
 constexpr uint32_t kExpertSlots = 5;
 /// Of a kRopeAppend op, where it has so many bindings: norm weights that are applied after RoPE.
 constexpr uint32_t kRopeNorms = 5;
+/// Of a kAttention op, where it has so many bindings: one more score of each head.
+constexpr uint32_t kMoreScores = 5;
 
 constexpr uint32_t kMostPushWords = 16;
 
@@ -171,6 +177,7 @@ struct Op {
     LatentAttentionPush latent_attention;
     HadamardPush hadamard;
     KeepLogitsPush keep_logits;
+    ExpertBiasPush expert_bias;
   } push = {};
 };
 static_assert(sizeof(Op::Push) == sizeof(Op::Push::words),

@@ -16,14 +16,56 @@ struct Rows {
   uint32_t first = 0;  ///< column of a product's output where its first row goes
 };
 
+/// Matrices that are stacked by rows.
+class MatrixParts {
+ public:
+  MatrixParts() = default;
+  MatrixParts(std::initializer_list<MatrixPart> parts) {
+    for (const MatrixPart& part : parts) {
+      add(part);
+    }
+  }
+  void add(const MatrixPart& part) { parts_[count_++] = part; }
+  const MatrixPart* begin() const { return parts_; }
+  const MatrixPart* end() const { return parts_ + count_; }
+
+ private:
+  MatrixPart parts_[4] = {};
+  uint32_t count_ = 0;
+};
+
 /// What a product or a norm does with what is there.
 enum class Write : uint8_t { kOver, kAdd };
 
+/// The activation of a layer's feed-forward, wherever its rows are.
+inline GatedActivationPush activationPush(const ModelDesc& model, uint32_t layer) {
+  const LayerKind& kind = model.kind(layer);
+  GatedActivationPush push = {};
+  push.activation = kind.activation;
+  push.rows_per_token = 1;
+  push.plain = kind.plain ? 1 : 0;
+  push.scale = 1;
+  const float(&of)[4] = model.layers[layer].activation;
+  push.a = of[0];
+  push.b = of[1];
+  push.c = of[2];
+  push.d = of[3];
+  if (kind.activation == kClampedSilu) {
+    push.a = 7;
+    push.b = 1.702f;
+  }
+  return push;
+}
+
 class OpList {
  public:
-  OpList(const TensorIndex& tensors, const Log& log, const ActivationLayout& activations,
-         Plan* plan)
-      : tensors_(tensors), act_(activations), plan_(plan), weights_(tensors, log, plan) {}
+  OpList(const TensorIndex& tensors, const ModelDesc& model, const Log& log,
+         const ActivationLayout& activations, Plan* plan)
+      : tensors_(tensors),
+        model_(model),
+        act_(activations),
+        plan_(plan),
+        weights_(tensors, log, plan) {}
 
   void toDecode(const Op& op) {
     emitTo(StepList::kDecode, op);
@@ -103,11 +145,42 @@ class OpList {
     push.rows = 1;
     push.accumulate = write == Write::kAdd ? 1 : 0;
     push.scale = 1;
+    push.centred = model_.layer_norms ? 1 : 0;
+    return op;
+  }
+  /// Of the residual stream, by a norm of the model's: its groups each for itself, without weights where norms have none.
+  Op streamNorm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps,
+                Write write) {
+    Op op = model_.bare_norms ? norm(ones(in.cols), in, out, eps, write)
+                              : norm(role, layer, in, out, eps, write);
+    RmsNormPush& push = op.push.rms_norm;
+    push.rows = model_.norm_groups;
+    push.cols = in.cols / model_.norm_groups;
+    push.weight_rows = model_.norm_groups > 1 ? 1 : 0;
     return op;
   }
 
+  /// AddBiasPush: what a product gave, changed in place.
+  Op change(uint32_t how, const BufferRef& values, const Rows& out) const {
+    Op op = make(OpKind::kAddBias, {values, act_.device_step, out.place});
+    op.push.add_bias = {out.cols, out.stride, out.first, 0, how, 0};
+    return op;
+  }
+  /// Adds the bias to columns first .. first + cols - 1, where there is one.
+  void addBias(TensorRole role, uint32_t layer, const Rows& out) {
+    if (has(role, layer)) {
+      toBody(change(kChangeAdd, vector(role, layer, out.cols), out));
+    }
+  }
+  /// Multiplies those columns by the matrix's scale, where there is one.
+  void addScale(TensorRole matrix, uint32_t layer, const Rows& out) {
+    if (has(scaleOf(matrix), layer)) {
+      toBody(change(kChangeTimes, vector(scaleOf(matrix), layer, 1), out));
+    }
+  }
+
   /// out[.][first ...] (+)= the stacked matrices times in, with the input's other form in `staged`. Emits to the body.
-  Status product(std::initializer_list<MatrixPart> parts, const Rows& in, const Rows& out,
+  Status product(const MatrixParts& parts, const Rows& in, const Rows& out,
                  const BufferRef& staged, Write write) {
     return weights_.matrix(parts, in.cols, [&](const MatrixSlice& slice) {
       toBody(matmul(slice, in, out, act_.stagedAt(staged, in.stride, plan_->chunk_tokens), write));
@@ -233,11 +306,11 @@ class OpList {
   /// Calls use(const MatrixSlice&) for the slices of a matrix.
   template <typename Use>
   Status matrix(TensorRole role, uint32_t cols, const Use& use) {
-    return matrices({{role, 0}}, cols, use);
+    return matrices(MatrixParts({{role, 0}}), cols, use);
   }
   /// Likewise of matrices stacked by rows.
   template <typename Use>
-  Status matrices(std::initializer_list<MatrixPart> parts, uint32_t cols, const Use& use) {
+  Status matrices(const MatrixParts& parts, uint32_t cols, const Use& use) {
     return weights_.matrix(parts, cols, use);
   }
 
@@ -262,6 +335,12 @@ class OpList {
     draft_bytes_ = read_bytes_ - read_bytes;
     read_bytes_ = read_bytes;
   }
+
+  /// What follows is the same layers again: their weights are where they were the first time.
+  void repeatWeights() { weights_.repeat(); }
+  /// What follows repeatWeights() begins here the first time.
+  void beginRepeated() { weights_.beginRepeated(); }
+  void endRepeated() { weights_.endRepeated(); }
 
   Status finish() {
     // The same ops for more outputs.
@@ -288,6 +367,7 @@ class OpList {
   }
 
   const TensorIndex& tensors_;
+  const ModelDesc& model_;
   const ActivationLayout& act_;
   Plan* plan_;
   WeightPlacement weights_;

@@ -88,7 +88,7 @@ struct ExpertsOnFile {
     uint64_t slotBytes() const;
     uint64_t fileBytes() const;  ///< of an expert
   };
-  Part parts[3];  ///< gate, up, down
+  Part parts[3];  ///< gate, up, down, or those of them that there are; the others have no rows
   uint32_t count = 0;
   uint32_t used = 0;  ///< by a token
 };
@@ -164,6 +164,7 @@ struct Plan {
         return 1;
     }
   }
+  uint32_t norm_ops = 1;  ///< of kHead: the last norm, the first of them
   /// Ops of kChunk that fill the memories: tokens whose logits nobody wants need no more.
   uint32_t fill_ops = 0;
   Upload* uploads = nullptr;

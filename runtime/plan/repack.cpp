@@ -131,6 +131,12 @@ void packGroup(WeightType type, const GroupRows& rows) {
       return packTq20(rows);
     case WeightType::kTq1_0:
       return packTq10(rows);
+    case WeightType::kNvfp4:
+      return packNvfp4(rows);
+    case WeightType::kQ1_0:
+      return packQ10(rows);
+    case WeightType::kQ2_0:
+      return packQ20(rows);
   }
 }
 

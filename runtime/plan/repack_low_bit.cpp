@@ -1,4 +1,4 @@
-// The IQ2 and IQ3 types, TQ1_0, TQ2_0 and MXFP4. The comment above each gives the file's block in order.
+// The IQ2 and IQ3 types, TQ1_0, TQ2_0, Q1_0, Q2_0, MXFP4 and NVFP4. The comment above each gives the file's block in order.
 #include "plan/repack_rows.h"
 
 namespace oriel_internal {
@@ -117,19 +117,64 @@ void packMxfp4(const GroupRows& rows) {
   }
 }
 
+// A scale of each 16 values, their quants (8 bytes each, the first eight values in the low nibbles).
+void packNvfp4(const GroupRows& rows) {
+  packBlocks<36, 2, 1>(rows, rows.cols / 64,
+                       [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
+                         side[0] = readU32(block);
+                         for (uint32_t i = 0; i < 32; ++i) {  // bytes of both units
+                           const uint32_t v = i % 16;
+                           const uint8_t* const first = block + 4 + 16 * (i / 16) + v % 8;
+                           const uint32_t shift = v / 8 * 4;
+                           uint8_t* const out = reinterpret_cast<uint8_t*>(quads + i / 16 * kQuadStep);
+                           out[v] = static_cast<uint8_t>((first[0] >> shift & 15) |
+                                                         (first[8] >> shift & 15) << 4);
+                         }
+                       });
+}
+
+// d, a bit of each value.
+void packQ10(const GroupRows& rows) {
+  packBlocks<18, 0, 5>(rows, rows.cols / 128, [](const uint8_t* block, uint32_t*, uint32_t* side) {
+    side[0] = readU16(block);
+    for (uint32_t u = 0; u < 4; ++u) {
+      side[(1 + u) * kSideStep] = spreadHighBits(readU32(block + 2 + 4 * u));
+    }
+  });
+}
+
+// d, quants (16), four neighbours to a byte.
+void packQ20(const GroupRows& rows) {
+  for (uint32_t b = 0; b < rows.cols / 64; ++b) {
+    for (uint32_t r = rows.begin; r < rows.end; ++r) {
+      const uint8_t* const block = rows.row(r) + uint64_t{b} * 18;
+      uint32_t* const quad = rows.quad(b, r);
+      for (uint32_t w = 0; w < 4; ++w) {
+        quad[w] = 0;
+        for (uint32_t i = 0; i < 16; ++i) {
+          const uint32_t q = block[2 + 4 * w + i / 4] >> (2 * (i % 4)) & 3u;
+          quad[w] |= q << (8 * (i % 4) + 2 * (i / 4));
+        }
+      }
+      uint32_t* const side = rows.side(b / 2, r);
+      *side = b % 2 == 0 ? readU16(block) : *side | readU16(block) << 16;
+    }
+  }
+}
+
 // Quants (64), d.
 void packTq20(const GroupRows& rows) {
-  packBlocks<66, 4, 1>(rows, blocksOf(rows),
+  packBlocks<66, 4, 2>(rows, blocksOf(rows),
                        [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
                          twoBitQuads(block, quads);
-                         side[0] = readU16(block + 64);
+                         side[0] = side[kSideStep] = readU16(block + 64) * 0x10001u;
                        });
 }
 
 // Five quants to a byte (48), four to a byte (4), d. A byte is a fraction of 256 whose digits to the base of three
 // are the quants: that of the first 32 values, of the next 32, ... for the first 32 bytes, then of 16, then of 4.
 void packTq10(const GroupRows& rows) {
-  packBlocks<54, 4, 1>(rows, blocksOf(rows),
+  packBlocks<54, 4, 2>(rows, blocksOf(rows),
                        [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
                          static constexpr uint8_t kPowers[5] = {1, 3, 9, 27, 81};
                          uint8_t two_bits[64] = {};  // as a file of TQ2_0 has them
@@ -146,7 +191,7 @@ void packTq10(const GroupRows& rows) {
                          digits(block + 32, 16, 5);
                          digits(block + 48, 4, 4);
                          twoBitQuads(two_bits, quads);
-                         side[0] = readU16(block + 52);
+                         side[0] = side[kSideStep] = readU16(block + 52) * 0x10001u;
                        });
 }
 

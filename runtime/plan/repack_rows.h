@@ -86,5 +86,8 @@ void packIq3S(const GroupRows& rows);
 void packMxfp4(const GroupRows& rows);
 void packTq20(const GroupRows& rows);
 void packTq10(const GroupRows& rows);
+void packNvfp4(const GroupRows& rows);
+void packQ10(const GroupRows& rows);
+void packQ20(const GroupRows& rows);
 
 }  // namespace oriel_internal

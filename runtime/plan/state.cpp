@@ -34,6 +34,15 @@ class StateOps {
  private:
   Status inputProduct(const Rows& in) {
     const Rows out = {act_.state_in, act_.state_in_stride, 0};
+    if (ops_.has(TensorRole::kStateFactorDecay, layer_)) {
+      // Of every head of keys its heads' factors, then their decays.
+      const uint32_t heads = state_.heads / state_.key_heads;
+      return ops_.product({{TensorRole::kStateIn, layer_},
+                           {TensorRole::kStateGate, layer_},
+                           {TensorRole::kStateFactorDecay, layer_, heads, 0, 2 * heads},
+                           {TensorRole::kStateFactorDecay, layer_, heads, heads, 2 * heads}},
+                          in, out, act_.state_mixed, Write::kOver);
+    }
     if (delta_) {
       return ops_.product({{TensorRole::kStateIn, layer_},
                            {TensorRole::kStateGate, layer_},
@@ -101,6 +110,7 @@ class StateOps {
     push.scale = delta_ ? 1.0f / std::sqrt(static_cast<float>(state_.key_dim)) : 1.0f;
     push.slot_words = memory_.shape.head_dim;
     push.view = memory_.view;
+    push.tiled = delta_ && !state_.in_order ? 1 : 0;
     ops_.toBody(op);
     ops_.endFill();
   }

@@ -41,4 +41,14 @@ class StepBlock {
   uint32_t* words_;
 };
 
+/// Row of the slice that token `t` embeds; wraps for rows before the slice.
+inline uint32_t embeddedRow(const EmbedPush& p, const StepBlock& block, uint32_t t) {
+  if (p.of_step == kEmbedRows) {
+    return t;
+  }
+  const View& view = block.view(t, 0);
+  return (p.of_step == kEmbedIds ? block.token(t).token : view.n_sinks + view.count - 1) -
+         p.first_row;
+}
+
 }  // namespace oriel_internal

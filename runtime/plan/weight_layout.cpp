@@ -23,8 +23,9 @@ constexpr WeightFormat kFormats[] = {
     {"iq4_xs", TensorType::kIq4Xs, 8, 256, 3},    {"iq2_xxs", TensorType::kIq2Xxs, 0, 256, 17},
     {"iq2_xs", TensorType::kIq2Xs, 0, 256, 19},   {"iq2_s", TensorType::kIq2S, 0, 256, 21},
     {"iq3_xxs", TensorType::kIq3Xxs, 0, 256, 25}, {"iq3_s", TensorType::kIq3S, 0, 256, 28},
-    {"mxfp4", TensorType::kMxfp4, 8, 128, 1},     {"tq2_0", TensorType::kTq2_0, 4, 256, 1},
-    {"tq1_0", TensorType::kTq1_0, 4, 256, 1},
+    {"mxfp4", TensorType::kMxfp4, 8, 128, 1},     {"tq2_0", TensorType::kTq2_0, 4, 128, 1},
+    {"tq1_0", TensorType::kTq1_0, 4, 128, 1},     {"nvfp4", TensorType::kNvfp4, 8, 64, 1},
+    {"q1_0", TensorType::kQ1_0, 0, 128, 5},       {"q2_0", TensorType::kQ2_0, 4, 128, 1},
 };
 static_assert(sizeof(kFormats) / sizeof(kFormats[0]) == kWeightTypes, "one line per type");
 
@@ -35,7 +36,8 @@ const WeightFormat& formatOf(WeightType type) { return kFormats[static_cast<uint
 const char* weightTypeName(WeightType type) { return formatOf(type).name; }
 
 const char* weightKernelName(WeightType type) {
-  return weightTypeName(type == WeightType::kTq1_0 ? WeightType::kTq2_0 : type);
+  const bool ternary = type == WeightType::kTq1_0 || type == WeightType::kTq2_0;
+  return weightTypeName(ternary ? WeightType::kQ2_0 : type);
 }
 
 bool weightTypeOf(uint32_t file_type, WeightType* type) {

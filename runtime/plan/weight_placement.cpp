@@ -7,6 +7,9 @@
 namespace oriel_internal {
 
 void WeightPlacement::upload(const Upload& item, uint64_t group_bytes) {
+  if (repeats_) {
+    return;
+  }
   if (plan_->uploads != nullptr) {
     plan_->uploads[plan_->n_uploads] = item;
   }
@@ -245,6 +248,25 @@ void WeightPlacement::willRead(WeightType type) {
     plan_->codebooks = segments_.take(kCodebookBytes);
     largest_group_bytes_ = std::max<uint64_t>(largest_group_bytes_, kCodebookBytes);
   }
+}
+
+void WeightPlacement::beginRepeated() {
+  // Codebooks are placed when they are first needed, which must not be among what is repeated.
+  for (uint32_t role = 0; role < kTensorRoles; ++role) {
+    for (uint32_t layer = 0; layer < tensors_.layerCount(); ++layer) {
+      WeightType type;
+      const GgufTensor& tensor = tensors_.find(static_cast<TensorRole>(role), layer);
+      if (tensor.bytes != 0 && weightTypeOf(tensor.type, &type)) {
+        willRead(type);
+      }
+    }
+  }
+  repeated_ = segments_;
+}
+
+void WeightPlacement::repeat() {
+  segments_ = repeated_;
+  repeats_ = true;
 }
 
 Status WeightPlacement::finish() {

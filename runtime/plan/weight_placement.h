@@ -75,8 +75,8 @@ class WeightPlacement {
   BufferRef vectors(std::initializer_list<VectorPart> parts, uint32_t layer);
 
   /// Stacks the parts by rows, cuts the stack into slices, calls use(const MatrixSlice&) for each.
-  template <typename Use>
-  Status matrix(std::initializer_list<MatrixPart> parts, uint32_t cols, const Use& use) {
+  template <typename Parts, typename Use>
+  Status matrix(const Parts& parts, uint32_t cols, const Use& use) {
     Stack stack = {parts.begin(), parts.end(), cols, 0, 0, 0, {}};
     while (stack.part != stack.end) {
       ORIEL_TRY(beginRun(&stack));
@@ -125,6 +125,12 @@ class WeightPlacement {
   /// Weights of the type will be read: places the codebooks if they are needed and not there yet.
   void willRead(WeightType type);
 
+  /// Of weights that are read again and again: all that is placed from beginRepeated() on. After each repeat() the same
+  /// are asked for in the same order, and are where they were. What follows endRepeated() is new.
+  void beginRepeated();
+  void repeat();
+  void endRepeated() { repeats_ = false; }
+
   /// After the last of them.
   Status finish();
 
@@ -156,6 +162,8 @@ class WeightPlacement {
   const Log& log_;
   Plan* plan_;
   WeightSegments segments_;
+  WeightSegments repeated_;  ///< where they were at beginRepeated()
+  bool repeats_ = false;
   uint64_t largest_group_bytes_ = 0;
   Status vectors_;  ///< the first failure among them
 };

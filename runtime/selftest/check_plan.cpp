@@ -38,6 +38,8 @@ uint32_t weightWord(WeightType type, bool side, uint32_t word) {
       return (word & 0x83ff83ffu) | 0x2c002c00u;
     case WeightType::kMxfp4:  // bytes of exponents
       return side ? (word & 0x07070707u) | 0x70707070u : word;
+    case WeightType::kNvfp4:
+      return side ? (word & 0x07070707u) | 0x30303030u : word;
     default:
       return side ? (word & 0x83ff83ffu) | 0x24002400u : word;
   }

@@ -16,6 +16,12 @@ void CheckPlan::addNorms() {
         {in_, out, weight});
     expect(list, "rms_norm", out, kFloatLimit);
   }
+  constexpr uint32_t kRowsOfToken = 4;
+  RmsNormPush centred = {kCols / kRowsOfToken, kCols, kCols, 0, 1e-5f, kRowsOfToken, 0, 0, 0, 1, 0};
+  centred.centred = centred.weight_rows = 1;
+  const BufferRef normed = take(ArenaKind::kActivations, kChunk * kCols);
+  add(StepList::kChunk, OpKind::kRmsNorm, centred, {in_, normed, weight});
+  expect(StepList::kChunk, "rms_norm (centred)", normed, kFloatLimit);
   const BufferRef out = take(ArenaKind::kActivations, kOutputs * kCols);
   add(StepList::kHead, OpKind::kRmsNorm,
       RmsNormPush{kCols, kCols, kCols, 1, 1e-5f, 1, 0, 0, 0, 0.5f, 0}, {in_, out, weight});
@@ -68,17 +74,30 @@ void CheckPlan::addBias() {
     const BufferRef biased = take(ArenaKind::kActivations, kChunk * kCols);
     // Nothing lies there yet: what is added to is zero, and grows with every chunk.
     add(list, OpKind::kAddBias, AddBiasPush{kCols, kCols, 0}, {bias, biased});
+    AddBiasPush change = {kCols / 2, kCols, 3, 0, kChangeTimes, 0};
+    add(list, OpKind::kAddBias, change, {bias, biased});
+    change.change = kChangeClamp;
+    change.limit = 0.25f;
+    add(list, OpKind::kAddBias, change, {bias, biased});
     expect(list, "add_bias", biased, kFloatLimit);
   }
 }
 
 void CheckPlan::addActivations() {
   for (const StepList list : kLists) {
-    for (const uint32_t gelu : {0u, 1u}) {
+    constexpr const char* kNames[] = {"gated_activation",           "gated_activation (gelu)",
+                                      "gated_activation (erf)",     "gated_activation (relu)",
+                                      "gated_activation (squared)", "gated_activation (clamped)",
+                                      "gated_activation (xielu)"};
+    for (uint32_t kind = kSilu; kind <= kXielu; ++kind) {
       const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols / 2);
-      add(list, OpKind::kGatedActivation,
-          GatedActivationPush{kCols / 2, kCols, 0, kCols / 2, kCols / 2, gelu, 1}, {in_, out});
-      expect(list, gelu != 0 ? "gated_activation (gelu)" : "gated_activation", out, kFloatLimit);
+      GatedActivationPush push = {kCols / 2, kCols, 0, kCols / 2, kCols / 2, kind, 1};
+      push.plain = kind == kXielu || kind == kReluSquared ? 1 : 0;
+      push.a = push.b = 0.75f;
+      push.c = push.scale = 0.5f;
+      push.d = -1e-6f;
+      add(list, OpKind::kGatedActivation, push, {in_, out});
+      expect(list, kNames[kind], out, kFloatLimit);
     }
   }
 }

@@ -46,7 +46,7 @@ void CheckPlan::addState(bool delta, StateFormat format, const BufferRef& taps,
   scan.key_heads = kStateKeyHeads;
   scan.key_dim = kStateKeyDim;
   scan.value_dim = kStateValueDim;
-  scan.delta = inputs.delta;
+  scan.delta = scan.tiled = inputs.delta;
   scan.format = static_cast<uint32_t>(format);
   scan.scale = delta ? 0.5f : 1.0f;
   scan.slot_words = inputs.slot_words;
@@ -97,6 +97,13 @@ void CheckPlan::addGatedNorms() {
     add(list, OpKind::kGatedNorm, gate_only, {in_, in_place, in_});
     add(list, OpKind::kGatedNorm, norm_last, {in_place, in_place, in_, weight});
     expect(list, "gated_norm (in place)", in_place, kFloatLimit);
+    for (const uint32_t gate : {kGateSoftplus, kGateSoftplus2}) {
+      GatedNormPush rows = {kNormRows, kNormCols, kCols, kWidth, kCols, kGateFirst, gate, 0, 0, 0, 0};
+      rows.gate_rows = 1;
+      const BufferRef gated = take(ArenaKind::kActivations, kChunk * kWidth);
+      add(list, OpKind::kGatedNorm, rows, {in_, gated, in_});
+      expect(list, "gated_norm (one gate a row)", gated, kFloatLimit);
+    }
   }
 }
 

@@ -47,6 +47,16 @@ void CheckPlan::addExperts() {
     add(list, OpKind::kExpertCombine, ExpertCombinePush{kHalf, kExpertsUsed, kRoutes, kHalf, kHalf},
         {in_, out, routes});
     expect(list, "expert_combine", out, kFloatLimit);
+    RoutePush grouped = {kExperts, kExpertsUsed, kCols, kRoutes, 1, 1, 1, 1, 2, 1};
+    const BufferRef in_groups = take(ArenaKind::kActivations, 2ull * kRoutes);
+    add(list, OpKind::kRoute, grouped, {in_, in_groups, bias});
+    expect(list, "route (groups)", in_groups, kFloatLimit);
+    const BufferRef changed = take(ArenaKind::kActivations, kRoutes * kExperts);
+    for (const uint32_t change : {kChangeAdd, kChangeTimes}) {
+      add(list, OpKind::kExpertBias,
+          ExpertBiasPush{1, kExpertsUsed, kRoutes, kExperts, 1, change}, {bias, changed, routes});
+    }
+    expect(list, "expert_bias", changed, kFloatLimit);
   }
 }
 

@@ -24,7 +24,11 @@ constexpr Name kNames[] = {
     {"trillion", {PreTokenizer::kGpt2, false, false}},
     {"a.x-4.0", {PreTokenizer::kGpt2, false, false}},
     {"mellum", {PreTokenizer::kGpt2, false, false}},
+    {"modern-bert", {PreTokenizer::kGpt2, false, false}},
+    {"jina-v2-code", {PreTokenizer::kGpt2, false, false}},
+    {"roberta-bpe", {PreTokenizer::kGpt2, false, false}},
     {"smollm", {PreTokenizer::kSmolLm, false, false}},
+    {"mellum2", {PreTokenizer::kSmolLm, false, false}},
     {"starcoder", {PreTokenizer::kSmolLm, false, false}},
     {"refact", {PreTokenizer::kSmolLm, false, false}},  // Granite 3, too
     {"command-r", {PreTokenizer::kSmolLm, false, false}},
@@ -57,6 +61,7 @@ constexpr Name kNames[] = {
     {"tekken", {PreTokenizer::kTekken, true, true}},
     {"gpt-4o", {PreTokenizer::kGpt4o, false, false}},
     {"llama4", {PreTokenizer::kGpt4o, false, false}},
+    {"granite-embed-multi-97m", {PreTokenizer::kGpt4o, true, false}},
     {"seed-coder", {PreTokenizer::kSeedCoder, false, false}},
     {"minicpm5", {PreTokenizer::kMiniCpm5, true, false}},
     {"kimi-k2", {PreTokenizer::kKimiK2, false, false}},
@@ -69,6 +74,12 @@ constexpr Name kNames[] = {
     {"bloom", {PreTokenizer::kBloom, false, false}},
     {"viking", {PreTokenizer::kViking, false, false}},
     {"superbpe", {PreTokenizer::kSuperBpe, false, false}},
+    {"k2-horizon", {PreTokenizer::kK2Horizon, false, false}},
+    {"jais-2", {PreTokenizer::kJais2, false, false}},
+    {"afmoe", {PreTokenizer::kAfmoe, false, false}},
+    {"spark2_5", {PreTokenizer::kSpark, false, false}},
+    {"tiny_aya", {PreTokenizer::kTinyAya, false, false}},
+    {"cohere2moe", {PreTokenizer::kTinyAya, false, false}},
 };
 
 /// Bytes of 's|'t|'re|'ve|'m|'ll|'d at `position`, or 0.
@@ -256,6 +267,36 @@ size_t youtuWordEnd(const Reader& reader, size_t begin) {
                                                         true, isLineEndOrSlash);
 }
 
+/// llama-bpe's expression with other white space.
+size_t jaisWordEnd(const Reader& reader, size_t begin, DigitCount* count) {
+  const Char first = reader.at(begin);
+  const Char next = reader.at(begin + first.bytes);
+  const bool leads = (!first.newline() && next.letter()) || (first.is(' ') && next.rest());
+  return first.space() && !leads
+             ? jaisSpaceEnd(reader, begin, count)
+             : llama3WordEnd<&Char::letter, &Char::rest>(reader, begin, 3, isLineEnd);
+}
+
+/// gpt-4o's expression behind \d{1,3}(?=(?:\d{3})*\b), for which the text ends before every number that matches.
+size_t tinyAyaWordEnd(const Reader& reader, size_t begin, DigitCount* count) {
+  const Char first = reader.at(begin);
+  if (first.digit()) {
+    if (const size_t end = boundDigitsEnd(reader, begin, count); end > begin) {
+      return end;
+    }
+  }
+  const size_t end = casedWordEnd<&Char::notLower, &Char::notUpper>(reader, begin, 3, true,
+                                                                    isLineEndOrSlash);
+  if (first.space() && reader.at(end).space()) {
+    const size_t behind = end + reader.at(end).bytes;
+    DigitCount ahead;
+    if (reader.at(behind).digit() && boundDigitsEnd(reader, behind, &ahead) > behind) {
+      return behind;  // white space is all that is there
+    }
+  }
+  return end;
+}
+
 /// [^\n]+|\n+
 size_t lineEnd(const char* text, size_t begin, size_t end, bool* reached_end) {
   const bool feeds = text[begin] == '\n';
@@ -340,6 +381,16 @@ size_t WordCutter::wordEnd(size_t begin, bool* reached_end) {
       return bloomWordEnd(reader, begin, true);
     case PreTokenizer::kSuperBpe:
       return superBpeWordEnd(reader, begin, &count_);
+    case PreTokenizer::kK2Horizon:
+      return llama3WordEnd<&Char::letterMarkOrJoiner, &Char::rest>(reader, begin, 3, isLineEnd);
+    case PreTokenizer::kJais2:
+      return jaisWordEnd(reader, begin, &count_);
+    case PreTokenizer::kAfmoe:
+      return afmoeWordEnd(reader, begin, &count_);
+    case PreTokenizer::kSpark:
+      return sparkWordEnd(reader, begin);
+    case PreTokenizer::kTinyAya:
+      return tinyAyaWordEnd(reader, begin, &count_);
     case PreTokenizer::kLines:
       return lineEnd(text_, begin, end_, reached_end);
   }

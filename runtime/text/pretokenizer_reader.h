@@ -22,6 +22,8 @@ struct Char {
   bool letter() const { return exists() && isLetter(kind); }
   bool mark() const { return exists() && kind == CharClass::kMark; }
   bool letterOrMark() const { return letter() || mark(); }
+  /// Letters, marks, and what joins them or keeps them apart.
+  bool letterMarkOrJoiner() const { return letterOrMark() || between(0x200C, 0x200D); }
   bool number() const { return exists() && isNumber(kind); }
   /// \d
   bool digit() const { return exists() && kind == CharClass::kDigit; }

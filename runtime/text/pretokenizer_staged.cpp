@@ -153,8 +153,8 @@ bool isChineseOrJapanese(const Char& c) {
 }
 
 /// [!-/:-@[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+
-/// |\s+(?!\S)|\s+ where there are no numbers.
-size_t deepSeek3PartEnd(const Reader& reader, size_t begin) {
+/// |\s+(?!\S)|\s+ where there are no numbers. Without `lines`, [\r\n] takes the place of [\r\n]* and of \s*[\r\n]+.
+size_t deepSeek3PartEnd(const Reader& reader, size_t begin, bool lines = true) {
   const Char first = reader.at(begin);
   if (first.asciiPunctuation() && reader.at(begin + 1).asciiLetter()) {
     return reader.skip<&Char::asciiLetter>(begin + 1);
@@ -166,10 +166,14 @@ size_t deepSeek3PartEnd(const Reader& reader, size_t begin) {
   }
   const size_t body = begin + (first.is(' ') ? 1 : 0);
   if (reader.at(body).punctuationOrSymbol()) {
-    return reader.skip<&Char::newline>(reader.skip<&Char::punctuationOrSymbol>(body));
+    const size_t end = reader.skip<&Char::punctuationOrSymbol>(body);
+    return lines ? reader.skip<&Char::newline>(end) : end;
+  }
+  if (first.newline() && !lines) {
+    return begin + first.bytes;
   }
   if (first.space()) {
-    return spaceEnd(reader, begin, true);
+    return spaceEnd(reader, begin, lines);
   }
   // Nothing matches controls and the like, except that the last one before letters leads them.
   size_t end = begin + first.bytes;
@@ -263,6 +267,101 @@ size_t deepSeek3WordEnd(const Reader& reader, size_t begin) {
     return c.number() ? 1 : isChineseOrJapanese(c) ? 2 : 0;
   };
   return deepSeek3PartEnd(reader.within(region, begin), begin);
+}
+
+size_t sparkWordEnd(const Reader& reader, size_t begin) {
+  const Char first = reader.at(begin);
+  const auto region = [](const Char& c) -> uint8_t {
+    return c.number() ? 1 : isChineseOrJapanese(c) ? 2 : 0;
+  };
+  return first.number() ? begin + first.bytes
+                        : deepSeek3PartEnd(reader.within(region, begin), begin, false);
+}
+
+namespace {
+
+/// Counts what follows `begin` and is so, unless that is known; gives back how many there are.
+template <typename Is>
+size_t counted(const Reader& reader, size_t begin, const Is& is, DigitCount* count) {
+  if (count->at != begin) {
+    size_t n = 0;
+    size_t behind = begin;
+    for (Char c = reader.at(begin); is(c); c = reader.at(behind)) {
+      behind += c.bytes;
+      ++n;
+    }
+    *count = {begin, n, behind};
+  }
+  (void)reader.at(count->behind);  // the answer depends on what is there
+  return count->digits;
+}
+
+/// Past the first `step` of those that were counted.
+size_t takeCounted(const Reader& reader, size_t begin, size_t step, DigitCount* count) {
+  size_t end = begin;
+  for (size_t i = 0; i < step; ++i) {
+    end += reader.at(end).bytes;
+  }
+  *count = {end, count->digits - step, count->behind};
+  return end;
+}
+
+/// As many as leave threes.
+size_t threesEnd(const Reader& reader, size_t begin, DigitCount* count) {
+  const size_t rest = count->digits % 3;
+  return takeCounted(reader, begin, rest == 0 ? 3 : rest, count);
+}
+
+/// Scripts that afmoe cuts from others.
+constexpr CodePointRange kAfmoeScripts[] = {
+    {0x0E40, 0x0EFF}, {0x1000, 0x109F}, {0x1100, 0x11FF}, {0x1780, 0x17FF}, {0x2F00, 0x2FDF},
+    {0x3040, 0x30FF}, {0x3400, 0x4DBF}, {0x4E00, 0xFAFF}, {0xFF65, 0xFF9F},
+};
+
+}  // namespace
+
+size_t afmoeWordEnd(const Reader& reader, size_t begin, DigitCount* count) {
+  if (reader.at(begin).number()) {
+    (void)counted(
+        reader, begin, [](const Char& c) { return c.number(); }, count);
+    return threesEnd(reader, begin, count);
+  }
+  const auto region = [](const Char& c) -> uint8_t {
+    return c.number() ? 1 : isIn(c, kAfmoeScripts) ? 2 : 0;
+  };
+  return deepSeek3PartEnd(reader.within(region, begin), begin);
+}
+
+size_t boundDigitsEnd(const Reader& reader, size_t begin, DigitCount* count) {
+  const size_t digits = counted(
+      reader, begin, [](const Char& c) { return c.digit(); }, count);
+  const Char next = reader.at(count->behind);
+  const bool bound = !next.letterOrMark() && !next.number() && !next.is('_');
+  return digits != 0 && bound ? threesEnd(reader, begin, count) : begin;
+}
+
+size_t jaisSpaceEnd(const Reader& reader, size_t begin, DigitCount* count) {
+  if (count->at != begin) {
+    const size_t lines = spaceEnd(reader, begin, true);
+    if (reader.at(begin).newline() || lines > begin + 1) {
+      size_t line_end = begin;
+      for (size_t at = begin; at < lines; at += reader.at(at).bytes) {
+        line_end = reader.at(at).newline() ? at + 1 : line_end;
+      }
+      if (line_end > begin) {
+        return line_end;
+      }
+    }
+  }
+  const size_t n = counted(
+      reader, begin, [](const Char& c) { return c.space(); }, count);
+  const bool ends = !reader.at(count->behind).exists();
+  for (size_t step = 512; step > 1; step /= 2) {
+    if (n > step || (n == step && ends)) {
+      return takeCounted(reader, begin, step, count);
+    }
+  }
+  return takeCounted(reader, begin, 1, count);
 }
 
 size_t falconWordEnd(const Reader& whole, size_t begin) {

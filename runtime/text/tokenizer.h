@@ -47,6 +47,11 @@ enum class PreTokenizer : uint8_t {
   kBloom,
   kViking,
   kSuperBpe,
+  kK2Horizon,
+  kJais2,
+  kAfmoe,
+  kSpark,
+  kTinyAya,
   kLines,
 };
 

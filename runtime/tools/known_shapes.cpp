@@ -186,7 +186,10 @@ LayerKind attentionKind(const ModelShape& shape) {
   kind.row_norms = shape.has(kRowNorms);
   kind.norms_after_rope = shape.has(kNormsAfterRope);
   kind.value_norm = shape.has(kValueNorm);
-  kind.gated = shape.has(kGatedAttention);
+  if (shape.has(kGatedAttention)) {
+    kind.gate = kGateSigmoid;
+    kind.gate_beside = true;
+  }
   return kind;
 }
 

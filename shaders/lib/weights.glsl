@@ -12,10 +12,13 @@
 #define HAS_MINIMUM  // something is subtracted after scaling
 #endif
 #if defined(WEIGHT_Q2_K) || defined(WEIGHT_Q3_K) || defined(WEIGHT_Q6_K) || \
-    defined(WEIGHT_IQ2_XS) || defined(WEIGHT_IQ2_S)
+    defined(WEIGHT_IQ2_XS) || defined(WEIGHT_IQ2_S) || defined(WEIGHT_NVFP4)
 #define HALF_SCALES  // one scale per 16 values
 #endif
-#if defined(WEIGHT_IQ4_NL) || defined(WEIGHT_IQ4_XS) || defined(WEIGHT_MXFP4)
+#if defined(WEIGHT_MXFP4) || defined(WEIGHT_NVFP4)
+#define FP4
+#endif
+#if defined(WEIGHT_IQ4_NL) || defined(WEIGHT_IQ4_XS) || defined(FP4)
 #define TABLE
 #endif
 #if defined(WEIGHT_IQ2_XXS) || defined(WEIGHT_IQ2_XS) || defined(WEIGHT_IQ2_S)
@@ -81,6 +84,15 @@ struct UnitScale {
   vec2 minimum;
 };
 
+#if defined(WEIGHT_NVFP4)
+// Half of an unsigned float of 4 and 3 bits; the largest is none.
+float smallScale(uint bits) {
+  const uint e = bits >> 3;
+  const uint whole = (bits & 7u) + (e != 0u ? 8u : 0u);
+  return bits == 0x7fu ? 0.0 : float(int(whole)) * uintBitsToFloat((max(e, 1u) + 116u) << 23);
+}
+#endif
+
 UnitScale unitScale(WeightRow row, uint unit) {
   UnitScale s = UnitScale(vec2(1.0), vec2(0.0));
 #if defined(PAIRED_SCALES)
@@ -126,8 +138,13 @@ UnitScale unitScale(WeightRow row, uint unit) {
 #elif defined(WEIGHT_MXFP4)
   const uint e = byteAt(sideOf(row, unit / 4u), unit & 3u);
   s.scale.x = uintBitsToFloat(e < 2u ? 1u << (21u + e) : (e - 1u) << 23);
-#elif defined(WEIGHT_TQ2_0)
-  s.scale.x = lowHalf(sideOf(row, unit / 8u));
+#elif defined(WEIGHT_NVFP4)
+  const uint pair = sideOf(row, unit / 2u) >> (16u * (unit & 1u));
+  s.scale = vec2(smallScale(pair & 0x7fu), smallScale(pair >> 8 & 0x7fu));
+#elif defined(WEIGHT_Q1_0)
+  s.scale.x = lowHalf(sideOf(row, unit / 4u * 5u));
+#elif defined(WEIGHT_Q2_0)
+  s.scale.x = halfAt(sideOf(row, unit / 4u), unit / 2u & 1u);
 #elif defined(CODEBOOK)
   s.scale = codebookScale(row, unit);
 #endif
@@ -142,10 +159,10 @@ vec4 bytesLess(uint bytes, int offset) {
 ivec4 nibbles(uint word) { return ivec4(uvec4(word, word >> 8, word >> 16, word >> 24) & 15u); }
 
 #if defined(TABLE)
-// What a nibble stands for, of: -127 -104 -83 -65 -49 -35 -22 -10 1 13 25 38 53 69 89 113; of MXFP4, twice, of:
+// What a nibble stands for, of: -127 -104 -83 -65 -49 -35 -22 -10 1 13 25 38 53 69 89 113; of the 4-bit floats, twice, of:
 // 0 1 2 3 4 6 8 12 0 -1 -2 -3 -4 -6 -8 -12.
 float tableValue(int q) {
-#if defined(WEIGHT_MXFP4)
+#if defined(FP4)
   const uint first = q < 4 ? 0x03020100u : 0x0c080604u;
   const uint last = q < 12 ? 0xfdfeff00u : 0xf4f8fafcu;
 #else
@@ -188,7 +205,12 @@ void loadUnit(WeightRow row, uint unit, out vec4 v[kUnitVectors]) {
   }
 #elif defined(CODEBOOK)
   loadFromCodebook(row, unit, v);
-#elif defined(WEIGHT_Q2_K) || defined(WEIGHT_Q3_K) || defined(WEIGHT_TQ2_0)
+#elif defined(WEIGHT_Q1_0)
+  const uint bits = sideOf(row, unit / 4u * 5u + 1u + (unit & 3u));
+  [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
+    v[i] = bytesLess((bits >> i & 0x01010101u) << 1, 1);
+  }
+#elif defined(WEIGHT_Q2_K) || defined(WEIGHT_Q3_K) || defined(WEIGHT_Q2_0)
   const uvec4 quad = quadOf(row, unit / 2u);
   const uvec2 w = (unit & 1u) == 0u ? quad.xy : quad.zw;
 #if defined(WEIGHT_Q3_K)
@@ -198,7 +220,7 @@ void loadUnit(WeightRow row, uint unit, out vec4 v[kUnitVectors]) {
     const uint bytes = (w[i / 4u] >> (2u * (i % 4u))) & 0x03030303u;
 #if defined(WEIGHT_Q3_K)
     v[i] = bytesLess(bytes | (((high >> i) & 0x01010101u) << 2), 4);
-#elif defined(WEIGHT_TQ2_0)
+#elif defined(WEIGHT_Q2_0)
     v[i] = bytesLess(bytes, 1);
 #else
     v[i] = bytesLess(bytes, 0);

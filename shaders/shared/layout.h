@@ -7,8 +7,10 @@
 namespace oriel_internal {
 using uint = uint32_t;
 #define ORIEL_CONST(name, value) constexpr uint name = value
+#define ORIEL_ELSE(value) = value  // of a member that is not given
 #else
 #define ORIEL_CONST(name, value) const uint name = value
+#define ORIEL_ELSE(value)
 #endif
 
 // Weights. A matrix slice is one binding: groups of kGroupRows rows, one after another, the last
@@ -36,11 +38,15 @@ using uint = uint32_t;
 //   Q2_K   2-bit quads; per 8 units: [d, dmin], 4 words of bytes: scale in the low, min in the high
 //          nibble, one per 16 values
 //   IQ4_XS per 8 units: [d], 2 words of int8 scales
-//   TQ2_0  2-bit quads (TQ1_0 likewise); per 8 units: [d]
+//   NVFP4  4-bit quads; per 2 units: a word of bytes s, one per 16 values: floats of 4 and 3 bits without a sign, 2^(e - 10)
+//          times 8 + m, or m with e = 1 where e is 0; 0x7f is 0
+//   Q1_0   no quads; per 4 units: [d], 4 high-bit words
+//   Q2_0   2-bit quads; per 4 units: [d, d], of two units each (TQ1_0 and TQ2_0 likewise)
 //   MXFP4  4-bit quads; per 4 units: a word of bytes e, the scale of a unit being 2^(e - 128)
 // Values: Q8_0 d q; Q4_0 d (q - 8); Q5_0 d (q - 16); Q4_1, Q5_1 d q + m; Q2_K, Q4_K, Q5_K
 // d scale q - dmin min; Q3_K d scale (q - 4); Q6_K d scale (q - 32); IQ4_NL, IQ4_XS d [scale] table[q];
-// TQ2_0 d (q - 1); MXFP4 2^(e - 128) table[q], twice what the 4-bit float q is.
+// Q2_0 d (q - 1); Q1_0 d (2 bit - 1); NVFP4 s / 2 table[q] and MXFP4 2^(e - 128) table[q], a table of twice what the
+// 4-bit float q is.
 // The IQ2 and IQ3 types have side words only: indices into a codebook of sizes (runtime/plan/codebooks.h) of eight or four
 // values, and signs. Byte l of an index word is of values 8l .. 8l + 7 of its unit (IQ2); byte l of the first and
 // second of values 4l .. and 16 + 4l .. (IQ3). A sign word has a 1 for every value below zero, as high-bit words
@@ -113,12 +119,16 @@ struct EmbedPush {   // bindings: 0 weights, 1 step, 2 out
   uint rows;
   uint out_stride;
   float scale;      // 1, or what the architecture multiplies embeddings by
-  uint of_step;     // 1: row i belongs to token i of the step; 0: to the token with that id
+  uint of_step;     // kEmbedIds, kEmbedRows, kEmbedPositions: which row a token's is
   uint accumulate;  // 1: adds to `out`, 0: overwrites
 };
 
-// out[t][r] (+)= scale * weight * in[t][r] / rms(in[t][r]), one weight for all rows. In and out may be the same
-// piece and first word: then every row is normed in place.
+ORIEL_CONST(kEmbedIds, 0u);        // that of its id
+ORIEL_CONST(kEmbedRows, 1u);       // token i of the step has row i
+ORIEL_CONST(kEmbedPositions, 2u);  // that of its place among the tokens it sees, by the first view
+
+// out[t][r] (+)= scale * weight * in[t][r] / rms(in[t][r]), one weight for all rows, or one for each. In and out may be
+// the same piece and first word: then every row is normed in place. Of a layer norm the row's mean is taken off first.
 struct RmsNormPush {  // bindings: 0 in, 1 step, 2 out, 3 weight, maybe 4
   uint cols;          // of a row
   uint in_stride;     // from token to token
@@ -132,6 +142,8 @@ struct RmsNormPush {  // bindings: 0 in, 1 step, 2 out, 3 weight, maybe 4
   float scale;
   uint
       has_factor;  // 1: what `out` becomes, the sum where it is one, is multiplied by the float of binding 4
+  uint centred ORIEL_ELSE(0);      // 1: a layer norm
+  uint weight_rows ORIEL_ELSE(0);  // 1: [rows][cols] weights; 0: [cols], of all rows
 };
 
 struct
@@ -147,11 +159,18 @@ struct
   uint of_outputs;  // 1: as many input rows as there are outputs (the head); 0: as there are tokens
 };
 
-struct AddBiasPush {  // bindings: 0 bias, 1 step, 2 out. out[t][i] += bias[i]
+// What a product gives, in place: out[t][i] becomes out + values[i], out * values[0], or out no further from 0 than limit.
+struct AddBiasPush {  // bindings: 0 values, 1 step, 2 out
   uint cols;
   uint out_stride;
-  uint out_first;  // column of `out` where the bias begins
+  uint out_first;   // column of `out` where the bias begins
+  uint of_outputs ORIEL_ELSE(0);  // 1: of as many rows as there are outputs; 0: as there are tokens
+  uint change ORIEL_ELSE(0);      // kChangeAdd, kChangeTimes, kChangeClamp
+  float limit ORIEL_ELSE(0);
 };
+ORIEL_CONST(kChangeAdd, 0u);
+ORIEL_CONST(kChangeTimes, 1u);
+ORIEL_CONST(kChangeClamp, 2u);
 
 struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v cache, maybe 5
   uint n_heads;
@@ -174,7 +193,8 @@ struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v c
 // Binding 5, where it is there: [2][head_dim] floats that the rotated queries and keys are multiplied by (norms
 // that come after RoPE).
 
-struct AttentionPush {  // bindings: 0 queries, 1 step, 2 out, 3 k cache, 4 v cache
+// Binding 5, where it is there: [n_heads] floats, one more score of each head whose value is zero.
+struct AttentionPush {  // bindings: 0 queries, 1 step, 2 out, 3 k cache, 4 v cache, maybe 5
   uint n_heads;
   uint n_kv_heads;
   uint head_dim;
@@ -203,15 +223,36 @@ struct AttentionMergePush {  // bindings: 0 partials, 1 step, 2 out
   uint view;
 };
 
-struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out. out = activation(gate) * up
+// out = scale * activation(gate) * up, or without `up`. Of x:
+//   kSilu         x / (1 + exp(-x))
+//   kGelu         GELU, its tanh form (below)
+//   kGeluErf      x / 2 (1 + erf(x / sqrt(2)))
+//   kRelu         max(x, 0)
+//   kReluSquared  that squared
+//   kClampedSilu  y / (1 + exp(-b y)) with y = min(x, a), and `up` becomes max(-a, min(up, a)) + 1 (gpt-oss)
+//   kXielu        a x^2 + c x above 0; else (exp(min(x, d)) - 1 - x) b + c x (Huang and Schlag, "xIELU", 2025)
+struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out
   uint cols;                  // n_ff
   uint in_stride;             // per row: gate at gate_offset, up at up_offset
   uint gate_offset;
   uint up_offset;
   uint out_stride;
-  uint gelu;            // 0: silu(x) = x / (1 + exp(-x)); 1: GELU, its tanh form
+  uint activation;
   uint rows_per_token;  // 1; of experts: as many as a token uses
+  uint plain ORIEL_ELSE(0);  // 1: there is no `up`
+  float scale ORIEL_ELSE(1);
+  float a ORIEL_ELSE(0);
+  float b ORIEL_ELSE(0);
+  float c ORIEL_ELSE(0);
+  float d ORIEL_ELSE(0);
 };
+ORIEL_CONST(kSilu, 0u);
+ORIEL_CONST(kGelu, 1u);
+ORIEL_CONST(kGeluErf, 2u);
+ORIEL_CONST(kRelu, 3u);
+ORIEL_CONST(kReluSquared, 4u);
+ORIEL_CONST(kClampedSilu, 5u);
+ORIEL_CONST(kXielu, 6u);
 
 // A mixture of experts. The routes of a step are the choices of its tokens: route n_used * t + k is the k-th best
 // expert of token t. Experts work on them sorted by expert, then by route: the place of a route is its index in that
@@ -225,7 +266,8 @@ ORIEL_CONST(kRouteParts, 4u);
 
 // A token's choices: scores s are softmax(in) over all experts, or sigmoid(in). The n_used experts of largest
 // s + bias are chosen, best first; of equals the one with the lower number is the better. Their weights are s, or
-// s / max(sum of the chosen s, kLeastRouteSum), times `scale`.
+// s / max(sum of the chosen s, kLeastRouteSum), times `scale`. Where there are groups, equal runs of experts, only those
+// of the `used_groups` best may be chosen, a group being as good as the sum of its two largest s + bias.
 struct RoutePush {  // bindings: 0 in, 1 step, 2 routes (expert, weight), maybe 3 bias [n_experts]
   uint n_experts;
   uint n_used;
@@ -234,8 +276,11 @@ struct RoutePush {  // bindings: 0 in, 1 step, 2 routes (expert, weight), maybe 
   uint sigmoid;
   uint normalised;
   uint has_bias;
-  float scale;  // of the weights that come of it
+  float scale;   // of the weights that come of it
+  uint groups ORIEL_ELSE(1);  // 1: all experts
+  uint used_groups ORIEL_ELSE(1);
 };
+ORIEL_CONST(kMaxExpertGroups, 64u);
 #ifdef __cplusplus
 constexpr float kLeastRouteSum = 6.103515625e-5f;
 #else
@@ -272,13 +317,26 @@ struct
 };
 ORIEL_CONST(kNoSlot, 0xffffffffu);
 
-// out[t] += sum over k of weight * in[place of route n_used * t + k], in the order of k.
+// out[t] (+)= sum over k of weight * in[place of route n_used * t + k], in the order of k.
 struct ExpertCombinePush {  // bindings: 0 in, 1 step, 2 out, 3 routes
   uint cols;
   uint n_used;
   uint routes;
   uint in_stride;
   uint out_stride;
+  uint out_first ORIEL_ELSE(0);
+  uint accumulate ORIEL_ELSE(1);  // 1: adds to `out`, 0: overwrites
+};
+
+// What experts' products give, in place: of every place p with expert e, out[p][i] becomes out + values[e][i] or
+// out * values[e] (AddBiasPush has `change`).
+struct ExpertBiasPush {  // bindings: 0 values, 1 step, 2 out, 3 routes
+  uint cols;
+  uint n_used;
+  uint routes;
+  uint out_stride;
+  uint out_first;
+  uint change;
 };
 
 // Sees to it that experts of the routes are in slots, as many as there are slots, and writes slots: done by the host
@@ -443,14 +501,16 @@ struct StateScanPush {  // bindings: 0 in (StateInputsPush's out), 1 step, 2 out
   uint key_dim;
   uint value_dim;
   uint
-      delta;  // 1: the delta rule, head h has the key of h % key_heads; 0: Mamba-2, of h / (heads / key_heads)
+      delta;  // 1: the delta rule; 0: Mamba-2
   uint format;  // of the matrices: 0 f32, 1 f16, 2 int8 (StateFormat)
   float scale;
   uint slot_words;
   uint view;
+  uint tiled ORIEL_ELSE(0);  // 1: head h has the key of h % key_heads; 0: of h / (heads / key_heads)
 };
 
-// out[t][r] = norm(in[t][r] * gate) (norm_last) or norm(in[t][r]) * gate, with gate = silu or sigmoid of gates[t][r];
+// out[t][r] = norm(in[t][r] * gate) (norm_last) or norm(in[t][r]) * gate, with gate = a function of gates[t][r]: silu,
+// sigmoid, softplus ln(1 + e^x), or that to the base of two, log2(1 + 2^x);
 // norm(x) = weight x / rms(x), or nothing. `out` may be `in`.
 struct GatedNormPush {  // bindings: 0 in, 1 step, 2 out, 3 gates, maybe 4 weight
   uint rows;            // of a token, one after the other
@@ -459,12 +519,18 @@ struct GatedNormPush {  // bindings: 0 in, 1 step, 2 out, 3 gates, maybe 4 weigh
   uint out_stride;
   uint gate_stride;
   uint gate_first;  // column of `gates`
-  uint sigmoid;     // 0: silu
+  uint gate;        // kGateSilu, kGateSigmoid, kGateSoftplus, kGateSoftplus2
   uint has_norm;
   uint norm_last;
   uint weight_rows;  // 1: [rows][cols] weights; 0: [cols], of all rows
   float eps;
+  uint gate_rows ORIEL_ELSE(0);  // 1: one gate a row, which all its values share; 0: one each
 };
+
+ORIEL_CONST(kGateSilu, 0u);
+ORIEL_CONST(kGateSigmoid, 1u);
+ORIEL_CONST(kGateSoftplus, 2u);
+ORIEL_CONST(kGateSoftplus2, 3u);
 
 // x becomes cap * tanh(x / cap), in place, in as many rows as there are outputs.
 struct SoftCapPush {  // bindings: 0 the same as 2, 1 step, 2 out
@@ -538,17 +604,18 @@ static_assert(sizeof(StepHeader) == kStepHeaderWords * 4, "shared with shaders")
 static_assert(sizeof(TokenStep) == kTokenStepWords * 4, "shared with shaders");
 static_assert(sizeof(EmbedPush) == 36, "shared with shaders");
 static_assert(sizeof(View) == kViewWords * 4, "shared with shaders");
-static_assert(sizeof(RmsNormPush) == 44, "shared with shaders");
+static_assert(sizeof(RmsNormPush) == 52, "shared with shaders");
 static_assert(sizeof(MatmulPush) == 36, "shared with shaders");
-static_assert(sizeof(AddBiasPush) == 12, "shared with shaders");
+static_assert(sizeof(AddBiasPush) == 24, "shared with shaders");
 static_assert(sizeof(RopeAppendPush) == 56, "shared with shaders");
 static_assert(sizeof(AttentionPush) == 52, "shared with shaders");
 static_assert(sizeof(AttentionMergePush) == 24, "shared with shaders");
-static_assert(sizeof(GatedActivationPush) == 28, "shared with shaders");
-static_assert(sizeof(RoutePush) == 32, "shared with shaders");
+static_assert(sizeof(GatedActivationPush) == 52, "shared with shaders");
+static_assert(sizeof(RoutePush) == 40, "shared with shaders");
 static_assert(sizeof(SortRoutesPush) == 12, "shared with shaders");
 static_assert(sizeof(ExpertMatmulPush) == 56, "shared with shaders");
-static_assert(sizeof(ExpertCombinePush) == 20, "shared with shaders");
+static_assert(sizeof(ExpertCombinePush) == 28, "shared with shaders");
+static_assert(sizeof(ExpertBiasPush) == 24, "shared with shaders");
 static_assert(sizeof(TailPush) == 8, "shared with shaders");
 static_assert(sizeof(HeadMatmulPush) == 44, "shared with shaders");
 static_assert(sizeof(LatentAppendPush) == 64, "shared with shaders");
@@ -562,5 +629,6 @@ static_assert(sizeof(TopTokens) == 16 + 8 * kTopCapacity, "shared with shaders")
 }  // namespace oriel_internal
 #endif
 #undef ORIEL_CONST
+#undef ORIEL_ELSE
 
 #endif  // ORIEL_SHARED_LAYOUT_H_

@@ -207,7 +207,9 @@ TEST_P(StateSessions, forget_whole_turns_or_not_at_all) {
 
 INSTANTIATE_TEST_SUITE_P(Models, StateSessions,
                          testing::Values("qwen35", "granitehybrid", "falcon-h1", "mamba2",
-                                         "models/qwen35.gguf"),
+                                         "models/qwen35.gguf", "models/qwen35moe.gguf",
+                                         "models/qwen3next.gguf", "models/nemotron_h.gguf",
+                                         "models/nemotron_h_moe-latent.gguf"),
                          [](const testing::TestParamInfo<const char*>& row) {
                            std::string name = row.param;
                            for (char& c : name) {

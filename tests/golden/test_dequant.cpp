@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Types, Dequant,
                          testing::Values("f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1",
                                          "iq4_nl", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K",
                                          "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "mxfp4",
-                                         "tq2_0", "tq1_0"),
+                                         "tq2_0", "tq1_0", "nvfp4", "q1_0", "q2_0"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 // There is no published data for these: against the definition, written for the tests.

@@ -102,7 +102,7 @@ StateScanPush scanPush(const StateCase& shape, StateFormat format, uint32_t slot
   push.key_heads = shape.key_heads;
   push.key_dim = shape.key_dim;
   push.value_dim = shape.value_dim;
-  push.delta = shape.delta ? 1 : 0;
+  push.delta = push.tiled = shape.delta ? 1 : 0;
   push.format = static_cast<uint32_t>(format);
   push.scale = shape.delta ? 1.0f / std::sqrt(static_cast<float>(shape.key_dim)) : 1.0f;
   push.slot_words = slot_words;

@@ -40,7 +40,9 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
       const std::vector<int32_t> ids = prompt["ids"];
       ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(),
                                                nullptr, nullptr));
-      const nlohmann::json& exact = prompt["exact"];
+      // Published models have the GELU that llama.cpp computes another way.
+      const nlohmann::json& exact =
+          prompt[prompt.contains("exact_erf_gelu") ? "exact_erf_gelu" : "exact"];
       const double distance =
           relativeL2(logitsOf(loaded), base64As<float>(exact["logits_f32_b64"]));
       if (distance >= c.tolerance && hasCloseExperts(exact, c.tolerance)) {
@@ -84,6 +86,25 @@ std::vector<GoldenModel> everyModel() {
   models.push_back({"exaone4-swa", 2.5e-3});
   models.push_back({"lfm2-b", 2.5e-3});
   models.push_back({"deepseek2-lite", 3e-3});  // of latents: 2.35e-3
+  for (const char* name :
+       {"qwen35moe",     "qwen35moe-fused", "qwen3next",   "gemma4-dense",     "gpt-oss",
+        "gpt-oss-plain", "nemotron_h",      "nemotron_h_moe", "afmoe",         "bailingmoe2",
+        "bailingmoe",    "ernie4_5-moe",    "hunyuan-moe", "qwen2moe",         "deepseek",
+        "deepseek2-groups", "glm4",         "chatglm",     "glm4moe",          "seed_oss",
+        "gemma",         "cohere2",         "arcee",       "apertus",          "smallthinker",
+        "smallthinker-full", "stablelm",    "stablelm-parallel", "starcoder2", "gptneox",
+        "gpt2",          "falcon",          "olmo",        "laguna",           "cohere2moe",
+        "hy_v3",         "k2-horizon",      "k2-horizon-mova", "qwen2vl",      "qwen3vl",
+        "qwen3vlmoe",    "mellum",          "granite_swa", "bitnet",           "internlm2",
+        "nemotron",      "jais2",           "exaone",      "nanbeige",         "plm"}) {
+    models.push_back({name, 2e-3});
+  }
+  for (const char* name : {"llama-q2_0", "llama-nvfp4", "llama-nvfp4-scale"}) {
+    models.push_back({name, 5e-3});
+  }
+  // A float64 pass with nothing but keys and values rounded to f16 is 1.99e-3 and 3.02e-3 away.
+  models.push_back({"spark2_5", 2.5e-3});
+  models.push_back({"gemma4-moe", 3.5e-3});
   models.push_back({"stories260K", 2e-3});
   models.push_back({"TinyStories-656K-Q2_K", 1e-3});
   return models;

@@ -182,6 +182,20 @@ inline float blockValue(TensorType type, const uint8_t* b, uint32_t i) {
       const float size = std::ldexp(kE2m1[q & 7], b[0] - 127);
       return q > 8 ? -size : size;  // 8 would be minus zero, which is read as zero
     }
+    case TensorType::kNvfp4: {
+      static const float kE2m1[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+      const int byte = b[i / 16] & 127;
+      const float scale = byte == 127  ? 0
+                          : byte < 8 ? std::ldexp(f(byte), -9)
+                                     : std::ldexp(f(8 + byte % 8), byte / 8 - 10);
+      const int q = b[4 + i / 16 * 8 + i % 8] >> (i % 16 / 8 * 4) & 15;
+      const float size = kE2m1[q & 7] * scale;
+      return q > 8 ? -size : size;
+    }
+    case TensorType::kQ1_0:
+      return halfIn(b) * f(2 * (b[2 + i / 8] >> (i % 8) & 1) - 1);
+    case TensorType::kQ2_0:
+      return halfIn(b) * f((b[2 + i / 4] >> (2 * (i % 4)) & 3) - 1);
     case TensorType::kTq2_0:
       return halfIn(b + 64) * f((b[half * 32 + l] >> (2 * run) & 3) - 1);
     case TensorType::kTq1_0: {
@@ -238,6 +252,14 @@ std::vector<uint8_t> randomBlocks(TensorType type, size_t count, Engine* engine,
     if (type == TensorType::kMxfp4) {
       const float size = std::fabs(halfToFloat(halfOf()));
       block[0] = static_cast<uint8_t>(size > 0 ? std::ilogb(size) + 127 : 0);
+      continue;
+    }
+    if (type == TensorType::kNvfp4) {
+      for (uint32_t s = 0; s < 4; ++s) {
+        const float size = std::fabs(halfToFloat(halfOf()));
+        const int e = size > 0 ? std::ilogb(size) + 7 : 0;
+        block[s] = static_cast<uint8_t>(std::min(std::max(e, 0), 14) * 8 + block[s] % 8);
+      }
       continue;
     }
     for (const uint32_t offset : scaleOffsets(type)) {

@@ -99,7 +99,7 @@ inline Doubles float64StateScan(const StateScanPush& p, uint32_t n_tokens, const
   for (uint32_t t = 0; t < n_tokens; ++t) {
     const double* const row = in.data() + size_t{t} * p.in_stride;
     for (size_t h = 0; h < p.heads; ++h) {
-      const size_t shared = p.delta != 0 ? h % p.key_heads : h / (p.heads / p.key_heads);
+      const size_t shared = p.tiled != 0 ? h % p.key_heads : h / (p.heads / p.key_heads);
       const double* const query = row + shared * p.key_dim;
       const double* const key = row + n_keys + shared * p.key_dim;
       const double decay = row[2 * n_keys + n_values + h];

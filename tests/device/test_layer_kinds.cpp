@@ -1,0 +1,107 @@
+// What sessions promise, of models whose layers have gates, norms behind branches, one more score a head, experts
+// beside a feed-forward, layer norms, several passes or weights of one bit: snapshots, going back, cancelling, streams.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "support/against_float64.h"
+#include "support/files.h"
+#include "support/sessions.h"
+
+namespace oriel_internal::test::test_layer_kinds {
+namespace {
+
+class LayerKinds : public testing::TestWithParam<const char*> {
+ protected:
+  static constexpr uint32_t kSinks = 4;
+
+  void SetUp() override { path_ = dataFile("models/" + std::string(GetParam()) + ".gguf"); }
+
+  Loaded fresh(uint32_t window, uint32_t chunk) const {
+    Options options = windowOptions(kSinks, window, chunk);
+    options.set("checkpoints", 2);
+    return load(path_, options);
+  }
+  static std::vector<uint8_t> save(const Loaded& loaded) {
+    size_t needed = 0;
+    (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
+    std::vector<uint8_t> bytes(needed);
+    EXPECT_EQ(ORIEL_OK,
+              oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+    return bytes;
+  }
+
+  std::string path_;
+};
+
+TEST_P(LayerKinds, go_on_from_a_snapshot_to_the_bit) {
+  const Loaded loaded = fresh(40, 8);
+  ASSERT_EQ(ORIEL_OK, append(loaded, someIds(70, 250)));
+  const std::vector<uint8_t> snapshot = save(loaded);
+  const Loaded other = fresh(40, 8);
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(other.session.get(), snapshot.data(), snapshot.size(),
+                                             0, nullptr));
+  EXPECT_EQ(snapshot, save(other));
+  EXPECT_EQ(greedy(loaded, 12), greedy(other, 12));
+  EXPECT_EQ(logitsOf(loaded), logitsOf(other));
+}
+
+TEST_P(LayerKinds, that_went_back_are_those_that_were_never_further) {
+  const std::vector<int32_t> all = someIds(61, 250);
+  const Loaded loaded = fresh(200, 8);
+  const Loaded other = fresh(200, 8);
+  for (const size_t position : {8u, 30u, 57u}) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+    ASSERT_EQ(ORIEL_OK, append(loaded, all));
+    ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), position));
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(other.session.get()));
+    ASSERT_EQ(ORIEL_OK, append(other, {all.begin(), all.begin() + static_cast<long>(position)}));
+    EXPECT_EQ(greedy(other, 8), greedy(loaded, 8)) << position;
+    EXPECT_EQ(logitsOf(other), logitsOf(loaded)) << position;
+  }
+}
+
+// Far past the window, again and again the same.
+TEST_P(LayerKinds, stream_past_their_window) {
+  const Loaded loaded = fresh(24, 7);
+  std::vector<float> first;
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+    ASSERT_EQ(ORIEL_OK, append(loaded, someIds(150, 250)));
+    (void)greedy(loaded, 20);
+    const std::vector<float> logits = logitsOf(loaded);
+    EXPECT_TRUE(std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }));
+    first = round == 0 ? logits : first;
+    EXPECT_EQ(first, logits);
+  }
+}
+
+TEST_P(LayerKinds, that_were_cancelled_go_on) {
+  const std::vector<int32_t> all = someIds(60, 250);
+  const Loaded loaded = fresh(200, 8);
+  ASSERT_EQ(ORIEL_OK, append(loaded, {all.begin(), all.begin() + 16}));
+  oriel_session_cancel(loaded.session.get());
+  const oriel_status status = append(loaded, {all.begin() + 16, all.end()});
+  const uint64_t done = statsOf(loaded).position;
+  if (status == ORIEL_ERROR_CANCELLED) {
+    ASSERT_EQ(ORIEL_OK, append(loaded, {all.begin() + static_cast<long>(done), all.end()}));
+  } else {
+    ASSERT_EQ(ORIEL_OK, status);
+  }
+  const Loaded other = fresh(200, 8);
+  ASSERT_EQ(ORIEL_OK, append(other, all));
+  EXPECT_EQ(logitsOf(other), logitsOf(loaded));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, LayerKinds,
+                         testing::Values("lfm3", "gpt-oss-mxfp4", "gemma4-moe-fused", "phi2",
+                                         "nanbeige-skip", "llama-q1_0", "nemotron_h_moe-latent"),
+                         [](const testing::TestParamInfo<const char*>& row) {
+                           std::string name = row.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace oriel_internal::test::test_layer_kinds
