@@ -91,8 +91,8 @@ Status Trimmer::trim(oriel_trim_level level, const char* folder) {
   }
   ORIEL_TRY(expectConversations(level));
   if (trimmed_.level == ORIEL_TRIM_NONE && level != ORIEL_TRIM_ALL) {
-    ORIEL_TRY(forEachSession(model_,
-                             [](oriel_session* handle) { return handle->session->leaveDevice(); }));
+    ORIEL_TRY(forEachSession(
+        model_, [](oriel_session* handle) { return handle->session->moveLogits(/*back=*/false); }));
   }
   if (level == ORIEL_TRIM_CACHE) {
     ORIEL_TRY(leaveCache(folder));
@@ -131,8 +131,9 @@ Status Trimmer::expectConversations(oriel_trim_level level) {
                      "the prefix is in no transcript: clear it, or trim to the cache");
   }
   return forEachSession(model_, [&](const oriel_session* handle) {
-    const Session& session = *handle->session;
-    return session.isFresh() || session.isTranscribed()
+    const SessionFacts of = handle->session->facts();
+    return handle->session->isFresh() ||
+                   of.transcript.covers(of.context.prefixTokens(), of.at.position)
                ? Status(kOk)
                : log_.fail(ORIEL_ERROR_STATE,
                            "a session holds text that is in no message, which its transcript "
@@ -238,7 +239,7 @@ Status Trimmer::readConversation(oriel_session* handle, double wait_ms) {
   RebuildSource source;
   source.from = RebuildSource::From::kTranscript;
   // Its latest call may have ended just now.
-  const Status status = handle->session->transcript().hasUnread()
+  const Status status = handle->session->facts().transcript.hasUnread()
                             ? handle->session->rebuild(source, nullptr)
                             : Status(kOk);
   (void)endCall(handle, status);
@@ -262,8 +263,8 @@ Status Trimmer::takeAgain(const LoadProgress& progress) {
 }
 
 Status Trimmer::enterSessions() {
-  return forEachSession(model_,
-                        [](oriel_session* handle) { return handle->session->enterDevice(); });
+  return forEachSession(
+      model_, [](oriel_session* handle) { return handle->session->moveLogits(/*back=*/true); });
 }
 
 Status Trimmer::takeSpilled() {

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "exec/session.h"
-#include "text/utf8.h"
 
 namespace oriel_internal {
 namespace {
@@ -39,8 +38,7 @@ bool Session::continuesAt(uint64_t position) const {
   if (position == 0) {
     return false;
   }
-  const int32_t before =
-      memory_.knows(position - 1, position) ? memory_.ids().at(position - 1) : -1;
+  const int32_t before = memory_.knows(position - 1, position) ? memory_.ids.at(position - 1) : -1;
   return before >= 0 && !context_.tokenizer->isControl(before);
 }
 
@@ -156,7 +154,7 @@ Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, W
   *more = found > count;
   *same = found >= count;
   for (uint64_t i = 0; i < count && *same; ++i) {
-    *same = ids[i] == memory_.ids().at(begin + i);
+    *same = ids[i] == memory_.ids.at(begin + i);
   }
   return kOk;
 }
@@ -178,31 +176,20 @@ Status Session::findBase(const NewText& text, Workspace* workspace, uint64_t* ba
   return kOk;
 }
 
-/// Finds the tokens at which messages and their turns begin and end, while a text is encoded.
 /// New messages, while they are read.
 class Session::ReadMessages final : public FedMessages {
  public:
   explicit ReadMessages(Session* of) : session(*of) {}
-
-  uint64_t tokensHeld(uint64_t position) const override { return position - base; }
-  bool endsAt(uint64_t position) const override {
-    return done + 1 < count && position >= base + tokens[done].end;
-  }
   void end() override;
-  bool isOver() const override { return done == count; }
 
   Session& session;
-  const JsonValue* next = nullptr;  ///< the one that is read now
-  uint32_t count = 0;
-  uint32_t done = 0;
-  TokenSpan* tokens =
-      nullptr;  ///< of each, from `base` on: where its turn begins and its text ends
+  const JsonValue* next = nullptr;    ///< the one that is read now
   const uint64_t* records = nullptr;  ///< of each, in the transcript; null: it has none yet
-  uint64_t base = 0;                  ///< tokens before the new text,
-  uint64_t begin = 0;                 ///< and before the message that is read now
+  uint64_t begin = 0;                 ///< tokens before the message that is read now
   ConversationCopy before;            ///< the conversation then
 };
 
+/// Finds the tokens at which messages and their turns begin and end, while a text is encoded.
 class Session::BorderFinder final : public TokenSink {
  public:
   BorderFinder(const Session* session, const NewText& text, ReadMessages* messages)
@@ -309,7 +296,7 @@ void Session::ReadMessages::end() {
     const uint64_t start = std::clamp(base + tokens[i].begin, begin, position);
     at.turns.mark(start);
     session.recall_.markTurn(start);
-    session.memory_.ids().addMark(position - 1, TokenIds::kTurn);
+    session.memory_.ids.addMark(position - 1, TokenIds::kTurn);
     session.recall_.askFor(message, begin, before.sampler);
   }
   if (records != nullptr) {
@@ -373,8 +360,8 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
   --all.held;
   all.replied = false;
   NewText text;
-  if (!renderNew(&run, context_.learned, all, false, &text).ok() ||
-      !memory_.canGoBack(reply.begin) || !memory_.knows(reply.begin, at_.position)) {
+  if (!renderNew(&run, context_.learned, all, false, &text).ok() || !canGoBack(reply.begin) ||
+      !memory_.knows(reply.begin, at_.position)) {
     return call_.check();  // what is wrong with the messages is said when they are read
   }
   Workspace workspace(nullptr, 0, context_.allocator);
@@ -447,28 +434,30 @@ Status Session::readTurns(const NewText& text, ReadMessages* messages, Workspace
   parts.add(text.text, text.bytes);
   ORIEL_TRY(
       feeder_.feedText(parts, encodeAt(text, messages->base, text.bytes), workspace, messages));
-  while (!messages->isOver()) {  // a message without tokens
+  while (messages->done != messages->count) {  // a message without tokens
     messages->end();
   }
   return kOk;
 }
 
-Status Session::appendMessage(const char* role, const char* text, size_t bytes) {
-  size_t bad = 0;
-  if (!isValidUtf8(text, bytes, &bad)) {
-    return context_.log.fail(ORIEL_ERROR_TEXT,
-                             "the message is not valid UTF-8 at byte %zu: convert it first", bad);
+Status Session::appendMessages(const char* role, const char* text, size_t bytes) {
+  if (role == nullptr) {
+    return appendJson(text, bytes);
   }
+  ORIEL_TRY(checkUtf8("message", text, bytes));
   Scratch scratch(*context_.allocator, kTemplateBytes);
   JsonBuilder make(&scratch);
   JsonMade* const list = make.list();
   make.append(list, make.message({role, std::strlen(role)}, {text, bytes}));
-  return list != nullptr && !scratch.failed()
-             ? addMessages(*list, bytes)
-             : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
+  if (list == nullptr || scratch.failed()) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
+  }
+  ORIEL_TRY(addMessages(*list, bytes));
+  warnOfRole(context_.chat, role, std::strlen(role), 0, context_.log);
+  return kOk;
 }
 
-Status Session::appendMessages(const char* json, size_t bytes) {
+Status Session::appendJson(const char* json, size_t bytes) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* value = nullptr;
   ORIEL_TRY(parseJson(json, bytes, "the messages", call_.stop(), context_.log, &scratch, &value));

@@ -164,7 +164,7 @@ void putText(const char* text, char (&out)[N]) {
   }
 }
 
-SnapshotHeader headerOf(const SnapshotOwner& owner, const SessionParts& parts, int64_t saved_at) {
+SnapshotHeader headerOf(const SnapshotOwner& owner, const SavedParts& parts, int64_t saved_at) {
   SnapshotHeader header;
   std::memset(static_cast<void*>(&header), 0,
               sizeof(header));  // padding, too: same state, same bytes
@@ -240,7 +240,7 @@ void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
       });
 }
 
-uint64_t snapshotBytes(const SnapshotOwner& owner, const SessionParts& parts) {
+uint64_t snapshotBytes(const SnapshotOwner& owner, const SavedParts& parts) {
   const SessionState& state = *parts.at;
   uint64_t bytes = sizeof(SnapshotHeader) + uint64_t{memoryCount(owner)} * sizeof(SnapshotMemory) +
                    sizeof(uint64_t) + parts.at->turns.count() * sizeof(uint64_t) +
@@ -255,7 +255,7 @@ uint64_t snapshotBytes(const SnapshotOwner& owner, const SessionParts& parts) {
   return bytes;
 }
 
-Status writeSnapshot(const SnapshotOwner& owner, const SessionParts& parts, const LiveSlots& live,
+Status writeSnapshot(const SnapshotOwner& owner, const SavedParts& parts, const LiveSlots& live,
                      int64_t saved_at, Executor* executor, void* out) {
   const Plan& plan = *owner.plan;
   const SessionState& state = *parts.at;

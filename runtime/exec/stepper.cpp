@@ -21,14 +21,14 @@ double shareOfBest(const TopTokens& top) {
 
 Stepper::Stepper(const SessionContext& context, Conversation* at, RunningCall* call,
                  SessionMemory* memory, SessionRecall* recall, Sampler* sampler,
-                 const RowCache& rows)
-    : context_(context),
+                 const RowCache& cache)
+    : row_cache(cache),
+      context_(context),
       at_(*at),
       call_(*call),
       memory_(*memory),
       recall_(*recall),
-      sampler_(*sampler),
-      rows_(rows) {}
+      sampler_(*sampler) {}
 
 void Stepper::reset() {
   logits_row_ = top_row_ = 0;
@@ -64,17 +64,19 @@ Status Stepper::submit(StepRun what, bool may_stop) {
     top_row_ = 0;
     hidden_row_ = 0;
   }
-  ++submissions_;
+  ++call_.counts.submissions;
   return kOk;
 }
 
 Status Stepper::readAhead(const int32_t* ids, size_t count) {
-  return rows_.active() ? rows_.readAhead(ids, count, context_.log) : kOk;
+  return row_cache.active() ? row_cache.readAhead(ids, count, context_.log) : kOk;
 }
 
 // Before anything else of a step.
 Status Stepper::fillRows(const int32_t* ids, uint32_t count) {
-  return rows_.active() ? rows_.fill(ids, count, context_.log, context_.executor->fileRows()) : kOk;
+  return row_cache.active()
+             ? row_cache.fill(ids, count, context_.log, context_.executor->fileRows())
+             : kOk;
 }
 
 Status Stepper::step(const int32_t* ids, uint32_t count, StepOutputs outputs, StepRun what) {
@@ -151,20 +153,12 @@ Status Stepper::decode(int32_t id, bool more, bool ahead) {
     has_top_ = true;
     top_row_ = 0;
     hidden_row_ = more ? -1 : 0;
-    ++submissions_;
+    ++call_.counts.submissions;
   }
   commit(&id, 1, kept);
   at_.has_logits = 1;
   logits_row_ = 0;
   return kOk;
-}
-
-Status Stepper::dropAhead() {
-  if (!ahead_) {
-    return kOk;
-  }
-  ahead_ = false;
-  return context_.executor->dropAhead();
 }
 
 Status Stepper::leaveDevice() {
@@ -225,6 +219,10 @@ Status Stepper::ownLogits(const float** values) const {
 }
 
 Status Stepper::settle() {
+  if (ahead_) {
+    ahead_ = false;
+    ORIEL_TRY(context_.executor->dropAhead());
+  }
   verified_rows_ = 0;
   if (!at_.has_logits || logits_row_ == 0 || context_.sharesDevice()) {
     return kOk;
@@ -342,7 +340,10 @@ bool Stepper::take(int32_t id, uint32_t row) {
 }
 
 int32_t Stepper::takeHiddenRow() {
-  const int32_t row = hidden_row_;
+  const int32_t row = ahead_ ? -1 : hidden_row_;
+  if (row < 0) {
+    return row;
+  }
   hidden_row_ = -1;
   setLogits(at_.has_logits != 0 &&
             logits_row_ == 0);  // a guess overwrites the rows after the first
@@ -379,8 +380,8 @@ Status Stepper::guess(int32_t id, uint32_t row, ModelGuess* guess) {
 // ---- One step of several sessions ----------------------------------------------------------------
 
 Status Stepper::fillJoined(void* block, uint32_t row, int32_t id, bool ahead) {
-  if (rows_.active()) {
-    ORIEL_TRY(rows_.fill(&id, 1, context_.log, context_.executor->fileRows(), row));
+  if (row_cache.active()) {
+    ORIEL_TRY(row_cache.fill(&id, 1, context_.log, context_.executor->fileRows(), row));
   }
   // A session is the same on devices that run ahead.
   memory_.willStore(at_.position + (ahead ? 2 : 1));
@@ -394,7 +395,7 @@ Status Stepper::endJoined(int32_t id, const Status& status, bool ahead) {
     at_.unfinished = status.lost() ? id : -1;
     return status;
   }
-  ++submissions_;
+  ++call_.counts.submissions;
   has_top_ = true;
   at_.has_logits = 1;
   logits_row_ = top_row_ = 0;
