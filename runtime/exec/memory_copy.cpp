@@ -1,30 +1,11 @@
 #include "exec/memory_copy.h"
 
+#include "exec/cache_bytes.h"
 #include "kv/window.h"
 #include "plan/memory_layout.h"
 
 namespace oriel_internal {
 namespace {
-
-/// Where the vectors of a side lie: bytes before the first, and of each.
-struct Rows {
-  uint64_t begin = 0;
-  uint64_t bytes = 0;
-  BufferRef of(const BufferRef& side, uint64_t row, uint64_t count) const {
-    return side.part(begin + row * bytes, count * bytes);
-  }
-};
-
-Rows sinkRows(const CacheShape& shape) {
-  return {0, 4ull * kvValueWords(KvFormat::kF16, shape.head_dim)};
-}
-Rows ringRows(KvFormat format, const CacheShape& shape) {
-  return {4 * sideLayout(format, shape).ring_word, 4ull * kvValueWords(format, shape.head_dim)};
-}
-Rows scaleRows(KvFormat format, const CacheShape& shape) {
-  const uint64_t bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(shape.head_dim);
-  return {4 * sideLayout(format, shape).scales_word, bytes};
-}
 
 /// Collects pieces, and copies them when there is no room for more.
 class Copier {
@@ -107,7 +88,7 @@ void sessionPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
       model, cache, plan.formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
         const CacheShape& shape = memory.shape;
         if (memory.isWords()) {
-          const Rows slots = {0, 4ull * shape.head_dim};
+          const Rows slots = wordRows(shape);
           add(slots.of(sides[0], shape.first_ring, shape.ring));
           return;
         }
@@ -144,7 +125,7 @@ Status copyMemory(const Plan& plan, const ModelDesc& model, const MemoryCopy& wh
         CacheShape to = viewShape(memory.seen, what.to);
         to.n_kv_heads = from.n_kv_heads;
         to.head_dim = from.head_dim;
-        const Rows slots = {0, 4ull * from.head_dim};
+        const Rows slots = wordRows(from);
         switch (memory.kind) {
           case MemoryKind::kKeysValues:
           case MemoryKind::kLatent:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "exec/cache_bytes.h"
 #include "exec/memory_copy.h"
 #include "exec/prefix.h"
 #include "plan/memory_layout.h"
@@ -356,13 +357,8 @@ Status SessionMemory::copyFrom(const SessionMemory& other) {
   ORIEL_TRY(copyMemory(plan, *context_.model, what, workspace_, kSessionWorkspaceBytes,
                        context_.executor));
   if (other.at_.has_logits) {
-    const uint64_t row_bytes = plan.kept_logits.size_bytes / plan.sessionCount();
-    const auto rowOf = [&](uint32_t session) {
-      const BufferRef& rows = plan.kept_logits;
-      return BufferRef(rows.arena, rows.segment, rows.offset_bytes + session * row_bytes,
-                       row_bytes);
-    };
-    const CopyPiece logits = {rowOf(other.context_.index), rowOf(context_.index)};
+    const CopyPiece logits = {logitsPlace(plan, other.context_.index),
+                              logitsPlace(plan, context_.index)};
     ORIEL_TRY(context_.executor->copy(&logits, 1));
   }
   const auto takeId = [&](uint64_t t) { ids.set(t, other.ids.at(t), other.ids.marks(t)); };

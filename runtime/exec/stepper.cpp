@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "exec/cache_bytes.h"
+
 namespace oriel_internal {
 namespace {
 
@@ -164,10 +166,8 @@ Status Stepper::decode(int32_t id, bool more, bool ahead) {
 Status Stepper::leaveDevice() {
   if (at_.has_logits) {
     const float* values = nullptr;
-    ORIEL_TRY(context_.plan->sessionCount() > 1
-                  ? context_.executor->keptLogits(context_.index, &values)
-                  : context_.executor->logits(logits_row_, &values));
-    std::memcpy(sampler_.room(), values, sizeof(float) * context_.model->n_vocab);
+    ORIEL_TRY(ownLogits(&values));
+    (void)copyOf(values);
   }
   verified_rows_ = 0;
   has_top_ = false;
@@ -176,21 +176,13 @@ Status Stepper::leaveDevice() {
 }
 
 Status Stepper::enterDevice() {
-  const Plan& plan = *context_.plan;
-  const bool several = plan.sessionCount() > 1;
-  const BufferRef& rows = several ? plan.kept_logits : plan.logits;
-  const uint64_t row = several ? context_.index * (rows.size_bytes / plan.sessionCount()) : 0;
-  const uint64_t bytes = at_.has_logits ? sizeof(float) * uint64_t{context_.model->n_vocab} : 0;
-  const uint64_t most = plan.upload.size_bytes / 2;
-  for (uint64_t done = 0; done < bytes; done += most) {
-    const uint64_t piece_bytes = std::min(most, bytes - done);
-    void* piece = nullptr;
-    ORIEL_TRY(context_.executor->beginWrite(piece_bytes, &piece));
-    std::memcpy(piece, static_cast<const uint8_t*>(sampler_.room()) + done,
-                static_cast<size_t>(piece_bytes));
-    ORIEL_TRY(context_.executor->endWrite(rows, row + done, piece_bytes));
+  if (at_.has_logits) {
+    const Plan& plan = *context_.plan;
+    const uint64_t bytes = sizeof(float) * uint64_t{context_.model->n_vocab};
+    ORIEL_TRY(sendCopy(plan, context_.executor, logitsPlace(plan, context_.index).resized(bytes),
+                       sampler_.room()));
+    logits_row_ = 0;
   }
-  logits_row_ = at_.has_logits ? 0 : logits_row_;
   return context_.executor->finishWrites();
 }
 
