@@ -6,8 +6,18 @@
 //   a text for its vector  embed()
 //   ids for their logits   append()
 //
-// It knows: batches, their order, progress, cancel, when states have to be made again.
-// It must never know: how a token is chosen, templates, roles, JSON.
+// All of them pass feedBatches(), where a call rests, is cancelled, and saves what leaves the window.
+//
+// It knows:
+// - batches, their order and borders: how a text is cut does not depend on how it comes
+// - progress: tokens that are expected, and those that are read
+// - cancel and rest, between two batches
+// - when states have to be made again from what is seen
+// It must never know:
+// - how a token is chosen
+// - templates, roles, JSON: of messages only where they end
+// - step blocks, rows of logits, slots
+// - which conversation this is, and whether it goes back
 #pragma once
 
 #include "base/workspace.h"

@@ -1,7 +1,16 @@
 // Writes replies: chooses a token, shows it, runs its step, until something ends the reply. One session or several.
 //
-// It knows: sampling, stop texts, constraints, guesses of the next tokens, parts of a reply.
-// It must never know: templates, where the messages come from, how memory is laid out.
+// run() has all replies of a call: each chooses and shows a token, then one step takes all of them along.
+//
+// It knows:
+// - sampling, constraints, tokens that are held back
+// - what ends a reply: stop tokens, stop texts, the app, a limit, a form that is complete
+// - guesses of the next tokens, and what they cost
+// - parts of a reply: thoughts, calls, text
+// It must never know:
+// - templates, where messages come from, what closes a turn
+// - how memory is laid out, what can be gone back to
+// - batches of a prompt, the transcript's other messages
 #pragma once
 
 #include "exec/constrained_reply.h"

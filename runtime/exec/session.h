@@ -10,8 +10,16 @@
 //
 // They share one Conversation, a value that says where it stands (exec/conversation.h).
 //
-// It knows: the transcript, the template, which source a conversation is built again from.
-// It must never know: step blocks, slots, formats of keys and values, how a token is chosen.
+// It knows:
+// - the transcript, and the text that the template writes for all messages
+// - which source a conversation is built again from: its memory, its messages, a snapshot, what the host knows
+// - where the conversation stood before a call, so that a failed one leaves it there
+// - the prefix: its messages, and that nothing goes back behind it
+// It must never know:
+// - step blocks, slots, formats of keys and values
+// - batches, and how far the device is
+// - how a token is chosen, what ends a reply
+// - handles, options, threads: those are the API's
 #pragma once
 
 #include "chat/turn.h"

@@ -1,8 +1,16 @@
 // The memory of one session on the device: rings, sinks, recurrent states, and its part of a prefix.
 //
-// It knows: the slots of every token, what each token sees, which tokens are held, how far the session can go back at
-// once, how memory is copied and cleared.
-// It must never know: how tokens are computed, sampling, text, messages.
+// Its bytes are carried by exec/cache_bytes.h, for copies, snapshots and trims alike.
+//
+// It knows:
+// - the slots of every token, and what each token sees: views and rotations of a step
+// - which tokens are held, and their ids
+// - how the session gets back to a position: at once, from a state, or by reading anew
+// - how memory is copied and cleared
+// It must never know:
+// - how tokens are computed, in which steps, from where they come
+// - sampling, text, messages
+// - files: snapshots and retrieval have their own rooms
 #pragma once
 
 #include "exec/conversation.h"

@@ -234,7 +234,7 @@ void expectSameSnapshots(const std::string& path, const char* other) {
       continue;
     }
     ASSERT_EQ(ORIEL_OK,
-              oriel_snapshot_restore(session, snapshot.data(), snapshot.size(), 0, nullptr));
+              restoreFrom(session, snapshot));
     ASSERT_EQ(ORIEL_OK, append(loaded, {9, 8, 7}));
     EXPECT_EQ(logits, logitsOf(loaded)) << "held here, on file there";
   }

@@ -131,7 +131,7 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
   const std::vector<uint8_t> bytes = save(a);
   const Loaded b = load(kRandom, options({ORIEL_KV_INT8, ORIEL_KV_INT4}));
   ASSERT_EQ(ORIEL_OK,
-            oriel_snapshot_restore(b.session.get(), bytes.data(), bytes.size(), 0, nullptr))
+            restoreFrom(b.session.get(), bytes))
       << log_.errors();
   EXPECT_EQ(recalled(a), recalled(b));
   EXPECT_EQ(bytes, save(b));
@@ -142,7 +142,7 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
   plain.set("retrieval", 0).set("retrieval_tokens", 0);
   const Loaded c = load(kRandom, plain);
   ASSERT_EQ(ORIEL_OK,
-            oriel_snapshot_restore(c.session.get(), bytes.data(), bytes.size(), 0, nullptr))
+            restoreFrom(c.session.get(), bytes))
       << log_.errors();
   EXPECT_TRUE(recalled(c).empty());
   EXPECT_EQ(statsOf(b).position - 90, statsOf(c).position);

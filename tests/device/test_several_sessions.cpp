@@ -56,11 +56,7 @@ std::vector<int32_t> greedyOf(const Owned& session, uint32_t tokens) {
 }
 
 std::vector<uint8_t> snapshotOf(const Owned& session) {
-  size_t needed = 0;
-  (void)oriel_snapshot_save(session.get(), nullptr, 0, &needed);
-  std::vector<uint8_t> bytes(needed);
-  EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
-  return bytes;
+  return savedBytes(session.get());
 }
 
 class SeveralSessions : public testing::TestWithParam<FamilyParam> {

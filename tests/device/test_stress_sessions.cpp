@@ -207,7 +207,7 @@ class Schedule {
       return;
     }
     expect("restore",
-           oriel_snapshot_restore(session, snapshot_.data(), snapshot_.size(), 0, nullptr),
+           restoreFrom(session, snapshot_),
            {ORIEL_ERROR_STATE});
   }
   void look(oriel_session* session) {
@@ -253,9 +253,7 @@ void stress(const char* path, const char* format) {
   options.sessions = kSessions;
   options.threads = 2;
   options.set("transcript", 1 << 14);
-  oriel_model* model = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_model_load(path, &options, &model));
-  const ModelPtr owner(model);
+  const ModelPtr owner = loadModel(path, options);
   SessionOptions chat;
   chat.chat_template = format;
   std::array<Slot, kThreads * kSlots> slots;

@@ -461,9 +461,7 @@ TEST_F(TrimOnDevice, several_sessions_behind_a_prefix_go_on_each_as_it_would_hav
                                                nullptr, nullptr));
     }
     void create(int which) {
-      oriel_session* session = nullptr;
-      EXPECT_EQ(ORIEL_OK, oriel_session_create(model.get(), nullptr, &session));
-      sessions[which].reset(session);
+      sessions[which] = newSession(model);
     }
   } both[2];
   for (Several& one : both) {

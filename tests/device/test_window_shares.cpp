@@ -130,12 +130,7 @@ TEST(SharedWindow, the_plan_has_a_group_for_each_length_and_takes_as_many_bytes)
 }
 
 Bytes save(const Loaded& loaded) {
-  size_t needed = 0;
-  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
-  Bytes bytes(needed);
-  EXPECT_EQ(ORIEL_OK,
-            oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
-  return bytes;
+  return savedBytes(loaded.session.get());
 }
 
 oriel_restored restore(const Loaded& loaded, const Bytes& bytes) {
