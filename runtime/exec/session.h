@@ -229,6 +229,8 @@ class Session {
   Status withLastReply(const JsonValue& added, Scratch* scratch, const JsonValue** out) const;
   Status followTemplate(const JsonValue& added, size_t bytes, bool* done);
   Status readNew(const JsonValue& added, size_t bytes, const uint64_t* records);
+  Status readRendered(const JsonValue& added, const uint64_t* records, const NewText& text,
+                      Scratch* scratch);
   Status addMessages(const JsonValue& added, size_t bytes, const uint64_t* records = nullptr);
   Status appendJson(const char* json, size_t bytes);
   Status showAskedTurns(const Conversation& before);

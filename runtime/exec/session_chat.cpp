@@ -31,6 +31,37 @@ JsonMade* replyWithCalls(JsonBuilder* make, const JsonValue* const* results, siz
   return reply;
 }
 
+// Of the first `count` messages the last one.
+bool isSystem(const JsonValue* list, uint32_t count) {
+  const JsonValue* one = count != 0 ? list->first() : nullptr;
+  for (uint32_t i = 1; i < count; ++i) {
+    one = one->next();
+  }
+  return one != nullptr && roleOf(*one) == Role::kSystem;
+}
+
+// A rendering without its first message, of `count` others. False: there is no memory for it.
+bool behindFirst(const NewText& text, uint32_t count, Scratch* scratch, NewText* out) {
+  const size_t begin = text.messages[0].end;
+  TextRange* const literals = scratch->take<TextRange>(text.n_literals + 1);
+  NewMessage* const messages = scratch->take<NewMessage>(uint64_t{count} + 1);
+  if (literals == nullptr || messages == nullptr) {
+    return false;
+  }
+  *out = {text.text + begin, text.bytes - begin, literals, 0, messages, false};
+  for (size_t i = 0; i < text.n_literals; ++i) {
+    const TextRange& range = text.literals[i];
+    if (range.end > begin) {
+      literals[out->n_literals++] = {std::max(range.begin, begin) - begin, range.end - begin};
+    }
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const NewMessage& one = text.messages[i + 1];
+    messages[i] = {std::max(one.body, begin) - begin, one.end - begin};
+  }
+  return true;
+}
+
 }  // namespace
 
 // SPM puts a space after a control token.
@@ -369,7 +400,11 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
   bool more = false;
   ORIEL_TRY(compareHeld(text, text.messages[0].end, reply.begin, &workspace, &same, &more));
   if (same && !more) {
-    return kOk;
+    // The text behind the reply is rendered already, unless it may move with a system message before it.
+    const bool moves = reply.is(Transcript::kClosed) || isSystem(all.list, all.held);
+    NewText rest;
+    *done = !moves && behindFirst(text, added.count(), &scratch, &rest);
+    return *done ? readRendered(added, nullptr, rest, &scratch) : Status(kOk);
   }
   *done = true;
   ORIEL_TRY(goBack(reply.begin));
@@ -383,15 +418,6 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
 }
 
 Status Session::addMessages(const JsonValue& added, size_t bytes, const uint64_t* records) {
-  bool done = false;
-  if (context_.follows_template && !call_.recovers && records == nullptr && added.count() != 0) {
-    ORIEL_TRY(followTemplate(added, bytes, &done));
-  }
-  return done ? Status(kOk) : readNew(added, bytes, records);
-}
-
-// Reads what the template writes beyond the text that is held. `bytes`: of the new messages' JSON.
-Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* records) {
   if (context_.settings.text.bytes == 0) {
     return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
                              "the model has no chat template: name one (\"template\")");
@@ -402,6 +428,15 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
   if (added.count() == 0) {
     return kOk;
   }
+  bool done = false;
+  if (context_.follows_template && !call_.recovers && records == nullptr) {
+    ORIEL_TRY(followTemplate(added, bytes, &done));
+  }
+  return done ? Status(kOk) : readNew(added, bytes, records);
+}
+
+// Reads what the template writes beyond the text that is held. `bytes`: of the new messages' JSON.
+Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* records) {
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes() + bytes + transcript_.bytes()));
   TemplateRun run(context_.settings, call_.stop(), context_.log, &scratch);
@@ -410,11 +445,16 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
   ORIEL_TRY(conversation(&added, &scratch, &all));
   NewText text;
   ORIEL_TRY(renderNew(&run, context_.learned, all, false, &text));
+  return readRendered(added, records, text, &scratch);
+}
+
+Status Session::readRendered(const JsonValue& added, const uint64_t* records, const NewText& text,
+                             Scratch* scratch) {
   ReadMessages messages(this);
   messages.next = added.first();
   messages.count = added.count();
   messages.records = records;
-  messages.tokens = scratch.take<TokenSpan>(messages.count);
+  messages.tokens = scratch->take<TokenSpan>(messages.count);
   if (messages.tokens == nullptr) {
     return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %u messages: free some",
                              messages.count);

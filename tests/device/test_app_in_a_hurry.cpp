@@ -122,9 +122,7 @@ class HurriedChat : public ScratchFolder {
   static int countProgress(uint64_t, uint64_t, void* user) {
     return static_cast<HurriedChat*>(user)->cancels_ ? 1 : 0;
   }
-  static std::vector<uint8_t> saved(const SessionPtr& session) {
-    return savedBytes(session.get());
-  }
+  static std::vector<uint8_t> saved(const SessionPtr& session) { return savedBytes(session.get()); }
 
   CapturedLog log_;
   Options options_ = {};
@@ -180,8 +178,7 @@ TEST_F(HurriedChat, two_templates_are_two_formats) {
   const std::vector<uint8_t> snapshot = saved(angles);
   EXPECT_EQ(ORIEL_OK, restoreFrom(chatWith(kAngles).get(), snapshot));
   const SessionPtr brackets = chatWith(kBrackets);
-  EXPECT_EQ(ORIEL_ERROR_FORMAT,
-            restoreFrom(brackets.get(), snapshot));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, restoreFrom(brackets.get(), snapshot));
   EXPECT_TRUE(log_.says("chat format jinja-")) << log_.errors();
 }
 

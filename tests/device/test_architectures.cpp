@@ -217,8 +217,7 @@ TEST(LocalLayers, a_snapshot_goes_on_to_the_bit) {
     const auto expected_logits = logitsOf(loaded);
     const Loaded fresh = load(file.path(), options);
     mustAppend(fresh, someIds(111, 300));
-    ASSERT_EQ(ORIEL_OK,
-              restoreFrom(fresh.session.get(), bytes));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(fresh.session.get(), bytes));
     EXPECT_EQ(expected, greedy(fresh, 70)) << "format " << c.format << " after " << c.tokens;
     EXPECT_EQ(expected_logits, logitsOf(fresh));
   }

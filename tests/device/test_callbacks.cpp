@@ -334,9 +334,7 @@ class Callbacks : public testing::Test {
     };
   }
 
-  std::vector<uint8_t> snapshot() {
-    return savedBytes(session());
-  }
+  std::vector<uint8_t> snapshot() { return savedBytes(session()); }
 
   /// `call` does the same, to the bit, whether its callbacks try everything or not.
   void expectNothingChanges(Inside* inside, const std::function<oriel_status()>& call) {

@@ -22,9 +22,7 @@ Options onTheCpu(CapturedLog* log = nullptr) {
   return options;
 }
 
-std::vector<uint8_t> savedSession(const Loaded& loaded) {
-  return savedBytes(loaded.session.get());
-}
+std::vector<uint8_t> savedSession(const Loaded& loaded) { return savedBytes(loaded.session.get()); }
 
 // Where what describes a snapshot ends, its sum included.
 size_t endOfDescription(const SnapshotHeader& header) {
@@ -88,8 +86,8 @@ TEST(Contracts, a_snapshot_belongs_to_one_way_of_evicting) {
   SessionOptions options;
   options.set("evict", "tokens");
   other.session = newSession(other.model, &options);
-  EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(other.session.get(), bytes.data(), bytes.size(),
-                                   ORIEL_RESTORE_EXACT, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(other.session.get(), bytes.data(),
+                                                       bytes.size(), ORIEL_RESTORE_EXACT, nullptr));
   EXPECT_EQ(ORIEL_OK, restoreFrom(other.session.get(), bytes))
       << "from one to the other it is carried over";
 }

@@ -100,9 +100,7 @@ class Describe : public ScratchFolder {
     EXPECT_EQ(ORIEL_OK, add(loaded_, "user", "Hello there."));
     EXPECT_EQ(ORIEL_OK, oriel_session_mark(loaded_.session.get(), "here"));
   }
-  std::vector<uint8_t> snapshot() const {
-    return savedBytes(loaded_.session.get());
-  }
+  std::vector<uint8_t> snapshot() const { return savedBytes(loaded_.session.get()); }
 
   CapturedLog log_;
   Loaded loaded_;

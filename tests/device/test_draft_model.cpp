@@ -352,8 +352,7 @@ TEST_F(DraftModel, snapshots_go_to_sessions_without_one_and_back) {
   expectSame(plain, guessing, few(4, 30), &right);
   const auto carry = [&](const Loaded& from, const Loaded& to) {
     const std::vector<uint8_t> bytes = savedBytes(from.session.get());
-    ASSERT_EQ(ORIEL_OK, restoreFrom(to.session.get(), bytes))
-        << log_.errors();
+    ASSERT_EQ(ORIEL_OK, restoreFrom(to.session.get(), bytes)) << log_.errors();
   };
   carry(guessing, plain);
   expectSame(plain, guessing, few(5, 30), &right);

@@ -17,9 +17,7 @@ namespace {
 
 constexpr uint32_t kDrafts = 5;
 
-std::vector<uint8_t> save(const Loaded& loaded) {
-  return savedBytes(loaded.session.get());
-}
+std::vector<uint8_t> save(const Loaded& loaded) { return savedBytes(loaded.session.get()); }
 
 ReplyOptions best(uint32_t tokens, bool of_four = true) {
   ReplyOptions options = few(1, tokens, of_four);

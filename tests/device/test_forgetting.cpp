@@ -278,8 +278,7 @@ const StackCase kStackCases[] = {
      [](const Loaded& loaded, const std::string& secret) {
        EXPECT_EQ(ORIEL_OK, add(loaded, "user", secret));
        const std::vector<uint8_t> snapshot = savedBytes(loaded.session.get());
-       EXPECT_EQ(ORIEL_OK,
-                 restoreFrom(loaded.session.get(), snapshot));
+       EXPECT_EQ(ORIEL_OK, restoreFrom(loaded.session.get(), snapshot));
      }},
     {"going back",
      [](const Loaded& loaded, const std::string& secret) {

@@ -91,8 +91,7 @@ TEST_F(GoingBack, a_snapshot_is_held_as_it_says_whatever_was_there) {
   const SessionPtr session = open(options(100, 16));
   const SessionPtr fresh = newSession(model_);
   for (const auto& bytes : {far, near}) {
-    ASSERT_EQ(ORIEL_OK,
-              restoreFrom(session.get(), bytes));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(session.get(), bytes));
   }
   ASSERT_EQ(ORIEL_OK, restoreFrom(fresh.get(), near));
   EXPECT_EQ(savedBytes(fresh.get()), savedBytes(session.get()));

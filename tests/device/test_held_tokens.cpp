@@ -104,8 +104,7 @@ TEST(HeldTokens, come_back_with_a_snapshot_and_go_with_a_reset) {
   const std::vector<uint8_t> snapshot = savedBytes(loaded.session.get());
   const Loaded other = load(kRandom, cpuOptions(&log, 20, 8));
   ASSERT_EQ(ORIEL_OK, append(other, someIds(33, 400)));
-  ASSERT_EQ(ORIEL_OK,
-            restoreFrom(other.session.get(), snapshot));
+  ASSERT_EQ(ORIEL_OK, restoreFrom(other.session.get(), snapshot));
   expectHeld(other, all);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(other.session.get()));
   EXPECT_TRUE(held(other, 0).empty());

@@ -153,8 +153,7 @@ TEST(Latents, going_back_and_being_saved_change_nothing) {
     ASSERT_EQ(ORIEL_OK, append(loaded, from(45, 60)));
     const std::vector<float> went_on = logitsOf(loaded);
     const Loaded other = load(file.path(), options);
-    ASSERT_EQ(ORIEL_OK,
-              restoreFrom(other.session.get(), bytes));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(other.session.get(), bytes));
     ASSERT_EQ(ORIEL_OK, append(other, from(45, 60)));
     EXPECT_EQ(went_on, logitsOf(other)) << "to the bit";
   }

@@ -107,8 +107,7 @@ TEST_P(LostDevice, is_one_line_and_every_call_fails_at_once_but_the_tokens_are_t
           oriel_chat_reply(session, nullptr, nullptr, nullptr, nullptr),
           oriel_snapshot_save(session, room.data(), room.size(), &needed),
           oriel_snapshot_save(session, nullptr, 0, &needed),
-          oriel_session_save(session, "/nowhere/at/all", 0),
-          restoreFrom(session, room),
+          oriel_session_save(session, "/nowhere/at/all", 0), restoreFrom(session, room),
           oriel_session_restore(session, "/nowhere/at/all", 0, nullptr)}) {
       EXPECT_EQ(ORIEL_ERROR_DEVICE, status);
     }

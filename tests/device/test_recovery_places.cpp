@@ -263,8 +263,7 @@ TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_lies) {
   }
   std::vector<uint8_t> bytes = savedBytes(session.get());
   bytes = withLongReply(bytes);
-  ASSERT_EQ(ORIEL_OK, restoreFrom(session.get(), bytes))
-      << log.errors();
+  ASSERT_EQ(ORIEL_OK, restoreFrom(session.get(), bytes)) << log.errors();
   const uint64_t position = positionOf(session);
   EXPECT_LT(uint64_t{1} << 62, position);
   losing.lose(Work::kRun, 1);
@@ -289,8 +288,7 @@ TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_is_no_conversation) {
   ASSERT_NE(bytes.end(), at);
   at[1] = '7';
   makeSumsTrue(&bytes);
-  ASSERT_EQ(ORIEL_OK, restoreFrom(session.get(), bytes))
-      << log.errors();
+  ASSERT_EQ(ORIEL_OK, restoreFrom(session.get(), bytes)) << log.errors();
   const uint64_t position = positionOf(session);
   losing.lose(Work::kRun, 1);
   EXPECT_EQ(ORIEL_ERROR_DEVICE, say(session, "Hello"));

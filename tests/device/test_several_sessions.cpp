@@ -55,9 +55,7 @@ std::vector<int32_t> greedyOf(const Owned& session, uint32_t tokens) {
   return ids;
 }
 
-std::vector<uint8_t> snapshotOf(const Owned& session) {
-  return savedBytes(session.get());
-}
+std::vector<uint8_t> snapshotOf(const Owned& session) { return savedBytes(session.get()); }
 
 class SeveralSessions : public testing::TestWithParam<FamilyParam> {
  protected:

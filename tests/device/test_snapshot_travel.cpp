@@ -36,9 +36,7 @@ Options optionsOf(const Layout& layout, CapturedLog* log) {
   return options;
 }
 
-Bytes save(const Loaded& loaded) {
-  return savedBytes(loaded.session.get());
-}
+Bytes save(const Loaded& loaded) { return savedBytes(loaded.session.get()); }
 
 oriel_restored restored(const Loaded& loaded, const Bytes& bytes, uint32_t flags = 0) {
   oriel_restored result = ORIEL_INIT(oriel_restored);

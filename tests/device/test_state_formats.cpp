@@ -90,7 +90,7 @@ TEST(StateFormats, a_snapshot_is_exact_in_sessions_of_its_format_alone) {
     const Loaded loaded = load(file.path(), stateOptions(format));
     ASSERT_EQ(ORIEL_OK,
               oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
-    const std::vector<uint8_t> snapshot = savedBytes(loaded.session.get());
+    const std::vector<uint8_t> snapshot = test::savedBytes(loaded.session.get());
     const std::vector<int32_t> next = greedy(loaded, 20);
     for (const char* other : {"f32", "f16", "int8"}) {
       const Loaded fresh = load(file.path(), stateOptions(other));

@@ -137,9 +137,7 @@ TEST_P(StateSessions, edit_the_last_turn_by_reading_that_turn_alone) {
 }
 
 TEST_P(StateSessions, go_on_from_a_snapshot_to_the_bit_with_any_number_of_checkpoints) {
-  const auto save = [](const Loaded& loaded) {
-    return savedBytes(loaded.session.get());
-  };
+  const auto save = [](const Loaded& loaded) { return savedBytes(loaded.session.get()); };
   const Loaded loaded = fresh(3, 60);
   for (const char* text : {"One.", "Two and three.", "Four and five."}) {
     turn(loaded, text);

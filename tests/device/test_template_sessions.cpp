@@ -45,9 +45,7 @@ class TemplateSessions : public testing::TestWithParam<const char*> {
               oriel_session_get_tokens(loaded_.session.get(), 0, ids.data(), ids.size(), &needed));
     return ids;
   }
-  std::vector<uint8_t> saved() {
-    return savedBytes(loaded_.session.get());
-  }
+  std::vector<uint8_t> saved() { return savedBytes(loaded_.session.get()); }
   std::vector<int32_t> renderedIds(const std::string& json) {
     size_t sized = 0;
     EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,

@@ -90,6 +90,7 @@ TEST(ThreadGaps, no_conversation_is_lost_in_a_thousand_rounds_of_trim_and_resume
   options.threads = 1;
   options.set("transcript", 1 << 14);
   const ModelPtr model_owner = loadModel(kRandom, options);
+  oriel_model* const model = model_owner.get();
   SessionOptions chats;
   chats.chat_template = "mistral-v1";
   oriel_session* session = nullptr;

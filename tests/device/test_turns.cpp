@@ -362,8 +362,7 @@ TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
 
   // Nor through a snapshot.
   const std::vector<uint8_t> snapshot = savedBytes(loaded.session.get());
-  ASSERT_EQ(ORIEL_OK,
-            restoreFrom(loaded.session.get(), snapshot));
+  ASSERT_EQ(ORIEL_OK, restoreFrom(loaded.session.get(), snapshot));
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 300 - chunk - 1));
   EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 300 - chunk));
 }

@@ -129,9 +129,7 @@ TEST(SharedWindow, the_plan_has_a_group_for_each_length_and_takes_as_many_bytes)
   EXPECT_EQ(40u, of_part.window_tokens);
 }
 
-Bytes save(const Loaded& loaded) {
-  return savedBytes(loaded.session.get());
-}
+Bytes save(const Loaded& loaded) { return savedBytes(loaded.session.get()); }
 
 oriel_restored restore(const Loaded& loaded, const Bytes& bytes) {
   oriel_restored result = ORIEL_INIT(oriel_restored);

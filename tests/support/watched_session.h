@@ -83,9 +83,7 @@ class WatchedSession : public testing::Test {
     return goOn(sampling);
   }
 
-  std::vector<uint8_t> save() {
-    return savedBytes(model_->session());
-  }
+  std::vector<uint8_t> save() { return savedBytes(model_->session()); }
 
   std::vector<int32_t> goOn(const ReplyOptions& sampling) {
     std::vector<int32_t> ids;
