@@ -66,7 +66,8 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
                          Arena* arena) {
   static_assert(alignof(Session) <= Arena::kAlignment, "raise kAlignment");
-  void* const room = arena->take<uint8_t>(sizeof(Session));
+  constexpr size_t kUnused = 16;  // keeps the planned bytes as they were
+  void* const room = arena->take<uint8_t>(sizeof(Session) + kUnused);
   Rooms rooms;
   rooms.take(context, arena);
   return arena->measuring() || arena->exhausted()
