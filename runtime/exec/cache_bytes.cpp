@@ -4,13 +4,15 @@
 
 namespace oriel_internal {
 
-Rows sinkRows(const CacheShape& shape) { return {0, valueBytes(KvFormat::kF16, shape.head_dim)}; }
+SlotRows sinkRows(const CacheShape& shape) {
+  return {0, valueBytes(KvFormat::kF16, shape.head_dim)};
+}
 
-Rows ringRows(KvFormat format, const CacheShape& shape) {
+SlotRows ringRows(KvFormat format, const CacheShape& shape) {
   return {4 * sideLayout(format, shape).ring_word, valueBytes(format, shape.head_dim)};
 }
 
-Rows scaleRows(KvFormat format, const CacheShape& shape) {
+SlotRows scaleRows(KvFormat format, const CacheShape& shape) {
   return {4 * sideLayout(format, shape).scales_word, scaleBytes(format, shape.head_dim)};
 }
 

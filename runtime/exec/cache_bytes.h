@@ -26,18 +26,18 @@ inline uint64_t scaleBytes(KvFormat format, uint32_t head_dim) {
 }
 
 /// Where the vectors of a side lie: bytes before the first, and of each.
-struct Rows {
+struct SlotRows {
   uint64_t begin = 0;
   uint64_t bytes = 0;
   BufferRef of(const BufferRef& side, uint64_t row, uint64_t count) const {
     return side.part(begin + row * bytes, count * bytes);
   }
 };
-Rows sinkRows(const CacheShape& shape);
-Rows ringRows(KvFormat format, const CacheShape& shape);
-Rows scaleRows(KvFormat format, const CacheShape& shape);
+SlotRows sinkRows(const CacheShape& shape);
+SlotRows ringRows(KvFormat format, const CacheShape& shape);
+SlotRows scaleRows(KvFormat format, const CacheShape& shape);
 /// Of columns and states.
-inline Rows wordRows(const CacheShape& shape) { return {0, 4ull * shape.head_dim}; }
+inline SlotRows wordRows(const CacheShape& shape) { return {0, 4ull * shape.head_dim}; }
 
 /// Where the logits of a session's last token lie between two calls.
 BufferRef logitsPlace(const Plan& plan, uint32_t session);

@@ -30,10 +30,10 @@ Status visitTokens(const BufferRef& side, KvFormat format, const CacheShape& cac
   const uint64_t sinks = std::min<uint64_t>(position, cache.sinks);
   const uint64_t ring = std::min<uint64_t>(position - sinks, cache.ring);
   for (uint32_t head = 0; head < cache.n_kv_heads; ++head) {
-    const Rows of_sinks = sinkRows(cache);
+    const SlotRows of_sinks = sinkRows(cache);
     ORIEL_TRY(visit(SlotRun{of_sinks.of(side, cache.sinkRow(head, 0), sinks + cache.recalled),
                             cache, false, of_sinks.bytes}));
-    for (const Rows& rows : {ringRows(format, cache), scaleRows(format, cache)}) {
+    for (const SlotRows& rows : {ringRows(format, cache), scaleRows(format, cache)}) {
       ORIEL_TRY(
           visit(SlotRun{rows.of(side, cache.ringRow(head, 0), ring), cache, true, rows.bytes}));
     }
@@ -50,7 +50,7 @@ Status visitSide(const Memory& memory, uint32_t side, const BufferRef& place, ui
     return visitTokens(place, memory.formats[side], shape, position, visit);
   }
   const bool is_state = memory.kind == MemoryKind::kState;
-  const Rows slots = wordRows(shape);
+  const SlotRows slots = wordRows(shape);
   const uint64_t count =
       is_state ? std::min<uint64_t>(position, 1) : std::min<uint64_t>(position, shape.ring);
   return visit(SlotRun{slots.of(place, shape.first_ring + (is_state ? state_slot : 0), count),
