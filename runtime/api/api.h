@@ -179,6 +179,12 @@ void describeContext(const ModelDesc& desc, Info* info) {
   info->window_train = desc.window_train;
 }
 
+/// What a load finds out about a file's chat template, once.
+struct TemplateOnce {
+  bool known = false;
+  LearnedTemplate facts;
+};
+
 /// A file that was opened and checked, with everything decided that needs no device.
 struct PreparedModel {
   ModelFile source;
@@ -192,6 +198,7 @@ struct PreparedModel {
   uint64_t session_host_bytes = 0;  ///< of each, but for the ids of its tokens
   SessionWindows sessions;          ///< that were asked for
   uint32_t prefix_tokens = 0;
+  TemplateOnce learned;           ///< where the prefix was counted
   uint32_t drafts = 0;            ///< guesses that were asked for
   uint32_t activation_bits = 16;  ///< that were asked for
   uint64_t draft_host_bytes = 0;  ///< of the host bytes, what those take
@@ -275,7 +282,7 @@ void showPrefix(oriel_model* model);
 
 /// The chat template of a file, and the forms of its replies.
 Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Arena* arena,
-                 oriel_model* model);
+                 oriel_model* model, TemplateOnce* learned);
 /// As oriel_render_tokens, of checked arguments.
 oriel_status renderIds(const oriel_model* model, const ChatSettings& chat, const char* json,
                        size_t bytes, bool generation, uint32_t flags, int32_t* ids, size_t capacity,

@@ -221,7 +221,7 @@ Status compile(const ReplyChoices& options, const Source& source, Constraint* co
 
 Status readConstraint(const oriel_model& model, const ReplyChoices& options, Session* session,
                       GenerateSettings* settings) {
-  const SessionContext& context = session->context();
+  const SessionContext& context = session->facts().context;
   ORIEL_TRY(checkTexts(options, context.log));
   if (!hasForm(options) && !checksCalls(options)) {
     return kOk;

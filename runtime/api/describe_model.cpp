@@ -134,32 +134,32 @@ void writeIgnored(const ConstrainedReply* constrained, JsonWriter* out) {
 }
 
 void writeSession(const oriel_session& handle, JsonWriter* out) {
-  const Session& session = *handle.session;
-  const SessionView view = session.memory().view();
+  const SessionFacts session = handle.session->facts();
+  const SessionView view = session.memory.view();
   out->list("group_first_visible");
   for (uint32_t i = 0; i < handle.model->desc.n_views; ++i) {
     out->whole(nullptr, view.group_first_visible[i]);
   }
   out->end();
-  writePositions("turns", &session.at().turns, out);
-  writePositions("checkpoints", session.memory().states(), out);
-  writeMarks(session.at().marks, out);
-  writeTranscript(session.transcript(), out);
-  out->whole("submissions", session.stepper().submissions());
-  out->whole("rows_wanted", session.stepper().rows().wanted());
-  out->whole("rows_read", session.stepper().rows().reads());
-  out->whole("tokens_read_again", session.feeder().tokensReadAgain());
-  out->whole("tokens_drafted", session.replier().drafts().drafted);
-  out->whole("tokens_accepted", session.replier().drafts().accepted);
-  out->whole("tokens_kept", session.retrieved().keptTokens());
-  out->whole("tokens_recalled", session.at().recalled);
+  writePositions("turns", &session.at.turns, out);
+  writePositions("checkpoints", session.memory.states, out);
+  writeMarks(session.at.marks, out);
+  writeTranscript(session.transcript, out);
+  out->whole("submissions", session.call.counts.submissions);
+  out->whole("rows_wanted", session.stepper.row_cache.wanted());
+  out->whole("rows_read", session.stepper.row_cache.reads());
+  out->whole("tokens_read_again", session.call.counts.read_again);
+  out->whole("tokens_drafted", session.replier.drafts().drafted);
+  out->whole("tokens_accepted", session.replier.drafts().accepted);
+  out->whole("tokens_kept", session.retrieved.keptTokens());
+  out->whole("tokens_recalled", session.at.recalled);
   out->list("recalled_ids");
-  for (uint32_t i = 0; i < session.at().recalled; ++i) {
-    out->signedWhole(nullptr, session.memory().ids().recalled(i));
+  for (uint32_t i = 0; i < session.at.recalled; ++i) {
+    out->signedWhole(nullptr, session.memory.ids.recalled(i));
   }
   out->end();
-  writeIgnored(session.replier().constrained(), out);
-  out->text("chat_template", session.context().chat.name());
+  writeIgnored(session.replier.constrained(), out);
+  out->text("chat_template", session.context.chat.name());
   const SessionSettings none = {};
   writeOptions(OptionScope::kSession, handle.texts != nullptr ? &handle.texts->settings : &none,
                out);

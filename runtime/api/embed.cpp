@@ -82,14 +82,13 @@ oriel_status oriel_embed(oriel_session* handle, oriel_pooling wanted, uint32_t f
     }
     Pooling pooling = Pooling::kMean;
     ORIEL_TRY(choosePooling(rawEnum(wanted), model.desc.pooling, handle->log, &pooling));
+    TokenSource source;
+    source.is_text = (flags & ORIEL_EMBED_IDS) == 0;
+    source.text = text;
+    source.ids = static_cast<const int32_t*>(static_cast<const void*>(text));
+    source.count = source.is_text ? bytes : bytes / sizeof(int32_t);
     uint32_t n_tokens = 0;
-    if ((flags & ORIEL_EMBED_IDS) != 0) {
-      n_tokens = static_cast<uint32_t>(bytes / sizeof(int32_t));
-      ORIEL_TRY(handle->session->embedTokens(
-          static_cast<const int32_t*>(static_cast<const void*>(text)), n_tokens, pooling, values));
-    } else {
-      ORIEL_TRY(handle->session->embed(text, bytes, pooling, values, &n_tokens));
-    }
+    ORIEL_TRY(handle->session->embed(source, pooling, values, &n_tokens));
     if (pooling == Pooling::kMean) {
       average(values, model.desc.n_embd, n_tokens);
     }

@@ -127,7 +127,7 @@ void logPlan(const PlanResult& plan, const char* device, const Log& log) {
 }  // namespace
 
 Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Arena* arena,
-                 oriel_model* model) {
+                 oriel_model* model, TemplateOnce* learned) {
   model->chat = recogniseChat(file);
   keepTemplate(arena, &model->chat);
   ChatTemplate& chat = model->chat;
@@ -154,7 +154,11 @@ Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Ar
   settings.text = {chat.jinja, chat.jinja_bytes};
   settings.bos = {chat.bos, std::strlen(chat.bos)};
   settings.eos = {chat.eos, std::strlen(chat.eos)};
-  ORIEL_TRY(learnTemplate(settings, stop, log, model->allocator, &model->learned));
+  if (!learned->known) {
+    ORIEL_TRY(learnTemplate(settings, stop, log, model->allocator, &learned->facts));
+    learned->known = true;
+  }
+  model->learned = learned->facts;
   model->reply_forms = replyFormsOf(model->chat);
   return kOk;
 }
@@ -176,7 +180,7 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
     ORIEL_TRY(
         TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie, stop));
   }
-  ORIEL_TRY(buildChat(file, stop, log, arena, model));
+  ORIEL_TRY(buildChat(file, stop, log, arena, model, &prepared->learned));
   describeFile(*prepared, model);
   if (has_device) {
     model->desc = prepared->desc;

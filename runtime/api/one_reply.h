@@ -17,9 +17,9 @@ class OneReply {
         options_(options),
         chat_(chat),
         call_(settings_, on_token, user, &result_),
-        tools_(*session_.context().allocator,
-               templateScratchBytes(session_.context().settings.tools.bytes)),
-        logits_(*session_.context().allocator, SIZE_MAX) {}
+        tools_(*session_.facts().context.allocator,
+               templateScratchBytes(session_.facts().context.settings.tools.bytes)),
+        logits_(*session_.facts().context.allocator, SIZE_MAX) {}
 
   /// Up to its first token, for Replier::run(). Null: it is over already.
   ReplyCall* begin() {
@@ -58,7 +58,7 @@ class OneReply {
     if (settings_.on_logits == nullptr) {
       return kOk;
     }
-    settings_.step_logits = logits_.take<float>(session_.context().model->n_vocab);
+    settings_.step_logits = logits_.take<float>(session_.facts().context.model->n_vocab);
     return settings_.step_logits != nullptr
                ? kOk
                : handle_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,

@@ -13,25 +13,25 @@ oriel_status setPrefix(oriel_session* handle) {
       return handle->log.fail(ORIEL_ERROR_STATE,
                               "the model has no room for a prefix: load it with \"prefix_tokens\"");
     }
-    const Session& session = *handle->session;
-    if (session.memory().cache().window != model.plan.cache.window) {
+    const SessionFacts session = handle->session->facts();
+    if (session.memory.cache().window != model.plan.cache.window) {
       return handle->log.fail(
           ORIEL_ERROR_STATE,
           "the session has a window of %u tokens and another one of %u: make the prefix in the one "
           "with the longest window",
-          session.memory().cache().window, model.plan.cache.window);
+          session.memory.cache().window, model.plan.cache.window);
     }
-    if (session.at().position == 0 || session.at().position > session.memory().cache().sinks) {
+    if (session.at.position == 0 || session.at.position > session.memory.cache().sinks) {
       return handle->log.fail(
           ORIEL_ERROR_CONTEXT,
           "the session holds %llu tokens and there is room for a prefix of 1 to %u: load the model "
           "with \"prefix_tokens\" %llu",
-          static_cast<unsigned long long>(session.at().position), prefix->capacity,
-          static_cast<unsigned long long>(session.at().position));
+          static_cast<unsigned long long>(session.at.position), prefix->capacity,
+          static_cast<unsigned long long>(session.at.position));
     }
     // A session that is being made looks for a prefix in its turn.
     {
-      const DeviceTurn turn(&model.share, session.context().index);
+      const DeviceTurn turn(&model.share, session.context.index);
       ORIEL_TRY(turn.status());
       if (model.guard.takenCount() == 1) {
         prefix->chat_hash = handle->chat_hash;

@@ -27,13 +27,18 @@ Status makePrefixAgain(oriel_model* model, oriel_session* handle) {
     return readTrainedAgain(model);
   }
   const uint32_t window = model->plan.cache.window;
-  if (handle->session->memory().cache().window != window) {
+  if (handle->session->facts().memory.cache().window != window) {
     return handle->log.fail(ORIEL_ERROR_STATE,
                             "the prefix is read again by a session with a window of %u tokens, and "
                             "this one has %u: recover such a one first, or load the model again",
-                            window, handle->session->memory().cache().window);
+                            window, handle->session->facts().memory.cache().window);
   }
-  const Status status = handle->session->recoverPrefix(model->prefix, &model->prefix_exact);
+  RebuildSource source;
+  source.from = RebuildSource::From::kPrefix;
+  source.prefix = model->prefix;
+  Rebuilt rebuilt;
+  const Status status = handle->session->rebuild(source, &rebuilt);
+  model->prefix_exact = rebuilt.exact;
   showPrefix(model);
   return status;
 }

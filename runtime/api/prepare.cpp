@@ -315,7 +315,7 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   NamingLog named(log, path);
   if (options.device != DeviceKind::kNone) {
     uint32_t prefix_tokens = 0;
-    ORIEL_TRY(countPrefix(file, options, stop, log, &prefix_tokens));
+    ORIEL_TRY(countPrefix(file, options, stop, log, &prefix_tokens, &prepared->learned));
     ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
   }
 

@@ -66,7 +66,7 @@ Status Recovery::run(oriel_recovered* result) {
     std::memcpy(old_name_, model_.info.device, sizeof(old_name_));
     std::memcpy(old_driver_, model_.info.driver, sizeof(old_driver_));
   }
-  read_.held = handle_.session->memory().held().count();
+  read_.held = handle_.session->facts().memory.held().count();
   Status status = kOk;
   do {
     status = needsDevice() ? takeDevice() : Status(kOk);

@@ -1,6 +1,5 @@
 #include "exec/session.h"
 
-#include <cstring>
 #include <new>
 
 #include "api/one_reply.h"
@@ -33,7 +32,8 @@ Status goBack(oriel_session* handle, uint64_t position, bool reads) {
 }
 
 Status backToMark(oriel_session* handle, const char* name, bool reads) {
-  const Bookmark* const mark = handle->session->at().marks.find(name);
+  const Bookmarks& marks = handle->session->facts().at.marks;
+  const Bookmark* const mark = marks.find(name);
   if (mark == nullptr) {
     return handle->log.fail(ORIEL_ERROR_ARGUMENT,
                             "there is no mark named %.31s: oriel_session_describe lists them",
@@ -41,19 +41,19 @@ Status backToMark(oriel_session* handle, const char* name, bool reads) {
   }
   ORIEL_TRY(goBack(handle, mark->position, reads));
   // What was read again has no marks.
-  return handle->session->at().marks.find(name) != nullptr ? Status(kOk)
-                                                           : handle->session->mark(name);
+  return marks.find(name) != nullptr ? Status(kOk) : handle->session->mark(name);
 }
 
 Status backByTurns(oriel_session* handle, uint64_t turns, bool reads) {
-  const TurnMarks& starts = handle->session->at().turns;
+  const SessionFacts of = handle->session->facts();
+  const TurnMarks& starts = of.at.turns;
   if (turns == 0 || turns > starts.count()) {
     return handle->log.fail(ORIEL_ERROR_CONTEXT,
                             "cannot go back %llu turns, %u are known: ask for one of them",
                             static_cast<unsigned long long>(turns), starts.count());
   }
   const uint64_t start = starts.at(starts.count() - static_cast<uint32_t>(turns));
-  return goBack(handle, handle->session->messageBegin(start), reads);
+  return goBack(handle, of.transcript.messageBegin(of.context.prefixTokens(), start), reads);
 }
 
 }  // namespace
@@ -66,16 +66,16 @@ bool oriel_internal::readStats(const oriel_session* handle, oriel_stats* stats) 
     if (!look.entered()) {
       return false;
     }
-    const Session& session = *handle->session;
-    const SessionView view = session.memory().view();
-    const uint32_t recalled = session.at().recalled;
+    const SessionFacts of = handle->session->facts();
+    const SessionView view = of.memory.view();
+    const uint32_t recalled = of.at.recalled;
     stats->position = view.position;
     stats->first_visible = view.first_visible;
     stats->first_stored = view.first_stored;
     stats->sinks_used = view.sinks_used;
     stats->turn_count = view.turn_count;
     stats->window_used = view.window_used;
-    stats->window_capacity = model.plan.cache.sinks + session.memory().cache().window;
+    stats->window_capacity = model.plan.cache.sinks + of.memory.cache().window;
     const uint64_t seen = stats->window_used - std::min(recalled, stats->window_used);
     stats->evicted = stats->position - std::min(seen, stats->position);
   }
@@ -92,7 +92,7 @@ bool oriel_internal::readStats(const oriel_session* handle, oriel_stats* stats) 
 oriel_status oriel_session_reset(oriel_session* handle) {
   return handle == nullptr ? ORIEL_ERROR_ARGUMENT : callAlone(handle, [&] {
     handle->last_error.clear();  // it may quote what was said
-    return handle->session->reset();
+    return handle->session->reset(Session::Begin::kAgain);
   });
 }
 
@@ -122,10 +122,12 @@ oriel_status oriel_session_append(oriel_session* handle, const int32_t* ids, siz
   if (handle == nullptr || (ids == nullptr && count != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return callAlone(handle, [&] {
-    return on_logits != nullptr ? handle->session->evaluate(ids, count, on_logits, user)
-                                : handle->session->append(ids, count);
-  });
+  TokenSource source;
+  source.ids = ids;
+  source.count = count;
+  source.on_logits = on_logits;
+  source.user = user;
+  return callAlone(handle, [&] { return handle->session->append(source); });
 }
 
 oriel_status oriel_session_append_text(oriel_session* handle, const char* text, size_t bytes,
@@ -133,10 +135,13 @@ oriel_status oriel_session_append_text(oriel_session* handle, const char* text, 
   if (handle == nullptr || (text == nullptr && bytes != 0) || !validTextFlags(flags)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  EncodeOptions options;
-  options.special = (flags & ORIEL_TEXT_SPECIAL) != 0;
-  options.bos = (flags & ORIEL_TEXT_BOS) != 0;
-  return callAlone(handle, [&] { return handle->session->appendText(text, bytes, options); });
+  TokenSource source;
+  source.text = text;
+  source.count = bytes;
+  source.is_text = true;
+  source.options.special = (flags & ORIEL_TEXT_SPECIAL) != 0;
+  source.options.bos = (flags & ORIEL_TEXT_BOS) != 0;
+  return callAlone(handle, [&] { return handle->session->append(source); });
 }
 
 oriel_status oriel_session_logits(oriel_session* handle, const float** logits, size_t* count) {
@@ -144,7 +149,7 @@ oriel_status oriel_session_logits(oriel_session* handle, const float** logits, s
     return ORIEL_ERROR_ARGUMENT;
   }
   return callAlone(handle, [&]() -> Status {
-    ORIEL_TRY(handle->session->logits(logits));
+    ORIEL_TRY(handle->session->facts().stepper.logits(logits));
     if (count != nullptr) {
       *count = handle->model->desc.n_vocab;
     }
@@ -162,14 +167,7 @@ oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char*
   if (handle == nullptr || (text == nullptr && bytes != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return callAlone(handle, [&]() -> Status {
-    if (role == nullptr) {
-      return handle->session->appendMessages(text, bytes);
-    }
-    ORIEL_TRY(handle->session->appendMessage(role, text, bytes));
-    warnOfRole(handle->session->context().chat, role, std::strlen(role), 0, handle->log);
-    return kOk;
-  });
+  return callAlone(handle, [&] { return handle->session->appendMessages(role, text, bytes); });
 }
 
 oriel_status oriel_chat_reply(oriel_session* handle, const oriel_reply_options* options,
@@ -192,8 +190,9 @@ oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t firs
     if (!look.entered()) {
       return ORIEL_ERROR_STATE;
     }
-    held = handle->session->memory().copyHeld(first, ids, capacity, &count);
-    view = handle->session->memory().view();
+    const SessionMemory& memory = handle->session->facts().memory;
+    held = copyHeld(memory.ids, memory.held(), first, ids, capacity, &count);
+    view = memory.view();
   }
   *needed = static_cast<size_t>(count);
   if (!held) {

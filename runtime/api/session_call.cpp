@@ -67,7 +67,7 @@ void beginCall(oriel_session* handle) {
 
 void meetCache(oriel_session* handle) {
   if (handle->cache_lost.exchange(0) != 0 && !handle->session->isFresh()) {
-    handle->session->expectReading();
+    (void)handle->session->reset(Session::Begin::kUnread);
   }
 }
 
@@ -81,7 +81,7 @@ oriel_status endCall(oriel_session* handle, Status status) {
     handle->lost = true;
   }
   handle->session->call().end();
-  const bool unread = handle->session->transcript().hasUnread();
+  const bool unread = handle->session->facts().transcript.hasUnread();
   testGap();
   handle->unread = unread;
   testGap();

@@ -97,8 +97,8 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   Status status = session == nullptr
                       ? model->log.fail(ORIEL_ERROR_INTERNAL,
                                         "the session's arena is too small: please report this")
-                  : lost ? session->resetLost()
-                         : session->reset(/*is_new=*/true);
+                  : lost ? session->reset(Session::Begin::kLost)
+                         : session->reset(Session::Begin::kNew);
   if (status.ok() && seed.from != nullptr) {
     status = session->fork(*seed.from);
   } else if (status.ok() && seed.assumed_tokens != 0) {
@@ -112,7 +112,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
     takeDeviceLine(*model, errors_before, &model->last_error);
     if (session != nullptr) {
       if (seed.from != nullptr && !status.lost()) {
-        (void)session->forget();  // some of the other's memory may be copied
+        (void)session->reset(Session::Begin::kNever);  // some of the other's memory may be copied
       }
       session->~Session();
     }
@@ -126,7 +126,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   handle->host_bytes = bytes;
   handle->chat_hash = seed.chat_hash;
   handle->lost = lost;
-  handle->unread = session->transcript().hasUnread();
+  handle->unread = session->facts().transcript.hasUnread();
   model->guard.setHandle(context.index, handle);
   *out = handle;
   return kOk;
@@ -265,17 +265,17 @@ uint64_t sessionBlockBytes(const oriel_model& model, uint32_t index) {
 
 Status forkSession(oriel_session* source, Guard::Call* call, oriel_session** out) {
   oriel_model* const model = source->model;
-  const Session& from = *source->session;
+  const SessionFacts from = source->session->facts();
   if (model->prefix != nullptr && model->prefix->tokens == 0) {
     return refuseSecond(source->log);
   }
-  SessionContext context = from.context();
-  ORIEL_TRY(claim(model, call, from.memory().cache().window, true, &context.index));
+  SessionContext context = from.context;
+  ORIEL_TRY(claim(model, call, from.memory.cache().window, true, &context.index));
   SessionSeed seed;
-  seed.from = &from;
+  seed.from = source->session;
   seed.chat_hash = source->chat_hash;
   const Status status =
-      makeSession(model, context, from.at().first_position, from.memory().wholeTurns(), seed, out);
+      makeSession(model, context, from.at.first_position, from.memory.whole_turns, seed, out);
   if (status.ok()) {
     (*out)->texts = SessionTexts::share(source->texts);
   }
@@ -325,7 +325,7 @@ void oriel_session_destroy(oriel_session* handle) {
     return;
   }
   const uint64_t bytes = handle->host_bytes;
-  (void)handle->session->forget();  // of a lost device what the host can reach
+  (void)handle->session->reset(Session::Begin::kNever);  // of a lost device what the host can reach
   model->guard.setHandle(index, nullptr);
   if (model->guard.takenCount() == 1 && (model->prefix == nullptr || model->prefix->tokens == 0)) {
     model->trimmed.spill.remove();  // nothing is left that it would be for

@@ -66,7 +66,7 @@ class TextsOnly {
   TextsOnly& operator=(const TextsOnly&) = delete;
 
   Status init(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
-              const Log& log) {
+              const Log& log, TemplateOnce* learned) {
     Arena measure;
     (void)measure.take<uint8_t>(sizeof(oriel_model));
     Tokenizer* tokenizer = nullptr;
@@ -85,7 +85,7 @@ class TextsOnly {
     model_->allocator = allocator_;
     model_->log = {options.log, options.log_user, &model_->last_error};
     ORIEL_TRY(Tokenizer::build(file, log, &arena, &model_->tokenizer, stop));
-    return buildChat(file, stop, log, &arena, model_);
+    return buildChat(file, stop, log, &arena, model_, learned);
   }
   const oriel_model* model() const { return model_; }
 
@@ -98,9 +98,9 @@ class TextsOnly {
 
 // In the model's own chat format, as a session would write it.
 Status countSystemPrompt(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
-                         const Log& log, uint32_t* tokens) {
+                         const Log& log, uint32_t* tokens, TemplateOnce* learned) {
   TextsOnly texts(allocatorOf(options));
-  ORIEL_TRY(texts.init(file, options, stop, log));
+  ORIEL_TRY(texts.init(file, options, stop, log, learned));
   Scratch scratch(allocatorOf(options), 16 * options.system_prompt_bytes + (1u << 16));
   JsonText json;
   ORIEL_TRY(systemMessage(options, log, &scratch, &json));
@@ -168,7 +168,7 @@ Status readPrefix(const LoadOptions& options, oriel_session* session) {
 }  // namespace
 
 Status countPrefix(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
-                   const Log& log, uint32_t* tokens) {
+                   const Log& log, uint32_t* tokens, TemplateOnce* learned) {
   *tokens = options.prefix_tokens;
   const bool has_text = options.system_prompt != nullptr && options.system_prompt_bytes != 0;
   if ((has_text ? 1 : 0) + (options.prefix_file != nullptr ? 1 : 0) +
@@ -178,7 +178,7 @@ Status countPrefix(const GgufFile& file, const LoadOptions& options, const StopC
         ORIEL_ERROR_ARGUMENT,
         "the prefix is \"system_prompt\", \"prefix_file\" or \"prefix_tokens\": give one of them");
   }
-  return has_text                         ? countSystemPrompt(file, options, stop, log, tokens)
+  return has_text ? countSystemPrompt(file, options, stop, log, tokens, learned)
          : options.prefix_file != nullptr ? countFile(options, log, tokens)
                                           : Status(kOk);
 }

@@ -11,7 +11,7 @@ Status readSessions(const LoadOptions& options, uint32_t prefix_tokens, const Lo
 
 /// Tokens of the prefix: of the system prompt, of the prefix file, or LoadOptions.prefix_tokens. `file`: the model's.
 Status countPrefix(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
-                   const Log& log, uint32_t* tokens);
+                   const Log& log, uint32_t* tokens, TemplateOnce* learned);
 
 /// Makes that prefix, once the model is loaded.
 Status makePrefixOf(const LoadOptions& options, LoadProgress* progress, oriel_model* model);

@@ -42,7 +42,8 @@ Status checkReplaced(const char* path, uint32_t flags, const Log& log) {
 Status saveFile(const oriel_session& handle, const char* path, uint32_t flags) {
   const oriel_model& model = *handle.model;
   ORIEL_TRY(checkReplaced(path, flags, handle.log));
-  const uint64_t bytes = handle.session->snapshotBytes();
+  uint64_t bytes = 0;
+  ORIEL_TRY(handle.session->save(nullptr, &bytes));
   Workspace workspace(nullptr, 0, &model.allocator);
   const BorrowedBytes block(&workspace, bytes);
   if (block.data() == nullptr) {
@@ -50,7 +51,7 @@ Status saveFile(const oriel_session& handle, const char* path, uint32_t flags) {
                            "no memory for a snapshot of %llu bytes: close other programs",
                            static_cast<unsigned long long>(bytes));
   }
-  ORIEL_TRY(handle.session->save(block.data(), unixSeconds()));
+  ORIEL_TRY(handle.session->save(block.data(), &bytes, unixSeconds()));
   const FileUse use = (flags & ORIEL_SAVE_NEW) != 0 ? FileUse::kNew : FileUse::kKept;
   return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), use, handle.log);
 }
@@ -186,9 +187,11 @@ oriel_status oriel_snapshot_save(oriel_session* handle, void* data, size_t capac
   }
   *needed = 0;
   return callAlone(handle, [&]() -> Status {
-    const uint64_t bytes = handle->session->snapshotBytes();
+    uint64_t bytes = 0;
+    ORIEL_TRY(handle->session->save(nullptr, &bytes));
     *needed = static_cast<size_t>(bytes);
-    return bytes > capacity ? Status(ORIEL_ERROR_BUFFER_TOO_SMALL) : handle->session->save(data);
+    return bytes > capacity ? Status(ORIEL_ERROR_BUFFER_TOO_SMALL)
+                            : handle->session->save(data, &bytes);
   });
 }
 

@@ -18,7 +18,8 @@ oriel_status oriel_transcript_export(const oriel_session* handle, char* json, si
       return ORIEL_ERROR_STATE;
     }
     JsonWriter out(json, capacity);
-    handle->session->writeMessages(out.sink());
+    const SessionFacts of = handle->session->facts();
+    of.transcript.write(of.transcript.behind(of.context.prefixTokens()), UINT64_MAX, out.sink());
     return out.finish(needed);
   }
 }

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/path_copy.h"
 #include "base/test_gap.h"
+#include "exec/cache_bytes.h"
 #include "exec/load_weights.h"
 #include "exec/memory_copy.h"
 #include "os/os.h"
@@ -34,16 +35,6 @@ bool isZero(const uint8_t* data, uint64_t bytes) {
   return std::all_of(data, data + bytes, [](uint8_t byte) { return byte == 0; });
 }
 
-// Calls visit(offset, bytes) for pieces of the cache that half of the upload ring holds.
-template <typename Visit>
-Status forEachCachePiece(const Plan& plan, const Visit& visit) {
-  const uint64_t most = plan.upload.size_bytes / 2;
-  for (uint64_t done = 0; done < plan.cache_bytes; done += most) {
-    ORIEL_TRY(visit(done, std::min(most, plan.cache_bytes - done)));
-  }
-  return kOk;
-}
-
 BufferRef wholeCache(const Plan& plan) {
   return BufferRef(ArenaKind::kCache, 0, 0, plan.cache_bytes);
 }
@@ -63,6 +54,7 @@ class Trimmer {
   Status readCache();
   Status clearFreeSessions();
   Status takeAgain(const LoadProgress& progress);
+  Status openAgain(const ModelSource& source, bool is_draft, ModelFile* file);
   Status readWeights(const LoadProgress& progress);
   Status loadWithDraft(const GgufFile& file, const LoadProgress& progress);
   Status loadFrom(const WeightFiles& files, const LoadProgress& progress);
@@ -91,8 +83,8 @@ Status Trimmer::trim(oriel_trim_level level, const char* folder) {
   }
   ORIEL_TRY(expectConversations(level));
   if (trimmed_.level == ORIEL_TRIM_NONE && level != ORIEL_TRIM_ALL) {
-    ORIEL_TRY(forEachSession(model_,
-                             [](oriel_session* handle) { return handle->session->leaveDevice(); }));
+    ORIEL_TRY(forEachSession(
+        model_, [](oriel_session* handle) { return handle->session->moveLogits(/*back=*/false); }));
   }
   if (level == ORIEL_TRIM_CACHE) {
     ORIEL_TRY(leaveCache(folder));
@@ -131,8 +123,9 @@ Status Trimmer::expectConversations(oriel_trim_level level) {
                      "the prefix is in no transcript: clear it, or trim to the cache");
   }
   return forEachSession(model_, [&](const oriel_session* handle) {
-    const Session& session = *handle->session;
-    return session.isFresh() || session.isTranscribed()
+    const SessionFacts of = handle->session->facts();
+    return handle->session->isFresh() ||
+                   of.transcript.covers(of.context.prefixTokens(), of.at.position)
                ? Status(kOk)
                : log_.fail(ORIEL_ERROR_STATE,
                            "a session holds text that is in no message, which its transcript "
@@ -161,9 +154,7 @@ Status Trimmer::leaveCache(const char* folder) {
 
 Status Trimmer::writeCache() {
   StreamHash hash(plan_.cache_bytes);
-  const auto write = [&](uint64_t offset, uint64_t bytes) -> Status {
-    const void* piece = nullptr;
-    ORIEL_TRY(executor_.read(wholeCache(plan_), offset, bytes, &piece));
+  const auto write = [&](const void* piece, uint64_t offset, uint64_t bytes) -> Status {
     const uint8_t* const data = static_cast<const uint8_t*>(piece);
     hash.add(data, bytes);
     for (uint64_t done = 0; done < bytes; done += kBlockBytes) {
@@ -174,7 +165,7 @@ Status Trimmer::writeCache() {
     }
     return kOk;
   };
-  ORIEL_TRY(forEachCachePiece(plan_, write));
+  ORIEL_TRY(readBytes(plan_, &executor_, wholeCache(plan_), write));
   trimmed_.spill_hash = hash.finish();
   return kOk;
 }
@@ -238,7 +229,7 @@ Status Trimmer::readConversation(oriel_session* handle, double wait_ms) {
   RebuildSource source;
   source.from = RebuildSource::From::kTranscript;
   // Its latest call may have ended just now.
-  const Status status = handle->session->transcript().hasUnread()
+  const Status status = handle->session->facts().transcript.hasUnread()
                             ? handle->session->rebuild(source, nullptr)
                             : Status(kOk);
   (void)endCall(handle, status);
@@ -262,8 +253,8 @@ Status Trimmer::takeAgain(const LoadProgress& progress) {
 }
 
 Status Trimmer::enterSessions() {
-  return forEachSession(model_,
-                        [](oriel_session* handle) { return handle->session->enterDevice(); });
+  return forEachSession(
+      model_, [](oriel_session* handle) { return handle->session->moveLogits(/*back=*/true); });
 }
 
 Status Trimmer::takeSpilled() {
@@ -283,6 +274,22 @@ Status Trimmer::refill(const LoadProgress& progress) {
   return trimmed_.spill.isOpen() ? enterSessions() : Status(kOk);
 }
 
+// The file that the model, or the one that guesses for it, was loaded from.
+Status Trimmer::openAgain(const ModelSource& source, bool is_draft, ModelFile* file) {
+  if (const Status status = file->open(source.path(), model_.allocator, log_); !status.ok()) {
+    return status.code() == ORIEL_ERROR_OUT_OF_MEMORY ? status : Status(ORIEL_ERROR_IO);
+  }
+  const uint64_t hash = is_draft ? draftHash(file->gguf()) : headerHash(file->gguf(), model_.desc);
+  if (hash != source.headerHash()) {
+    return log_.fail(ORIEL_ERROR_IO,
+                     "%.600s is another %s than the one that was loaded: put that back, or load "
+                     "this one",
+                     source.path(), is_draft ? "draft model" : "file");
+  }
+  file->dropHeader();
+  return kOk;
+}
+
 Status Trimmer::readWeights(const LoadProgress& progress) {
   const ModelSource& source = model_.source;
   if (model_.on_file != nullptr || source.keepsFile()) {
@@ -293,16 +300,7 @@ Status Trimmer::readWeights(const LoadProgress& progress) {
     return loadWithDraft(file, progress);
   }
   ModelFile file;
-  if (const Status status = file.open(source.path(), model_.allocator, log_); !status.ok()) {
-    return status.code() == ORIEL_ERROR_OUT_OF_MEMORY ? status : Status(ORIEL_ERROR_IO);
-  }
-  if (headerHash(file.gguf(), model_.desc) != source.headerHash()) {
-    return log_.fail(ORIEL_ERROR_IO,
-                     "%.600s is another file than the one that was loaded: put that back, or load "
-                     "this one",
-                     source.path());
-  }
-  file.dropHeader();
+  ORIEL_TRY(openAgain(source, /*is_draft=*/false, &file));
   ORIEL_TRY(loadWithDraft(file.gguf(), progress));
   return file.expectUnchanged(log_);
 }
@@ -320,16 +318,7 @@ Status Trimmer::loadWithDraft(const GgufFile& file, const LoadProgress& progress
     return loadFrom({file, &draft}, progress);
   }
   ModelFile draft;
-  if (const Status status = draft.open(source.path(), model_.allocator, log_); !status.ok()) {
-    return status.code() == ORIEL_ERROR_OUT_OF_MEMORY ? status : Status(ORIEL_ERROR_IO);
-  }
-  if (draftHash(draft.gguf()) != source.headerHash()) {
-    return log_.fail(ORIEL_ERROR_IO,
-                     "%.600s is another draft model than the one that was loaded: put that back, "
-                     "or load this one",
-                     source.path());
-  }
-  draft.dropHeader();
+  ORIEL_TRY(openAgain(source, /*is_draft=*/true, &draft));
   ORIEL_TRY(loadFrom({file, &draft.gguf()}, progress));
   return draft.expectUnchanged(log_);
 }
@@ -348,14 +337,12 @@ Status Trimmer::loadFrom(const WeightFiles& files, const LoadProgress& progress)
 
 Status Trimmer::readCache() {
   StreamHash hash(plan_.cache_bytes);
-  const auto read = [&](uint64_t offset, uint64_t bytes) -> Status {
-    void* piece = nullptr;
-    ORIEL_TRY(executor_.beginWrite(bytes, &piece));
+  const auto read = [&](void* piece, uint64_t offset, uint64_t bytes) -> Status {
     ORIEL_TRY(trimmed_.spill.read(offset, piece, bytes, log_));
     hash.add(piece, bytes);
-    return executor_.endWrite(wholeCache(plan_), offset, bytes);
+    return kOk;
   };
-  ORIEL_TRY(forEachCachePiece(plan_, read));
+  ORIEL_TRY(sendBytes(plan_, &executor_, wholeCache(plan_), read));
   ORIEL_TRY(executor_.finishWrites());
   return hash.finish() == trimmed_.spill_hash
              ? Status(kOk)

@@ -2,34 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <initializer_list>
+
+#include "chat/renderer.h"
 
 namespace oriel_internal {
 namespace {
-
-struct Span {
-  size_t begin = SIZE_MAX;
-  size_t last = SIZE_MAX;  ///< begin of the last range
-  size_t end = 0;
-  bool found() const { return begin != SIZE_MAX; }
-  void add(const SourceRange& range) {
-    begin = std::min(begin, range.begin);
-    last = range.begin;
-    end = range.end;
-  }
-};
-
-// The bytes that came with a message.
-Span spanOf(const JinjaOutput& out, uint32_t index) {
-  Span span;
-  for (size_t i = 0; i < out.n_ranges; ++i) {
-    const SourceRange& range = out.ranges[i];
-    if (range.source == kFirstMessageSource + index) {
-      span.add(range);
-    }
-  }
-  return span;
-}
 
 bool hasCalls(const JsonValue& message) {
   const JsonValue* const calls = message.find("tool_calls");
@@ -46,20 +23,6 @@ bool isBlank(const JsonValue& message) {
   return none && !hasCalls(message);
 }
 
-size_t commonBytes(const JsonText& a, const char* b, size_t n_b) {
-  const size_t most = std::min<size_t>(a.bytes, n_b);
-  return static_cast<size_t>(std::mismatch(a.data, a.data + most, b).first - a.data);
-}
-
-size_t commonEnd(const JsonText& a, const JsonText& b) {
-  const size_t most = std::min(a.bytes, b.bytes);
-  size_t same = 0;
-  while (same < most && a.data[a.bytes - same - 1] == b.data[b.bytes - same - 1]) {
-    ++same;
-  }
-  return same;
-}
-
 JsonText withoutBlanks(JsonText text) {
   while (text.bytes != 0 &&
          (text.data[text.bytes - 1] == '\n' || text.data[text.bytes - 1] == ' ')) {
@@ -68,45 +31,16 @@ JsonText withoutBlanks(JsonText text) {
   return text;
 }
 
-/// Less of a text that ends in the middle of a mark: up to the last one that is whole.
-size_t wholeMarks(const char* text, size_t bytes) {
-  while (bytes != 0 && std::strchr(">]\n", text[bytes - 1]) == nullptr) {
-    --bytes;
-  }
-  return bytes;
-}
-
 /// Bytes of `text` that close a message whose closing text is `end`.
 size_t closingBytes(const JsonText& end, const char* text, size_t bytes) {
   const size_t same = commonBytes(end, text, bytes);
   return same == end.bytes ? same : wholeMarks(text, same);
 }
 
-bool endsWith(const JsonText& text, const JsonText& end) {
-  return end.bytes != 0 && end.bytes <= text.bytes &&
-         std::memcmp(text.data + text.bytes - end.bytes, end.data, end.bytes) == 0;
-}
-
-bool beginsWith(const JsonText& text, const JsonText& begin) {
-  return commonBytes(begin, text.data, text.bytes) == begin.bytes;
-}
-
-void set(TurnEnds* ends, Role role, const JsonText& text) {
-  const size_t bytes =
-      text.bytes > TurnEnds::kMost ? wholeMarks(text.data, TurnEnds::kMost) : text.bytes;
-  const auto i = static_cast<uint32_t>(role);
-  ends->bytes[i] = static_cast<uint8_t>(bytes);
-  std::copy_n(text.data, bytes, ends->text[i]);
-}
-
-Status noMemory(const Log& log) {
-  return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to run the chat template: free some");
-}
-
-class TurnCutter {
+class TurnCutter : private Renderer {
  public:
   TurnCutter(TemplateRun* run, const LearnedTemplate& learned, const Log& log)
-      : run_(*run), learned_(learned), log_(log), make_(run->scratch()) {}
+      : Renderer(run, learned), log_(log) {}
 
   /// Before cutNew().
   Status render(const Messages& messages, bool generation) {
@@ -114,7 +48,7 @@ class TurnCutter {
     count_ = list_ != nullptr ? list_->count() : 0;
     given_ = run_.scratch()->take<const JsonValue*>(uint64_t{count_} + 1);
     if (given_ == nullptr) {
-      return noMemory(log_);
+      return noTemplateMemory(log_);
     }
     uint32_t n = 0;
     for (const JsonValue* one = count_ != 0 ? list_->first() : nullptr; one != nullptr;
@@ -159,7 +93,7 @@ class TurnCutter {
     const uint32_t count = count_ - given.held;
     NewMessage* const messages = run_.scratch()->take<NewMessage>(uint64_t{count} + 1);
     if (messages == nullptr) {
-      return noMemory(log_);
+      return noTemplateMemory(log_);
     }
     size_t end = begin;
     for (uint32_t i = 0; i < count; ++i) {
@@ -204,7 +138,7 @@ class TurnCutter {
     JinjaOutput later;
     if (const Status status = renderQuietly(talkOf({"user", "assistant", "user"}), false, &later);
         !status.ok()) {
-      return run_.scratch()->failed() ? noMemory(log_) : kOk;
+      return run_.scratch()->failed() ? noTemplateMemory(log_) : kOk;
     }
     ORIEL_TRY(render({talkOf({"user"}), 0, false, false, {}}, false));
     const Span& question = spans_[0];
@@ -218,86 +152,8 @@ class TurnCutter {
     return cut(0, question.begin - same, text);
   }
 
-  /// Learns what closes an answer and a system message, from conversations that go on after them. What stands between
-  /// two messages is a closing and an opening; a question's opening stands in front of the first one, too.
-  Status learnClosings(TurnEnds* ends) {
-    JinjaOutput alone;
-    JinjaOutput first;
-    JinjaOutput later;
-    Status status = renderQuietly(talkOf({"user"}), false, &alone);
-    status =
-        status.ok() ? renderQuietly(talkOf({"user", "assistant", "user"}), false, &later) : status;
-    const Span answer = spanOf(later, 1);
-    const Span next = spanOf(later, 2);
-    const Span question_alone = spanOf(alone, 0);
-    if (status.ok() && question_alone.found() && answer.found() && next.found() &&
-        answer.end <= next.begin) {
-      const JsonText between = {later.text + answer.end, next.begin - answer.end};
-      const JsonText after = ends->of(Role::kAssistant);
-      const size_t opening = commonEnd({alone.text, question_alone.begin}, between);
-      const bool whole = after.bytes != 0 && beginsWith(between, after);
-      const size_t closing = whole ? after.bytes : between.bytes - opening;
-      set(ends, Role::kAssistant, {between.data, closing});
-      status = renderQuietly(talkOf({"system", "user"}), false, &first);
-      const Span system = spanOf(first, 0);
-      const Span question = spanOf(first, 1);
-      if (status.ok() && system.found() && question.found() && system.end <= question.begin) {
-        const JsonText open = {between.data + closing, between.bytes - closing};
-        const JsonText gap = {first.text + system.end, question.begin - system.end};
-        const bool opens = open.bytes != 0 && commonEnd(gap, open) == open.bytes;
-        ends->system_joins = !opens && open.bytes != 0;
-        set(ends, Role::kSystem, {gap.data, gap.bytes - (opens ? open.bytes : 0)});
-      }
-    }
-    return run_.scratch()->noMemory()               ? noMemory(log_)
-           : status.code() == ORIEL_ERROR_CANCELLED ? status
-                                                    : Status(kOk);
-  }
-
-  /// The text that closes the last message. Errors are not logged.
-  Status closing(JsonMade* messages, JsonText* end) {
-    ORIEL_TRY(textAfter(messages, false, end));
-    const JsonText& eos = run_.settings().eos;
-    JsonText longer;
-    if (!endsWith(*end, eos)) {
-      return kOk;
-    }
-    ORIEL_TRY(textAfter(messages, true, &longer));
-    if (beginsWith(longer, *end)) {
-      return kOk;
-    }
-    // EOS ends the whole here, not a message.
-    end->bytes -= eos.bytes;
-    if (end->bytes == 0 && beginsWith(longer, learned_.ends.of(Role::kUser))) {
-      *end = learned_.ends.of(Role::kUser);
-    }
-    return kOk;
-  }
-
  private:
   const JsonValue* at(uint32_t i) const { return given_[i]; }
-  /// A stand-in from each role.
-  JsonMade* talkOf(std::initializer_list<const char*> roles) {
-    JsonMade* const list = make_.list();
-    for (const char* role : roles) {
-      make_.append(list, make_.message(role, kStandIn));
-    }
-    return list;
-  }
-  Status renderQuietly(JsonMade* messages, bool generation, JinjaOutput* out) {
-    if (messages == nullptr || run_.scratch()->failed()) {
-      return noMemory(Log());
-    }
-    return renderPrepared(*messages, generation, Log(), out);
-  }
-  Status textAfter(JsonMade* messages, bool generation, JsonText* end) {
-    JinjaOutput out;
-    ORIEL_TRY(renderQuietly(messages, generation, &out));
-    const Span span = spanOf(out, messages->count() - 1);
-    *end = span.found() ? JsonText{out.text + span.end, out.bytes - span.end} : JsonText{};
-    return kOk;
-  }
-
   /// The first `count` messages, with a stand-in for the text of message `blank`.
   Status renderWith(uint32_t count, size_t blank, const Log& log, JinjaOutput* out) {
     JsonMade* const list = make_.list();
@@ -310,23 +166,16 @@ class TurnCutter {
       make_.append(list, make_.message("user", kStandIn));
     }
     if (list == nullptr || run_.scratch()->failed()) {
-      return noMemory(log);
+      return noTemplateMemory(log);
     }
     return renderPrepared(*list, generation_ && count == count_, log, out);
-  }
-
-  Status renderPrepared(const JsonValue& messages, bool generation, const Log& log,
-                        JinjaOutput* out) {
-    const JsonValue* prepared = nullptr;
-    ORIEL_TRY(prepareMessages(learned_.facts, messages, run_.scratch(), log, &prepared));
-    return run_.render(*prepared, generation, log, out);
   }
 
   /// Of all messages of the list, in one look at the text's sources.
   Status findSpans() {
     spans_ = run_.scratch()->take<Span>(uint64_t{count_} + 1);
     if (spans_ == nullptr) {
-      return noMemory(log_);
+      return noTemplateMemory(log_);
     }
     std::fill_n(spans_, count_, Span());
     for (size_t i = 0; i < out_.n_ranges; ++i) {
@@ -406,7 +255,7 @@ class TurnCutter {
     JinjaOutput latest;
     const Status status = renderWith(i + 1, SIZE_MAX, Log(), &latest);
     if (run_.scratch()->noMemory()) {
-      return noMemory(log_);
+      return noTemplateMemory(log_);
     }
     const Span span = status.ok() ? spanOf(latest, i) : Span();
     if (span.found() && commonBytes({latest.text, span.end}, out_.text, out_.bytes) == span.end) {
@@ -456,7 +305,7 @@ class TurnCutter {
     begin += skipped_;
     TextRange* const literals = run_.scratch()->take<TextRange>(out_.n_ranges + 1);
     if (literals == nullptr) {
-      return noMemory(log_);
+      return noTemplateMemory(log_);
     }
     size_t n = 0;
     for (size_t i = 0; i < out_.n_ranges; ++i) {
@@ -488,10 +337,7 @@ class TurnCutter {
         static_cast<int>(name.bytes), name.data);
   }
 
-  TemplateRun& run_;
-  const LearnedTemplate& learned_;
   const Log log_;
-  JsonBuilder make_;
   const JsonValue* list_ = nullptr;
   const JsonValue** given_ = nullptr;
   uint32_t count_ = 0;
@@ -514,7 +360,7 @@ Status withoutSystem(const Messages& given, Scratch* scratch, const Log& log, Me
       out->held += i < given.held ? 1 : 0;
     }
   }
-  return list != nullptr && !scratch->failed() ? kOk : noMemory(log);
+  return list != nullptr && !scratch->failed() ? kOk : noTemplateMemory(log);
 }
 
 Messages firstOf(const Messages& given, uint32_t count, Scratch* scratch) {
@@ -534,7 +380,7 @@ Status join(const NewText& a, uint32_t n_a, const NewText& b, uint32_t n_b, Scra
   TextRange* const literals = scratch->take<TextRange>(uint64_t{a.n_literals} + b.n_literals + 1);
   NewMessage* const messages = scratch->take<NewMessage>(uint64_t{n_a} + n_b + 1);
   if (text == nullptr || literals == nullptr || messages == nullptr) {
-    return noMemory(log);
+    return noTemplateMemory(log);
   }
   std::copy_n(b.text, b.bytes, std::copy_n(a.text, a.bytes, text));
   std::transform(b.literals, b.literals + b.n_literals,
@@ -551,17 +397,6 @@ Status join(const NewText& a, uint32_t n_a, const NewText& b, uint32_t n_b, Scra
 
 }  // namespace
 
-JsonMade* standInCall(JsonBuilder* make, const JsonText& id, const JsonText& name) {
-  JsonMade* const function = make->object();
-  make->set(function, "name", make->text(name));
-  make->set(function, "arguments", make->object());
-  JsonMade* const call = make->object();
-  make->set(call, "type", make->text("function"));
-  make->set(call, "id", make->text(id));
-  make->set(call, "function", function);
-  return call;
-}
-
 Status renderNew(TemplateRun* run, const LearnedTemplate& learned, const Messages& messages,
                  bool generation, NewText* out) {
   TurnCutter cutter(run, learned, run->log());
@@ -569,7 +404,7 @@ Status renderNew(TemplateRun* run, const LearnedTemplate& learned, const Message
   if (const uint32_t first = cutter.leadingMessages(messages); first != 0) {
     const Messages leading = firstOf(messages, first, run->scratch());
     if (leading.list == nullptr || run->scratch()->failed()) {
-      return noMemory(run->log());
+      return noTemplateMemory(run->log());
     }
     NewText question;
     NewText rest;
@@ -595,51 +430,6 @@ Status renderNew(TemplateRun* run, const LearnedTemplate& learned, const Message
 
 Status renderPreamble(TemplateRun* run, const LearnedTemplate& learned, NewText* out) {
   return TurnCutter(run, learned, run->log()).preamble(out);
-}
-
-Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
-                     const oriel_allocator& allocator, LearnedTemplate* out) {
-  *out = {};
-  ORIEL_TRY(learnFacts(settings, stop, log, allocator, &out->facts));
-  Scratch scratch(allocator, templateScratchBytes(settings.bytes()));
-  TemplateRun run(settings, stop, log, &scratch);
-  ORIEL_TRY(run.read());
-  JsonBuilder make(&scratch);
-  JsonMade* const answer = make.message("assistant", "");
-  JsonMade* const calls = make.list();
-  make.append(calls, standInCall(&make, kStandInCall, kStandIn));
-  make.set(answer, "tool_calls", calls);
-  JsonMade* const result = make.message("tool", kStandIn);
-  make.set(result, "tool_call_id", make.text(kStandInCall));
-  make.set(result, "name", make.text(kStandIn));
-  const JsonValue* const conversations[kRoles][4] = {
-      {},
-      {},
-      {make.message("user", kStandIn)},
-      {make.message("user", kStandIn), make.message("assistant", kStandIn)},
-      {make.message("user", kStandIn), answer, result},
-  };
-  for (uint32_t role = 2; role < kRoles; ++role) {
-    const Scratch::Place place = scratch.place();
-    JsonMade* const list = make.list();
-    for (const JsonValue* const* one = conversations[role]; *one != nullptr; ++one) {
-      make.append(list, make.copyOf(**one));
-    }
-    JsonText end;
-    const Status status = TurnCutter(&run, *out, log).closing(list, &end);
-    if (status.code() == ORIEL_ERROR_CANCELLED) {
-      return status;
-    }
-    if (scratch.noMemory()) {
-      return noMemory(log);  // not that nothing closes the message
-    }
-    if (!status.ok() && status.code() != ORIEL_ERROR_ARGUMENT) {
-      return kOk;  // too many steps or too much memory: the others would take as much
-    }
-    set(&out->ends, static_cast<Role>(role), end);
-    scratch.releaseTo(place);
-  }
-  return TurnCutter(&run, *out, log).learnClosings(&out->ends);
 }
 
 }  // namespace oriel_internal

@@ -4,8 +4,18 @@
 //   TokenIds    the ids of the tokens that the cache holds (kv/token_ids.h)
 //   Transcript  the messages (exec/transcript.h)
 //
-// It knows: positions, turns, marks, the sampler's history, what the window shows.
-// It must never know: where bytes lie on a device, a template, a token's text.
+// A call that fails assigns the copy that it took at its start. A fork assigns another's. A snapshot stores SessionState as
+// it is. So nothing of it is copied member by member, and no other object keeps a part of it.
+//
+// It knows:
+// - positions: tokens committed, slots that count as written, where states begin
+// - turns and marks
+// - what the window shows: sinks, retrieved tokens, limits that came with a snapshot
+// - the sampler's history
+// It must never know:
+// - where bytes lie on a device, and which ids they have
+// - a template, a message, a token's text
+// - what is going on: a step, a call, a reply
 #pragma once
 
 #include <algorithm>

@@ -28,7 +28,6 @@ Feeder::Feeder(const SessionContext& context, Conversation* at, RunningCall* cal
 
 Status Feeder::betweenSteps() {
   if (call_.wantsRest()) {
-    ORIEL_TRY(stepper_.dropAhead());
     ORIEL_TRY(stepper_.settle());
     call_.rest();
   }
@@ -50,43 +49,46 @@ Status Feeder::feedBatches(const int32_t* ids, size_t count, uint32_t most, cons
   return kOk;
 }
 
-Status Feeder::checkIds(const int32_t* ids, size_t count) const {
-  for (size_t i = 0; i < count; ++i) {
-    if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= context_.model->n_vocab) {
+// Refuses ids outside the vocabulary.
+Status Feeder::checkIds(const TokenSource& source) const {
+  for (size_t i = 0; i < source.count; ++i) {
+    if (source.ids[i] < 0 || static_cast<uint32_t>(source.ids[i]) >= context_.model->n_vocab) {
       return context_.log.fail(ORIEL_ERROR_ARGUMENT,
                                "token id %d is outside the vocabulary: use ids from 0 to %u",
-                               ids[i], context_.model->n_vocab - 1);
+                               source.ids[i], context_.model->n_vocab - 1);
     }
   }
   return kOk;
 }
 
-Status Feeder::append(const int32_t* ids, size_t count) {
-  ORIEL_TRY(checkIds(ids, count));
-  call_.expect(count);
+Status Feeder::append(const TokenSource& source) {
+  if (source.is_text) {
+    Workspace workspace = this->workspace();
+    TextParts parts;
+    parts.add(source.text, source.count);
+    return feedText(parts, source.options, &workspace, nullptr);
+  }
+  ORIEL_TRY(checkIds(source));
+  if (source.on_logits != nullptr) {
+    return evaluate(source);
+  }
+  call_.expect(source.count);
   ORIEL_TRY(refresh());
-  return feed(ids, count, true);
+  return feed(source.ids, source.count, true);
 }
 
-Status Feeder::feed(const int32_t* ids, size_t count, bool ends) {
+Status Feeder::feed(const int32_t* ids, size_t count, bool ends, ReadAs as) {
   const double begin_ms = nowMs();
+  const bool is_prompt = as == ReadAs::kPrompt;
   const auto read = [&](const int32_t* batch, uint32_t n, bool last) -> Status {
     ORIEL_TRY(stepper_.read(batch, n, ends && last, n == 1));
-    at_.prompt_tokens += n;
+    at_.prompt_tokens += is_prompt ? n : 0;
     call_.read(n);
     return kOk;
   };
-  ORIEL_TRY(feedBatches(ids, count, context_.plan->chunk_tokens, read));
-  at_.prompt_ms += nowMs() - begin_ms;
+  ORIEL_TRY(feedBatches(ids, count, as == ReadAs::kSteps ? 1 : context_.plan->chunk_tokens, read));
+  at_.prompt_ms += is_prompt ? nowMs() - begin_ms : 0;
   return kOk;
-}
-
-Status Feeder::feedReply(const int32_t* ids, size_t count, uint32_t most, bool ends) {
-  return feedBatches(ids, count, most, [&](const int32_t* batch, uint32_t n, bool last) -> Status {
-    ORIEL_TRY(stepper_.read(batch, n, ends && last, n == 1));
-    call_.read(n);
-    return kOk;
-  });
 }
 
 // ---- Texts ---------------------------------------------------------------------------------------
@@ -117,7 +119,7 @@ class Feeder::TextFeed final : public TokenSink {
         counter_(counter),
         messages_(messages),
         begin_(feeder->at_.position),
-        skip_(messages != nullptr ? messages->tokensHeld(begin_) : 0) {}
+        skip_(messages != nullptr ? begin_ - messages->base : 0) {}
 
   Status take(const int32_t* ids, size_t count, bool last) override {
     const uint64_t skipped = std::min<uint64_t>(skip_, count);
@@ -136,7 +138,7 @@ class Feeder::TextFeed final : public TokenSink {
     for (size_t i = 0; i < count; ++i) {
       kept_[n_kept_++] = ids[i];
       const bool is_last = last && i + 1 == count;
-      if (n_kept_ == batch || is_last || messages_->endsAt(feeder_.at_.position + n_kept_)) {
+      if (n_kept_ == batch || is_last || endsAt(feeder_.at_.position + n_kept_)) {
         ORIEL_TRY(flush(is_last));
       }
     }
@@ -145,11 +147,16 @@ class Feeder::TextFeed final : public TokenSink {
   bool stops() override { return feeder_.call_.cancelled(); }
 
  private:
+  // A message, but the last, ends there.
+  bool endsAt(uint64_t position) const {
+    return messages_->done + 1 < messages_->count &&
+           position >= messages_->base + messages_->tokens[messages_->done].end;
+  }
   Status flush(bool last) {
     const uint32_t count = n_kept_;
     n_kept_ = 0;
     ORIEL_TRY(feeder_.feed(kept_, count, last));
-    while (messages_->endsAt(feeder_.at_.position) || (last && !messages_->isOver())) {
+    while (endsAt(feeder_.at_.position) || (last && messages_->done != messages_->count)) {
       messages_->end();
     }
     return kOk;
@@ -232,8 +239,7 @@ Status Feeder::feedPieces(const TextParts& text, const EncodeOptions& options, W
 
 // ---- Other outputs -------------------------------------------------------------------------------
 
-Status Feeder::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user) {
-  ORIEL_TRY(checkIds(ids, count));
+Status Feeder::evaluate(const TokenSource& source) {
   ORIEL_TRY(refresh());
   const uint32_t n_vocab = context_.model->n_vocab;
   bool stop = false;
@@ -244,13 +250,14 @@ Status Feeder::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_log
       ORIEL_TRY(shown != 0 ? call_.check() : Status(kOk));
       const float* logits = nullptr;
       ORIEL_TRY(stepper_.evaluate(&rows, shown, &logits));
-      stop = on_logits(static_cast<size_t>(batch - ids) + shown, logits, n_vocab, user) != 0;
+      const size_t index = static_cast<size_t>(batch - source.ids) + shown;
+      stop = source.on_logits(index, logits, n_vocab, source.user) != 0;
     }
     stepper_.commit(batch, n);
     at_.has_logits = shown == n ? 1 : 0;  // else they are those of an earlier token
     return kOk;
   };
-  ORIEL_TRY(feedBatches(ids, count, context_.plan->chunk_tokens, read, &stop));
+  ORIEL_TRY(feedBatches(source.ids, source.count, context_.plan->chunk_tokens, read, &stop));
   return stepper_.settle();
 }
 
@@ -270,11 +277,16 @@ class Feeder::EmbedFeed final : public TokenSink {
   float* sums_;
 };
 
-Status Feeder::embed(const TextParts& text, const EncodeOptions& options, Pooling pooling,
-                     float* sums) {
+Status Feeder::embed(const TokenSource& source, Pooling pooling, float* sums) {
+  if (!source.is_text) {
+    ORIEL_TRY(checkIds(source));
+    return embedIds(source.ids, source.count, /*last=*/true, pooling, sums);
+  }
   Workspace workspace = this->workspace();
+  TextParts parts;
+  parts.add(source.text, source.count);
   EmbedFeed feed(this, pooling, sums);
-  return feedPieces(text, options, &workspace, &feed, /*counter=*/nullptr);
+  return feedPieces(parts, source.options, &workspace, &feed, /*counter=*/nullptr);
 }
 
 // Nothing behind the first token is read where its vector is all that is wanted.
@@ -301,9 +313,9 @@ Status Feeder::readAgain(uint64_t end, bool ends) {
   while (at_.position < end && status.ok()) {
     WipedArray<int32_t, kMaxChunk> ids;
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(end - at_.position, most));
-    memory_.copyIds(at_.position, n, ids);
+    memory_.ids.copy(at_.position, n, ids);
     status = feed(ids, n, ends && at_.position + n == end);
-    read_again_ += status.ok() && !call_.recovers ? n : 0;
+    call_.counts.read_again += status.ok() && !call_.recovers ? n : 0;
   }
   at_.sampler = sampler;
   at_.prompt_tokens = prompt_tokens;
@@ -316,9 +328,9 @@ Status Feeder::replay(uint64_t end, bool ends, ReplaySteps* steps, uint64_t* rea
     bool as_then = true;
     *exact = *exact && recall_.isAsThen();
     const uint32_t n = steps->next(at_.position, end, &as_then);
-    const bool batch = (memory_.ids().marks(at_.position) & TokenIds::kBatch) != 0;
+    const bool batch = (memory_.ids.marks(at_.position) & TokenIds::kBatch) != 0;
     WipedArray<int32_t, kMaxChunk> ids;
-    memory_.copyIds(at_.position, n, ids);
+    memory_.ids.copy(at_.position, n, ids);
     ORIEL_TRY(feedBatches(ids, n, n, [&](const int32_t* of, uint32_t count, bool) {
       return stepper_.read(of, count, ends && at_.position + count == end,
                            count == 1 && (!batch || !as_then));
@@ -333,9 +345,9 @@ Status Feeder::replay(uint64_t end, bool ends, ReplaySteps* steps, uint64_t* rea
 
 Status Feeder::readAnew(uint64_t end) {
   const uint64_t sinks = std::min<uint64_t>(at_.sinks, end);
-  const uint64_t origin = memory_.prefixTokens();
-  ORIEL_TRY(origin != 0 ? memory_.takePrefix() : kOk);
-  memory_.states()->restart(origin);
+  const uint64_t origin = context_.prefixTokens();
+  ORIEL_TRY(origin != 0 ? memory_.copyPrefix(/*to_prefix=*/false) : kOk);
+  memory_.states->restart(origin);
   at_.stale = 0;
   at_.position = origin;
   at_.has_logits = 0;
@@ -352,7 +364,7 @@ Status Feeder::readAnew(uint64_t end) {
 }
 
 Status Feeder::forgetEvicted() {
-  if (memory_.states() == nullptr || !context_.forgets_evicted) {
+  if (memory_.states == nullptr || !context_.forgets_evicted) {
     return kOk;
   }
   const uint64_t first = at_.position + 1 - memory_.viewOf(at_.position).count;

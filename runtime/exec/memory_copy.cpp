@@ -1,30 +1,11 @@
 #include "exec/memory_copy.h"
 
+#include "exec/cache_bytes.h"
 #include "kv/window.h"
 #include "plan/memory_layout.h"
 
 namespace oriel_internal {
 namespace {
-
-/// Where the vectors of a side lie: bytes before the first, and of each.
-struct Rows {
-  uint64_t begin = 0;
-  uint64_t bytes = 0;
-  BufferRef of(const BufferRef& side, uint64_t row, uint64_t count) const {
-    return side.part(begin + row * bytes, count * bytes);
-  }
-};
-
-Rows sinkRows(const CacheShape& shape) {
-  return {0, 4ull * kvValueWords(KvFormat::kF16, shape.head_dim)};
-}
-Rows ringRows(KvFormat format, const CacheShape& shape) {
-  return {4 * sideLayout(format, shape).ring_word, 4ull * kvValueWords(format, shape.head_dim)};
-}
-Rows scaleRows(KvFormat format, const CacheShape& shape) {
-  const uint64_t bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(shape.head_dim);
-  return {4 * sideLayout(format, shape).scales_word, bytes};
-}
 
 /// Collects pieces, and copies them when there is no room for more.
 class Copier {
@@ -76,7 +57,7 @@ void copySide(const BufferRef& side, KvFormat format, const CacheShape& from, co
   for (uint32_t head = 0; head < from.n_kv_heads; ++head) {
     if (what.sinks && from.sinks + from.recalled != 0) {
       const uint64_t sinks = std::min<uint64_t>(what.tokens.sinks, from.sinks + from.recalled);
-      const Rows rows = sinkRows(from);
+      const SlotRows rows = sinkRows(from);
       copier->add(rows.of(side, from.sinkRow(head, 0), sinks),
                   rows.of(side, to.sinkRow(head, 0), sinks));
     }
@@ -84,7 +65,7 @@ void copySide(const BufferRef& side, KvFormat format, const CacheShape& from, co
     const uint64_t first = from.sinks != 0 ? std::max<uint64_t>(what.tokens.first, from.sinks) : 0;
     forEachRun(from, to, first, std::max(first, what.tokens.end),
                [&](uint32_t a, uint32_t b, uint64_t count) {
-                 for (const Rows& rows : {ringRows(format, from), scaleRows(format, from)}) {
+                 for (const SlotRows& rows : {ringRows(format, from), scaleRows(format, from)}) {
                    copier->add(rows.of(side, from.ringRow(head, a), count),
                                rows.of(side, to.ringRow(head, b), count));
                  }
@@ -107,7 +88,7 @@ void sessionPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
       model, cache, plan.formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
         const CacheShape& shape = memory.shape;
         if (memory.isWords()) {
-          const Rows slots = {0, 4ull * shape.head_dim};
+          const SlotRows slots = wordRows(shape);
           add(slots.of(sides[0], shape.first_ring, shape.ring));
           return;
         }
@@ -117,7 +98,7 @@ void sessionPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
           if (sinks_too) {
             add(sinkRows(shape).of(sides[side], shape.sinkRow(0, 0), heads * shape.sinkRoom()));
           }
-          for (const Rows& rows : {ringRows(format, shape), scaleRows(format, shape)}) {
+          for (const SlotRows& rows : {ringRows(format, shape), scaleRows(format, shape)}) {
             add(rows.of(sides[side], shape.ringRow(0, 0), heads * shape.ring));
           }
         }
@@ -144,7 +125,7 @@ Status copyMemory(const Plan& plan, const ModelDesc& model, const MemoryCopy& wh
         CacheShape to = viewShape(memory.seen, what.to);
         to.n_kv_heads = from.n_kv_heads;
         to.head_dim = from.head_dim;
-        const Rows slots = {0, 4ull * from.head_dim};
+        const SlotRows slots = wordRows(from);
         switch (memory.kind) {
           case MemoryKind::kKeysValues:
           case MemoryKind::kLatent:

@@ -1,9 +1,6 @@
 // A prefix: text that was processed once, which every session of a model begins with.
 #pragma once
 
-#include <algorithm>
-#include <new>
-
 #include "base/arena.h"
 #include "exec/snapshot.h"
 
@@ -22,29 +19,8 @@ struct Prefix {
   Transcript transcript;   ///< its messages
 
   /// Measuring: takes the same.
-  static Prefix* create(uint32_t capacity, uint64_t transcript_bytes, Arena* arena) {
-    Prefix* const prefix = arena->take<Prefix>(1);
-    int32_t* const ids = arena->take<int32_t>(capacity);
-    Transcript transcript;
-    transcript.init(transcript_bytes, arena);
-    if (prefix == nullptr || ids == nullptr) {
-      return nullptr;
-    }
-    new (prefix) Prefix();
-    prefix->capacity = capacity;
-    prefix->ids = ids;
-    prefix->transcript = transcript;
-    return prefix;
-  }
-  void forget() {
-    std::fill_n(ids, capacity, 0);
-    transcript.forget();
-    Prefix empty;
-    empty.capacity = capacity;
-    empty.ids = ids;
-    empty.transcript = transcript;
-    *this = empty;
-  }
+  static Prefix* create(uint32_t capacity, uint64_t transcript_bytes, Arena* arena);
+  void forget();
 };
 
 }  // namespace oriel_internal

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/half.h"
+#include "exec/cache_bytes.h"
 #include "kv/quantise.h"
 #include "kv/window.h"
 #include "plan/memory_layout.h"
@@ -13,13 +14,6 @@ namespace oriel_internal {
 namespace {
 
 constexpr uint64_t kIdBytes = sizeof(int32_t);
-
-uint64_t valueBytes(KvFormat format, uint32_t head_dim) {
-  return 4ull * kvValueWords(format, head_dim);
-}
-uint64_t scaleBytes(KvFormat format, uint32_t head_dim) {
-  return format == KvFormat::kF16 ? 0 : 2ull * kvGroups(head_dim);
-}
 
 /// Writes pieces of the cache one behind another into a file, many with one submission: they are gathered in the second
 /// half of the upload ring, which is read by way of its first.

@@ -21,12 +21,12 @@ Replier::Replier(const SessionContext& context, Conversation* at, SessionMemory*
       drafter_(drafter),
       constrained_(constrained) {}
 
-void Replier::reset() {
+void Replier::reset(bool wipes) {
   drafter_.restart();
   guesses_ = {};
-}
-
-void Replier::forget() {
+  if (!wipes) {
+    return;
+  }
   drafter_.forget();
   model_drafter_.forget();
   sampler_.forget();
@@ -42,7 +42,7 @@ void Replier::writeAgain(uint64_t begin, uint64_t end) {
   reply_text_.start(nullptr, 0);
   for (uint64_t t = begin; t < end; ++t) {
     const ReplyText::Shown shown =
-        reply_text_.push(context_.tokenizer->piece(memory_.ids().at(t), false), false);
+        reply_text_.push(context_.tokenizer->piece(memory_.ids.at(t), false), false);
     transcript_.extend(shown.text, shown.bytes);
   }
   const ReplyText::Shown rest = reply_text_.finish(false);
@@ -301,7 +301,7 @@ void Replier::endStep(ReplyCall* call, Status status) {
 void Replier::step(ReplyCall* const* calls, uint32_t count) {
   if (count == 1 && !calls[0]->replier->context_.sharesDevice()) {
     ReplyCall* const call = calls[0];
-    call->replier->endStep(call, call->replier->decode(call->id, call->tokensLeft()));
+    call->replier->endStep(call, call->replier->decode(call->id, tokensLeft(*call)));
     return;
   }
   DecodeRequest requests[kMaxSessions];
@@ -319,6 +319,17 @@ void Replier::step(ReplyCall* const* calls, uint32_t count) {
   }
 }
 
+// The tokens from `begin` on that the latest token does not see.
+uint64_t Replier::evictedOf(uint64_t begin) const {
+  if (at_.position == 0) {
+    return 0;
+  }
+  const uint64_t sinks = std::min<uint64_t>(at_.position, memory_.cache().sinks);
+  const uint64_t first = std::max(begin, sinks);
+  const uint64_t seen = at_.position - memory_.viewOf(at_.position - 1).count;
+  return seen - std::min(seen, first);
+}
+
 Status Replier::begin(ReplyCall* call) {
   if (at_.has_logits == 0) {
     return context_.log.fail(ORIEL_ERROR_STATE,
@@ -328,7 +339,7 @@ Status Replier::begin(ReplyCall* call) {
   call->begin_ms = nowMs();
   call->result->prompt_tokens = at_.prompt_tokens;
   call->result->prompt_tokens_evicted = static_cast<uint32_t>(
-      memory_.evictedOf(at_.position - std::min<uint64_t>(at_.position, at_.prompt_tokens)));
+      evictedOf(at_.position - std::min<uint64_t>(at_.position, at_.prompt_tokens)));
   call->result->stop_reason = ORIEL_STOP_LENGTH;
   start(call->settings, call->place);
   drafter_.begin(call->settings.drafts);
@@ -379,9 +390,6 @@ Status Replier::end(const ReplyCall& call) {
     context_.share->leave(context_.index);
   }
   Status status = call.status.code() != ORIEL_ERROR_CANCELLED ? call.status : Status(kOk);
-  if (status.ok()) {
-    status = stepper_.dropAhead();
-  }
   if (status.ok()) {
     status = stepper_.settle();
   }
@@ -490,17 +498,18 @@ Status Replier::verify(int32_t id) {
 // it, the others from the vectors that guesses leave.
 Status Replier::guessByModel(int32_t id, uint32_t room) {
   guesses_.count = 0;
-  if (!hasDraftModel() || !stepper_.hasHiddenRow() || at_.position == 0) {
+  if (!hasDraftModel() || at_.position == 0) {
     return kOk;
   }
   const uint32_t wanted = model_drafter_.wanted(drafter_.cost(), room, drafter_.use());
-  if (wanted == 0) {
+  const int32_t first = wanted != 0 ? stepper_.takeHiddenRow() : -1;
+  if (first < 0) {
     return kOk;
   }
   const double begin_ms = nowMs();
   WipedArray<ModelGuess, Drafter::kMost> made;
   uint32_t count = 0;
-  uint32_t row = static_cast<uint32_t>(stepper_.takeHiddenRow());
+  uint32_t row = static_cast<uint32_t>(first);
   for (; count < wanted; ++count, row = 0) {
     const Status status = stepper_.guess(count == 0 ? id : made[count - 1].id, row, &made[count]);
     if (status.lost()) {

@@ -1,7 +1,16 @@
 // Writes replies: chooses a token, shows it, runs its step, until something ends the reply. One session or several.
 //
-// It knows: sampling, stop texts, constraints, guesses of the next tokens, parts of a reply.
-// It must never know: templates, where the messages come from, how memory is laid out.
+// run() has all replies of a call: each chooses and shows a token, then one step takes all of them along.
+//
+// It knows:
+// - sampling, constraints, tokens that are held back
+// - what ends a reply: stop tokens, stop texts, the app, a limit, a form that is complete
+// - guesses of the next tokens, and what they cost
+// - parts of a reply: thoughts, calls, text
+// It must never know:
+// - templates, where messages come from, what closes a turn
+// - how memory is laid out, what can be gone back to
+// - batches of a prompt, the transcript's other messages
 #pragma once
 
 #include "exec/constrained_reply.h"
@@ -48,10 +57,6 @@ struct ReplyCall {
   bool goes_on = false;                        ///< it was shown, and its step is to come
   bool last = false;                           ///< and no other follows
   oriel_stop_reason ends = ORIEL_STOP_LENGTH;  ///< if so
-  /// Most tokens after this one.
-  uint32_t tokensLeft() const {
-    return last ? 0 : settings.max_tokens == 0 ? UINT32_MAX : settings.max_tokens - result->tokens;
-  }
 };
 
 /// A cancelled reply ends within its step; the step of a token that was handed out already is finished.
@@ -72,13 +77,10 @@ class Replier {
 
   /// The token that ended the latest reply; -1: none did.
   int32_t stop() const { return reply_stop_; }
-  ConstrainedReply* constrained() { return constrained_; }
-  const ConstrainedReply* constrained() const { return constrained_; }
+  ConstrainedReply* constrained() const { return constrained_; }
   const DraftCounts& drafts() const { return drafter_.counts(); }
-  /// The conversation is another one.
-  void reset();
-  /// Overwrites all text and tokens that it has held.
-  void forget();
+  /// The conversation is another one. `wipes`: overwrites all text and tokens that were held.
+  void reset(bool wipes = false);
   /// The text of tokens that were a reply, as far as they are known.
   void writeAgain(uint64_t begin, uint64_t end);
 
@@ -90,6 +92,12 @@ class Replier {
     int32_t ids[Drafter::kMost] = {};
   };
 
+  /// Most tokens after the one that goes on.
+  static uint32_t tokensLeft(const ReplyCall& call) {
+    const uint32_t most = call.settings.max_tokens;
+    return call.last ? 0 : most == 0 ? UINT32_MAX : most - call.result->tokens;
+  }
+  uint64_t evictedOf(uint64_t begin) const;
   void start(const GenerateSettings& settings, const ReplyPlace& place);
   Status chooseToken(ReplyCall* call);
   Status askForLogits(const ReplyCall& call, bool* wanted);
@@ -110,7 +118,7 @@ class Replier {
   Status decode(int32_t id, uint32_t wanted);
   bool mayRunAhead() const;
   // Guesses (exec/drafts.h).
-  DraftText draftText(int32_t id) const { return DraftText(memory_.ids(), memory_.held(), id); }
+  DraftText draftText(int32_t id) const { return DraftText(memory_.ids, memory_.held(), id); }
   bool takeGuess(int32_t id);
   Status verify(int32_t id);
   bool hasDraftModel() const { return context_.model->draft.n_layers != 0; }

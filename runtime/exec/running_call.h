@@ -67,6 +67,12 @@ class RunningCall {
   bool recovers = false;  ///< the memory is built again: nothing is new
   bool replays = false;   ///< from the ids that are held
 
+  /// Since the session began.
+  struct Counts {
+    uint64_t submissions = 0;
+    uint64_t read_again = 0;  ///< tokens
+  } counts;
+
  private:
   const SessionContext& context_;
   CallCancel cancel_;

@@ -66,7 +66,8 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
                          Arena* arena) {
   static_assert(alignof(Session) <= Arena::kAlignment, "raise kAlignment");
-  void* const room = arena->take<uint8_t>(sizeof(Session));
+  constexpr size_t kUnused = 16;  // keeps the planned bytes as they were
+  void* const room = arena->take<uint8_t>(sizeof(Session) + kUnused);
   Rooms rooms;
   rooms.take(context, arena);
   return arena->measuring() || arena->exhausted()
@@ -76,44 +77,44 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
 
 // ---- Beginning and end ---------------------------------------------------------------------------
 
-Status Session::forget() {
+Status Session::reset(Begin how) {
+  if (how == Begin::kUnread) {
+    standUnread(UINT64_MAX - 1);
+    return kOk;
+  }
+  if (how == Begin::kLost) {  // the host still knows what the device held
+    const uint64_t first_position = at_.first_position;
+    forgetOnHost();
+    ORIEL_TRY(recall_.open(/*is_new=*/false));
+    standAtBeginning(first_position);
+    takePrefixMessages();
+    memory_.blank = context_.prefixTokens() == 0;
+    return kOk;
+  }
   ORIEL_TRY(forgetDevice());
   forgetOnHost();
   recall_.close();
-  return kOk;
+  if (how == Begin::kNever) {
+    return kOk;
+  }
+  ORIEL_TRY(recall_.open(how == Begin::kNew));
+  return beginBehindPrefix();
 }
 
-// The host still knows what a lost device held.
 Status Session::forgetDevice() {
   const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
   return memory_.forget();
 }
 
-Status Session::reset(bool is_new) {
-  ORIEL_TRY(forget());
-  ORIEL_TRY(is_new ? recall_.open(context_.log) : recall_.reopen());
-  return beginBehindPrefix();
-}
-
-Status Session::resetLost() {
-  const uint64_t first_position = at_.first_position;
-  forgetOnHost();
-  ORIEL_TRY(recall_.reopen());
-  standAtBeginning(first_position);
-  takePrefixMessages();
-  memory_.setBlank(memory_.prefixTokens() == 0);
-  return kOk;
-}
-
 void Session::forgetOnHost() {
-  memory_.setBlank(true);
+  memory_.blank = true;
   stand(
       Conversation::empty(at_.first_position, memory_.cache().sinkRoom() - context_.recall.tokens));
   recall_.clear();
-  memory_.ids().forget(context_.prefix != nullptr && memory_.prefixTokens() == 0);
-  stepper_.forgetRows();
-  replier_.forget();
+  memory_.ids.forget(context_.prefix != nullptr && context_.prefixTokens() == 0);
+  stepper_.row_cache.forget();
+  replier_.reset(/*wipes=*/true);
   transcript_.forget();
   wipe(workspace_, kSessionWorkspaceBytes);
 }
@@ -126,17 +127,24 @@ void Session::stand(const Conversation& at) {
   replier_.reset();
 }
 
+// Sinks of a conversation that begins.
+uint32_t Session::ownSinks() const {
+  const uint64_t prefix = context_.prefixTokens();
+  return prefix != 0 ? static_cast<uint32_t>(prefix)
+                     : memory_.cache().sinkRoom() - context_.recall.tokens;
+}
+
 // On the host, with the transcript and the ids as they are.
 void Session::standAtBeginning(uint64_t first_position) {
-  stand(memory_.prefixTokens() != 0 ? context_.prefix->at
-                                    : Conversation::empty(first_position, memory_.ownSinks()));
-  recall_.standAtBeginning();
+  stand(context_.prefixTokens() != 0 ? context_.prefix->at
+                                     : Conversation::empty(first_position, ownSinks()));
+  recall_.forgetShown(/*history=*/false);
 }
 
 void Session::pretendPosition(uint64_t position) {
   Conversation at = Conversation::empty(at_.first_position, at_.sinks);
   at.position = at.stored = position;
-  memory_.ids().forget();
+  memory_.ids.forget();
   stand(at);
 }
 
@@ -147,96 +155,74 @@ void Session::moveTo(Executor* executor) {
 
 // ---- Texts ---------------------------------------------------------------------------------------
 
-Status Session::appendText(const char* text, size_t bytes, const EncodeOptions& options) {
+Status Session::checkUtf8(const char* what, const char* text, size_t bytes) const {
   size_t bad = 0;
-  if (!isValidUtf8(text, bytes, &bad)) {
-    return context_.log.fail(ORIEL_ERROR_TEXT,
-                             "the text is not valid UTF-8 at byte %zu: convert it first", bad);
-  }
-  Workspace workspace = feeder_.workspace();
-  TextParts parts;
-  parts.add(text, bytes);
-  return feeder_.feedText(parts, options, &workspace, nullptr);
-}
-
-Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* values,
-                      uint32_t* n_tokens) {
-  ORIEL_TRY(checkEmbeds());
-  size_t bad = 0;
-  if (!isValidUtf8(text, bytes, &bad)) {
-    return context_.log.fail(ORIEL_ERROR_TEXT,
-                             "the text is not valid UTF-8 at byte %zu: convert it first", bad);
-  }
-  const bool was_blank = memory_.isBlank();
-  EncodeOptions options;
-  options.bos = options.eos = true;
-  Status status = countToEmbed(text, bytes, options, n_tokens);
-  if (status.ok()) {
-    std::fill_n(values, context_.model->n_embd, 0.0f);
-    TextParts parts;
-    parts.add(text, bytes);
-    recall_.embedUntilClear();
-    status = feeder_.embed(parts, options, pooling, values);
-  }
-  const Status forgotten = forgetText(was_blank);
-  return status.ok() ? forgotten : status;
-}
-
-Status Session::embedTokens(const int32_t* ids, size_t count, Pooling pooling, float* values) {
-  ORIEL_TRY(checkEmbeds());
-  if (count == 0) {
-    return context_.log.fail(ORIEL_ERROR_ARGUMENT, "there are no ids to embed: give some");
-  }
-  ORIEL_TRY(feeder_.checkIds(ids, count));
-  ORIEL_TRY(checkFits("the ids are", count));
-  const bool was_blank = memory_.isBlank();
-  std::fill_n(values, context_.model->n_embd, 0.0f);
-  recall_.embedUntilClear();
-  const Status status = feeder_.embedIds(ids, count, /*last=*/true, pooling, values);
-  const Status forgotten = forgetText(was_blank);
-  return status.ok() ? forgotten : status;
-}
-
-Status Session::checkEmbeds() const {
-  return at_.position == 0 && !transcript_.hasUnread()
+  return isValidUtf8(text, bytes, &bad)
              ? kOk
-             : context_.log.fail(ORIEL_ERROR_STATE,
-                                 "a text becomes a vector in an empty session, this one holds %llu "
-                                 "tokens: reset it first",
-                                 static_cast<unsigned long long>(at_.position));
+             : context_.log.fail(ORIEL_ERROR_TEXT,
+                                 "the %s is not valid UTF-8 at byte %zu: convert it first", what,
+                                 bad);
 }
 
-// A query has to see all tokens.
-Status Session::checkFits(const char* what, uint64_t count) const {
+Status Session::append(const TokenSource& source) {
+  ORIEL_TRY(source.is_text ? checkUtf8("text", source.text, source.count) : kOk);
+  return feeder_.append(source);
+}
+
+Status Session::embed(const TokenSource& source, Pooling pooling, float* values,
+                      uint32_t* n_tokens) {
+  if (at_.position != 0 || transcript_.hasUnread()) {
+    return context_.log.fail(ORIEL_ERROR_STATE,
+                             "a text becomes a vector in an empty session, this one holds %llu "
+                             "tokens: reset it first",
+                             static_cast<unsigned long long>(at_.position));
+  }
+  ORIEL_TRY(source.is_text ? checkUtf8("text", source.text, source.count) : kOk);
+  TokenSource whole = source;
+  whole.options.bos = whole.options.eos = true;
+  const bool was_blank = memory_.blank;
+  uint64_t count = 0;
+  Status status = countToEmbed(whole, &count);
+  if (status.ok()) {
+    *n_tokens = static_cast<uint32_t>(count);
+    std::fill_n(values, context_.model->n_embd, 0.0f);
+    recall_.embedUntilClear();
+    status = feeder_.embed(whole, pooling, values);
+  }
+  const Status forgotten = forgetText(was_blank);
+  return status.ok() ? forgotten : status;
+}
+
+// Refuses what has no tokens, or more than a query sees: it has to see all of them.
+Status Session::countToEmbed(const TokenSource& source, uint64_t* count) const {
+  const Tokenizer& tokenizer = *context_.tokenizer;
+  size_t found = source.count;
+  size_t least = 1;
+  if (source.is_text) {
+    Workspace workspace = feeder_.workspace();
+    const Status status = tokenizer.encode(source.text, source.count, source.options, &workspace,
+                                           context_.log, nullptr, 0, &found);
+    if (!status.ok() && status.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+      return status;
+    }
+    least += (tokenizer.addBos() ? 1u : 0u) + (tokenizer.addEos() ? 1u : 0u);
+  }
+  *count = found;
+  if (found < least) {
+    return context_.log.fail(ORIEL_ERROR_ARGUMENT, source.is_text
+                                                       ? "the text has no tokens: give some text"
+                                                       : "there are no ids to embed: give some");
+  }
   const uint64_t most = uint64_t{memory_.cache().sinks} + memory_.cache().window;
-  return count <= most
+  return found <= most
              ? kOk
              : context_.log.fail(
                    ORIEL_ERROR_CONTEXT,
                    "%s %llu tokens, the session sees %llu: shorten it, or load the model with a "
                    "window of %llu tokens (--window)",
-                   what, static_cast<unsigned long long>(count),
-                   static_cast<unsigned long long>(most),
-                   static_cast<unsigned long long>(count - memory_.cache().sinks));
-}
-
-// Refuses texts of no tokens, and of more than a query sees.
-Status Session::countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
-                             uint32_t* n_tokens) {
-  Workspace workspace = feeder_.workspace();
-  size_t count = 0;
-  const Tokenizer& tokenizer = *context_.tokenizer;
-  if (const Status status =
-          tokenizer.encode(text, bytes, options, &workspace, context_.log, nullptr, 0, &count);
-      !status.ok() && status.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    return status;
-  }
-  if (count <= (tokenizer.addBos() ? 1u : 0u) + (tokenizer.addEos() ? 1u : 0u)) {
-    return context_.log.fail(ORIEL_ERROR_ARGUMENT, "the text has no tokens: give some text");
-  }
-  ORIEL_TRY(checkFits("the text has", count));
-  *n_tokens = static_cast<uint32_t>(count);
-  return kOk;
+                   source.is_text ? "the text has" : "the ids are",
+                   static_cast<unsigned long long>(found), static_cast<unsigned long long>(most),
+                   static_cast<unsigned long long>(found - memory_.cache().sinks));
 }
 
 // As a reset, but for a cancel that came too late, which is the next call's.
@@ -244,10 +230,10 @@ Status Session::forgetText(bool was_blank) {
   call_.waitForDevice();
   const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
-  const Status status = memory_.forgetText(was_blank);
+  const Status status = memory_.forget(/*written=*/was_blank);
   forgetOnHost();
   // If the driver had no memory to overwrite it, the next text does.
-  memory_.setBlank(status.ok());
+  memory_.blank = status.ok();
   return status;
 }
 
@@ -262,8 +248,8 @@ Status Session::beginBehindPrefix() {
   }
   at_.sinks = prefix->tokens;
   memory_.layOut();
-  ORIEL_TRY(memory_.takePrefix());
-  memory_.setBlank(false);
+  ORIEL_TRY(memory_.copyPrefix(/*to_prefix=*/false));
+  memory_.blank = false;
   stand(prefix->at);
   takePrefixMessages();
   return kOk;
@@ -271,14 +257,14 @@ Status Session::beginBehindPrefix() {
 
 // If messages are there, they begin with the prefix's, and others are still to be read.
 void Session::takePrefixMessages() {
-  if (memory_.prefixTokens() != 0 && transcript_.messages() == 0) {
+  if (context_.prefixTokens() != 0 && transcript_.messages() == 0) {
     const Transcript& from = context_.prefix->transcript;
     transcript_.load(from.data(), from.bytes(), from.dropped());
   }
 }
 
-Status Session::makePrefix(Prefix* prefix) const {
-  ORIEL_TRY(memory_.copyToPrefix());
+Status Session::makePrefix(Prefix* prefix) {
+  ORIEL_TRY(memory_.copyPrefix(/*to_prefix=*/true));
   prefix->tokens = static_cast<uint32_t>(at_.position);
   prefix->at = Conversation();
   static_cast<SessionState&>(prefix->at) = at_;
@@ -331,7 +317,6 @@ Status Session::fork(const Session& other) {
     ORIEL_TRY(turn.status());
     ORIEL_TRY(memory_.copyFrom(other.memory_));
   }
-  memory_.takeIds(other.memory_);
   stand(other.at_);
   recall_.takeOver(other.recall_);
   transcript_.load(other.transcript_.data(), other.transcript_.bytes(),

@@ -10,8 +10,16 @@
 //
 // They share one Conversation, a value that says where it stands (exec/conversation.h).
 //
-// It knows: the transcript, the template, which source a conversation is built again from.
-// It must never know: step blocks, slots, formats of keys and values, how a token is chosen.
+// It knows:
+// - the transcript, and the text that the template writes for all messages
+// - which source a conversation is built again from: its memory, its messages, a snapshot, what the host knows
+// - where the conversation stood before a call, so that a failed one leaves it there
+// - the prefix: its messages, and that nothing goes back behind it
+// It must never know:
+// - step blocks, slots, formats of keys and values
+// - batches, and how far the device is
+// - how a token is chosen, what ends a reply
+// - handles, options, threads: those are the API's
 #pragma once
 
 #include "chat/turn.h"
@@ -30,6 +38,8 @@ struct RebuildSource {
     kMessages,  ///< a JSON list, into an empty session
     kSnapshot,
     kLost,  ///< all that the host knows: the device's objects are others now
+    /// Of the model's prefix, in place of this session's own memory, which is zeros then. The session has the longest window.
+    kPrefix,
   };
   From from = From::kMemory;
   uint64_t position = UINT64_MAX - 1;  ///< to go back to; the default is all
@@ -42,6 +52,7 @@ struct RebuildSource {
   // Of kLost:
   bool in_batches = false;   ///< prefill batches, which are faster than the steps of the first time
   bool prefix_exact = true;  ///< Rebuilt::exact, of the prefix
+  Prefix* prefix = nullptr;  ///< of kPrefix
 };
 
 /// The way a conversation was built again.
@@ -55,6 +66,18 @@ struct Rebuilt {
   bool exact = true;     ///< read from the ids of all tokens, in the steps of the first time
 };
 
+/// The parts of a session, to look at.
+struct SessionFacts {
+  const SessionContext& context;
+  const Conversation& at;
+  const RunningCall& call;
+  const Transcript& transcript;
+  const SessionMemory& memory;
+  const SessionRecall& retrieved;
+  const Stepper& stepper;
+  const Replier& replier;
+};
+
 /// One thread at a time makes calls; call().cancel() is for any thread. A failed call leaves the conversation as it was,
 /// where that is possible without reading tokens again.
 class Session {
@@ -62,93 +85,61 @@ class Session {
   /// Takes all memory the session will ever need from `arena` (null when measuring).
   static Session* create(const SessionContext& context, uint64_t first_position, bool whole_turns,
                          Arena* arena);
+  SessionFacts facts() const {
+    return {context_, at_, call_, transcript_, memory_, recall_, stepper_, replier_};
+  }
+  RunningCall& call() { return call_; }
 
   // Beginning and end.
 
-  /// An empty conversation, behind the prefix if there is one. A new session makes its retrieval file, or fails.
-  Status reset(bool is_new = false);
-  /// The same on a lost device: rebuild() starts from there.
-  Status resetLost();
-  /// The session ends: overwrites all that it holds, with zeros.
-  Status forget();
+  enum class Begin : uint8_t {
+    kNew,     ///< the first time: it makes its retrieval file, or fails
+    kAgain,   ///< an empty conversation, behind the prefix if there is one
+    kLost,    ///< the same on a lost device: rebuild() starts from there
+    kUnread,  ///< the memory is gone: all of the transcript is to be read
+    kNever,   ///< the session ends: overwrites all that it holds, with zeros
+  };
+  Status reset(Begin how);
   /// Goes on from where `other` is, which has the same ring; this session is at its beginning.
   Status fork(const Session& other);
   /// Makes the session's tokens, all of them in sinks, the model's prefix, and begins behind it.
   Status becomePrefix(Prefix* prefix);
-  /// Builds the prefix's memory again in place of this session's own, which is zeros then. The session has the longest
-  /// window. *exact: as Rebuilt::exact.
-  Status recoverPrefix(Prefix* prefix, bool* exact);
   /// Builds the conversation again from another source than it has now: going back, resuming, importing, restoring,
   /// recovering. On failure of kLost that is still to be done; of kTranscript, unread messages stay in the transcript.
   Status rebuild(const RebuildSource& source, Rebuilt* result);
-  /// The memory is gone: the session stands at its beginning, and all of its transcript is to be read.
-  void expectReading() { standUnread(UINT64_MAX - 1); }
+  /// Nothing was read since it began, and no message is unread.
+  bool isFresh() const {
+    return at_.position == context_.prefixTokens() && !transcript_.hasUnread();
+  }
 
   // Reading.
 
-  Status append(const int32_t* ids, size_t count) { return feeder_.append(ids, count); }
-  Status appendText(const char* text, size_t bytes, const EncodeOptions& options);
-  /// Messages in the OpenAI form: an object, or a list of them.
-  Status appendMessages(const char* json, size_t bytes);
-  Status appendMessage(const char* role, const char* text, size_t bytes);
-  Status evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user) {
-    return feeder_.evaluate(ids, count, on_logits, user);
-  }
-  /// The vector of a text, n_embd `values`; *n_tokens: of the text. The session is empty, before and after.
-  Status embed(const char* text, size_t bytes, Pooling pooling, float* values, uint32_t* n_tokens);
-  /// The same of ids as they are.
-  Status embedTokens(const int32_t* ids, size_t count, Pooling pooling, float* values);
+  Status append(const TokenSource& source);
+  /// Messages in the OpenAI form, an object or a list of them; with a `role`, one of this text.
+  Status appendMessages(const char* role, const char* text, size_t bytes);
+  /// The vector of ids or a text, n_embd `values`; *n_tokens: of them. The session is empty, before and after.
+  Status embed(const TokenSource& source, Pooling pooling, float* values, uint32_t* n_tokens);
   /// Shows the turns that the text asks for behind the sinks, from here on.
   Status recall(const char* text, size_t bytes) { return recall_.recall(text, bytes); }
+  Status mark(const char* name);
 
   // Replies.
 
+  Replier& replier() { return replier_; }
   /// Opens the assistant's turn. `tools`: of templateScratchBytes(); it stays as long as the reply goes on.
   Status openReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* place);
   /// Ends a turn that openReply() opened. A reply that failed before its first token is taken back, so that it can be
   /// asked for again; a cancelled one has begun.
   Status closeReply(const ReplyCall& call);
 
-  // Places.
-
-  Status mark(const char* name);
-  /// The beginning of the message whose turn begins at `start`: before the text that closes the message before it.
-  uint64_t messageBegin(uint64_t start) const;
-
   // Saving. With several sessions the device's objects come and go.
 
-  uint64_t snapshotBytes() const;
-  /// `saved_at`: seconds since 1970; 0: not said.
-  Status save(void* out, int64_t saved_at = 0) const;
-  /// The messages as a JSON list, without the prefix's.
-  void writeMessages(const JsonSink& sink) const {
-    transcript_.write(ownMessages(), UINT64_MAX, sink);
-  }
-  /// Before the arenas for steps are given back, and after they were taken again.
-  Status leaveDevice() { return stepper_.leaveDevice(); }
-  Status enterDevice() { return stepper_.enterDevice(); }
+  /// Bytes of a snapshot, which `out` has room for; null: only counts them. `saved_at`: seconds since 1970; 0: not said.
+  Status save(void* out, uint64_t* bytes, int64_t saved_at = 0) const;
+  /// Before the arenas for steps are given back, and (`back`) after they were taken again.
+  Status moveLogits(bool back) { return back ? stepper_.enterDevice() : stepper_.leaveDevice(); }
   /// The device's objects are others from now on.
   void moveTo(Executor* executor);
-
-  // Facts.
-
-  const SessionContext& context() const { return context_; }
-  const Conversation& at() const { return at_; }
-  const SessionMemory& memory() const { return memory_; }
-  const Transcript& transcript() const { return transcript_; }
-  const SessionRecall& retrieved() const { return recall_; }
-  const Stepper& stepper() const { return stepper_; }
-  const Feeder& feeder() const { return feeder_; }
-  Replier& replier() { return replier_; }
-  const Replier& replier() const { return replier_; }
-  RunningCall& call() { return call_; }
-  /// Nothing was read since it began, and no message is unread.
-  bool isFresh() const {
-    return at_.position == memory_.prefixTokens() && !transcript_.hasUnread();
-  }
-  /// All tokens came from messages that the transcript has, or had.
-  bool isTranscribed() const;
-  Status logits(const float** values) const { return stepper_.logits(values); }
   /// For timing only: as if so many tokens had been committed, whatever the cache holds.
   void pretendPosition(uint64_t position);
 
@@ -166,17 +157,20 @@ class Session {
   void forgetOnHost();
   Status beginBehindPrefix();
   void takePrefixMessages();
-  Status makePrefix(Prefix* prefix) const;
-  Status checkEmbeds() const;
-  Status checkFits(const char* what, uint64_t count) const;
-  Status countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
-                      uint32_t* n_tokens);
+  Status makePrefix(Prefix* prefix);
+  uint32_t ownSinks() const;
+  Status checkUtf8(const char* what, const char* text, size_t bytes) const;
+  Status countToEmbed(const TokenSource& source, uint64_t* count) const;
   Status forgetText(bool was_blank);
 
   // Going back.
 
+  bool canGoBack(uint64_t position) const {
+    return memory_.wayBack(position).how != WayBack::How::kNone;
+  }
   Status goBack(uint64_t position);
-  Status goBackOverStates(uint64_t position);
+  Status goBackOverStates(uint64_t position, const WayBack& way);
+  Status standAtState(uint64_t tokens, bool lost);
   void goBackOnHost(uint64_t position);
   void truncate(uint64_t position);
   void cutReply(const Transcript::Entry& reply, uint64_t position);
@@ -188,7 +182,7 @@ class Session {
   Status parseMessages(const char* json, size_t bytes, Scratch* scratch,
                        const JsonValue** messages);
   Status readStored(const uint8_t* entries, uint64_t bytes, uint64_t position);
-  uint64_t ownMessages() const;
+  uint64_t ownMessages() const { return transcript_.behind(context_.prefixTokens()); }
   Status checkStored(uint64_t position) const;
   void standUnread(uint64_t position);
   Status readTranscript(uint64_t position);
@@ -197,7 +191,6 @@ class Session {
   // Snapshots.
 
   SnapshotOwner snapshotOwner() const;
-  SessionParts parts() const { return {&at_, &memory_.ids(), &transcript_}; }
   Status readFrom(const Snapshot& snapshot, Rebuilt* result);
   Status restore(const RebuildSource& source, Rebuilt* result);
 
@@ -209,6 +202,7 @@ class Session {
   Status emptyDevice();
   Status readUnfinished(Rebuilt* result);
   Status recover(const RebuildSource& source, Rebuilt* result);
+  Status recoverPrefix(Prefix* prefix, Rebuilt* result);
   Status recoverUnread(Rebuilt* result);
   Status readAllAgain(const Kept& kept, bool in_batches, Rebuilt* result);
   Status readHeldAgain(const Kept& kept, bool in_batches, Rebuilt* result);
@@ -235,7 +229,10 @@ class Session {
   Status withLastReply(const JsonValue& added, Scratch* scratch, const JsonValue** out) const;
   Status followTemplate(const JsonValue& added, size_t bytes, bool* done);
   Status readNew(const JsonValue& added, size_t bytes, const uint64_t* records);
+  Status readRendered(const JsonValue& added, const uint64_t* records, const NewText& text,
+                      Scratch* scratch);
   Status addMessages(const JsonValue& added, size_t bytes, const uint64_t* records = nullptr);
+  Status appendJson(const char* json, size_t bytes);
   Status showAskedTurns(const Conversation& before);
   Status readWith(const RecallSpans& found, uint64_t opening, const SamplerState& before);
 

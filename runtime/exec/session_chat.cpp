@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "exec/session.h"
-#include "text/utf8.h"
 
 namespace oriel_internal {
 namespace {
@@ -32,6 +31,37 @@ JsonMade* replyWithCalls(JsonBuilder* make, const JsonValue* const* results, siz
   return reply;
 }
 
+// Of the first `count` messages the last one.
+bool isSystem(const JsonValue* list, uint32_t count) {
+  const JsonValue* one = count != 0 ? list->first() : nullptr;
+  for (uint32_t i = 1; i < count; ++i) {
+    one = one->next();
+  }
+  return one != nullptr && roleOf(*one) == Role::kSystem;
+}
+
+// A rendering without its first message, of `count` others. False: there is no memory for it.
+bool behindFirst(const NewText& text, uint32_t count, Scratch* scratch, NewText* out) {
+  const size_t begin = text.messages[0].end;
+  TextRange* const literals = scratch->take<TextRange>(text.n_literals + 1);
+  NewMessage* const messages = scratch->take<NewMessage>(uint64_t{count} + 1);
+  if (literals == nullptr || messages == nullptr) {
+    return false;
+  }
+  *out = {text.text + begin, text.bytes - begin, literals, 0, messages, false};
+  for (size_t i = 0; i < text.n_literals; ++i) {
+    const TextRange& range = text.literals[i];
+    if (range.end > begin) {
+      literals[out->n_literals++] = {std::max(range.begin, begin) - begin, range.end - begin};
+    }
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const NewMessage& one = text.messages[i + 1];
+    messages[i] = {std::max(one.body, begin) - begin, one.end - begin};
+  }
+  return true;
+}
+
 }  // namespace
 
 // SPM puts a space after a control token.
@@ -39,8 +69,7 @@ bool Session::continuesAt(uint64_t position) const {
   if (position == 0) {
     return false;
   }
-  const int32_t before =
-      memory_.knows(position - 1, position) ? memory_.ids().at(position - 1) : -1;
+  const int32_t before = memory_.knows(position - 1, position) ? memory_.ids.at(position - 1) : -1;
   return before >= 0 && !context_.tokenizer->isControl(before);
 }
 
@@ -156,7 +185,7 @@ Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, W
   *more = found > count;
   *same = found >= count;
   for (uint64_t i = 0; i < count && *same; ++i) {
-    *same = ids[i] == memory_.ids().at(begin + i);
+    *same = ids[i] == memory_.ids.at(begin + i);
   }
   return kOk;
 }
@@ -178,31 +207,20 @@ Status Session::findBase(const NewText& text, Workspace* workspace, uint64_t* ba
   return kOk;
 }
 
-/// Finds the tokens at which messages and their turns begin and end, while a text is encoded.
 /// New messages, while they are read.
 class Session::ReadMessages final : public FedMessages {
  public:
   explicit ReadMessages(Session* of) : session(*of) {}
-
-  uint64_t tokensHeld(uint64_t position) const override { return position - base; }
-  bool endsAt(uint64_t position) const override {
-    return done + 1 < count && position >= base + tokens[done].end;
-  }
   void end() override;
-  bool isOver() const override { return done == count; }
 
   Session& session;
-  const JsonValue* next = nullptr;  ///< the one that is read now
-  uint32_t count = 0;
-  uint32_t done = 0;
-  TokenSpan* tokens =
-      nullptr;  ///< of each, from `base` on: where its turn begins and its text ends
+  const JsonValue* next = nullptr;    ///< the one that is read now
   const uint64_t* records = nullptr;  ///< of each, in the transcript; null: it has none yet
-  uint64_t base = 0;                  ///< tokens before the new text,
-  uint64_t begin = 0;                 ///< and before the message that is read now
+  uint64_t begin = 0;                 ///< tokens before the message that is read now
   ConversationCopy before;            ///< the conversation then
 };
 
+/// Finds the tokens at which messages and their turns begin and end, while a text is encoded.
 class Session::BorderFinder final : public TokenSink {
  public:
   BorderFinder(const Session* session, const NewText& text, ReadMessages* messages)
@@ -309,7 +327,7 @@ void Session::ReadMessages::end() {
     const uint64_t start = std::clamp(base + tokens[i].begin, begin, position);
     at.turns.mark(start);
     session.recall_.markTurn(start);
-    session.memory_.ids().addMark(position - 1, TokenIds::kTurn);
+    session.memory_.ids.addMark(position - 1, TokenIds::kTurn);
     session.recall_.askFor(message, begin, before.sampler);
   }
   if (records != nullptr) {
@@ -373,8 +391,8 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
   --all.held;
   all.replied = false;
   NewText text;
-  if (!renderNew(&run, context_.learned, all, false, &text).ok() ||
-      !memory_.canGoBack(reply.begin) || !memory_.knows(reply.begin, at_.position)) {
+  if (!renderNew(&run, context_.learned, all, false, &text).ok() || !canGoBack(reply.begin) ||
+      !memory_.knows(reply.begin, at_.position)) {
     return call_.check();  // what is wrong with the messages is said when they are read
   }
   Workspace workspace(nullptr, 0, context_.allocator);
@@ -382,7 +400,11 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
   bool more = false;
   ORIEL_TRY(compareHeld(text, text.messages[0].end, reply.begin, &workspace, &same, &more));
   if (same && !more) {
-    return kOk;
+    // The text behind the reply is rendered already, unless it may move with a system message before it.
+    const bool moves = reply.is(Transcript::kClosed) || isSystem(all.list, all.held);
+    NewText rest;
+    *done = !moves && behindFirst(text, added.count(), &scratch, &rest);
+    return *done ? readRendered(added, nullptr, rest, &scratch) : Status(kOk);
   }
   *done = true;
   ORIEL_TRY(goBack(reply.begin));
@@ -396,15 +418,6 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
 }
 
 Status Session::addMessages(const JsonValue& added, size_t bytes, const uint64_t* records) {
-  bool done = false;
-  if (context_.follows_template && !call_.recovers && records == nullptr && added.count() != 0) {
-    ORIEL_TRY(followTemplate(added, bytes, &done));
-  }
-  return done ? Status(kOk) : readNew(added, bytes, records);
-}
-
-// Reads what the template writes beyond the text that is held. `bytes`: of the new messages' JSON.
-Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* records) {
   if (context_.settings.text.bytes == 0) {
     return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
                              "the model has no chat template: name one (\"template\")");
@@ -415,6 +428,15 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
   if (added.count() == 0) {
     return kOk;
   }
+  bool done = false;
+  if (context_.follows_template && !call_.recovers && records == nullptr) {
+    ORIEL_TRY(followTemplate(added, bytes, &done));
+  }
+  return done ? Status(kOk) : readNew(added, bytes, records);
+}
+
+// Reads what the template writes beyond the text that is held. `bytes`: of the new messages' JSON.
+Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* records) {
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes() + bytes + transcript_.bytes()));
   TemplateRun run(context_.settings, call_.stop(), context_.log, &scratch);
@@ -423,11 +445,16 @@ Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* re
   ORIEL_TRY(conversation(&added, &scratch, &all));
   NewText text;
   ORIEL_TRY(renderNew(&run, context_.learned, all, false, &text));
+  return readRendered(added, records, text, &scratch);
+}
+
+Status Session::readRendered(const JsonValue& added, const uint64_t* records, const NewText& text,
+                             Scratch* scratch) {
   ReadMessages messages(this);
   messages.next = added.first();
   messages.count = added.count();
   messages.records = records;
-  messages.tokens = scratch.take<TokenSpan>(messages.count);
+  messages.tokens = scratch->take<TokenSpan>(messages.count);
   if (messages.tokens == nullptr) {
     return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %u messages: free some",
                              messages.count);
@@ -447,28 +474,30 @@ Status Session::readTurns(const NewText& text, ReadMessages* messages, Workspace
   parts.add(text.text, text.bytes);
   ORIEL_TRY(
       feeder_.feedText(parts, encodeAt(text, messages->base, text.bytes), workspace, messages));
-  while (!messages->isOver()) {  // a message without tokens
+  while (messages->done != messages->count) {  // a message without tokens
     messages->end();
   }
   return kOk;
 }
 
-Status Session::appendMessage(const char* role, const char* text, size_t bytes) {
-  size_t bad = 0;
-  if (!isValidUtf8(text, bytes, &bad)) {
-    return context_.log.fail(ORIEL_ERROR_TEXT,
-                             "the message is not valid UTF-8 at byte %zu: convert it first", bad);
+Status Session::appendMessages(const char* role, const char* text, size_t bytes) {
+  if (role == nullptr) {
+    return appendJson(text, bytes);
   }
+  ORIEL_TRY(checkUtf8("message", text, bytes));
   Scratch scratch(*context_.allocator, kTemplateBytes);
   JsonBuilder make(&scratch);
   JsonMade* const list = make.list();
   make.append(list, make.message({role, std::strlen(role)}, {text, bytes}));
-  return list != nullptr && !scratch.failed()
-             ? addMessages(*list, bytes)
-             : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
+  if (list == nullptr || scratch.failed()) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
+  }
+  ORIEL_TRY(addMessages(*list, bytes));
+  warnOfRole(context_.chat, role, std::strlen(role), 0, context_.log);
+  return kOk;
 }
 
-Status Session::appendMessages(const char* json, size_t bytes) {
+Status Session::appendJson(const char* json, size_t bytes) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* value = nullptr;
   ORIEL_TRY(parseJson(json, bytes, "the messages", call_.stop(), context_.log, &scratch, &value));

@@ -68,6 +68,8 @@ struct SessionContext {
   oriel_progress_fn progress = nullptr;  ///< as SessionSettings says
   void* progress_user = nullptr;
 
+  /// Of the prefix that sessions begin behind; 0: there is none.
+  uint64_t prefixTokens() const;
   bool sharesDevice() const { return share != nullptr && share->several(); }
   DeviceTurn turn() const { return DeviceTurn(share, index); }
 };

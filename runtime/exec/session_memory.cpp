@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "exec/cache_bytes.h"
 #include "exec/memory_copy.h"
 #include "exec/prefix.h"
 #include "plan/memory_layout.h"
@@ -11,36 +12,33 @@
 namespace oriel_internal {
 
 SessionMemory::SessionMemory(const SessionContext& context, Conversation* at, RunningCall* call,
-                             const TokenIds& ids, StateSlots* states, uint64_t* rope_steps,
-                             void* workspace, uint64_t first_position, bool whole_turns)
-    : context_(context),
+                             const TokenIds& token_ids, StateSlots* state_slots,
+                             uint64_t* rope_steps, void* workspace, uint64_t first_position,
+                             bool evicts_turns)
+    : ids(token_ids),
+      states(state_slots),
+      whole_turns(evicts_turns),
+      context_(context),
       at_(*at),
       call_(*call),
       cache_(sessionCache(context.plan->cache, context.index)),
       window_(cache_),
-      ids_(ids),
-      states_(states),
       rotations_(rotationTables(*context.model)),
-      workspace_(workspace),
-      whole_turns_(whole_turns) {
+      workspace_(workspace) {
   const ModelDesc& model = *context.model;
-  const auto init = [&](const RopeTable& rope, RopePhases* phases) {
-    phases->init(rope.theta, rope.dims, rope.divisors, rope.magnitude, rope_steps);
+  const auto init = [&](const RopeTable& rope, RopePhases* table) {
+    table->init(rope.theta, rope.dims, rope.divisors, rope.magnitude, rope_steps);
     rope_steps += rope.dims / 2;
   };
-  init(model.mainRope(uint64_t{cache_.sinks} + cache_.window), &phases_[kMainRope]);
+  init(model.mainRope(uint64_t{cache_.sinks} + cache_.window), &phases[kMainRope]);
   if (model.usesRope(kSlidingRope)) {
-    init(model.ropes[kSlidingRope], &phases_[kSlidingRope]);
+    init(model.ropes[kSlidingRope], &phases[kSlidingRope]);
   }
-  if (states_ != nullptr) {
-    states_->init(context.plan->cache.checkpoints);
+  if (states != nullptr) {
+    states->init(context.plan->cache.checkpoints);
   }
   at_ = Conversation::empty(first_position, cache_.sinks);
   layOut();
-}
-
-uint64_t SessionMemory::prefixTokens() const {
-  return context_.prefix != nullptr ? context_.prefix->tokens : 0;
 }
 
 // ---- The conversation's share of the slots -------------------------------------------------------
@@ -48,7 +46,7 @@ uint64_t SessionMemory::prefixTokens() const {
 void SessionMemory::layOut() {
   cache_.setSinks(at_.sinks);
   cache_.recalled = at_.recalled;
-  ids_.layOut(cache_);
+  ids.layOut(cache_);
   const ModelDesc& model = *context_.model;
   window_ = SlidingWindow(cache_);
   for (uint32_t view = 0; view < model.n_views; ++view) {
@@ -60,17 +58,12 @@ void SessionMemory::layOut() {
 
 void SessionMemory::stand() {
   layOut();
-  if (states_ != nullptr) {
-    states_->restart(at_.position);
+  if (states != nullptr) {
+    states->restart(at_.position);
   } else {
     at_.base = 0;
     at_.stale = 0;
   }
-}
-
-uint32_t SessionMemory::ownSinks() const {
-  return prefixTokens() != 0 ? static_cast<uint32_t>(prefixTokens())
-                             : cache_.sinkRoom() - context_.recall.tokens;
 }
 
 // ---- What tokens see -----------------------------------------------------------------------------
@@ -80,7 +73,7 @@ uint32_t SessionMemory::ownSinks() const {
 uint64_t SessionMemory::floorOf(uint64_t t) const {
   const uint64_t oldest = window_.oldest(t);
   const bool evicted = oldest > cache_.sinks;
-  const uint64_t floor = evicted && whole_turns_ ? at_.turns.firstSeen(oldest, cache_.window) : 0;
+  const uint64_t floor = evicted && whole_turns ? at_.turns.firstSeen(oldest, cache_.window) : 0;
   // A token that is read again sees what it saw before later turns began.
   const uint64_t carried = t >= at_.carried.seen_from ? at_.carried.seen_from : 0;
   return std::max({floor > t ? oldest : floor, baseOf(t), carried});
@@ -101,7 +94,7 @@ View SessionMemory::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t b
     case ViewKind::kColumns:
       return windows_[view].view(t, baseOf(t));
     case ViewKind::kState: {
-      View state = states_->view(begin != at_.position);
+      View state = states->view(begin != at_.position);
       state.first = first_slots_[view];
       return state;
     }
@@ -111,28 +104,28 @@ View SessionMemory::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t b
 
 // ---- Steps ---------------------------------------------------------------------------------------
 
-void SessionMemory::commit(const int32_t* ids, uint32_t count, bool kept) {
-  if (states_ != nullptr) {
-    states_->commit(at_.position, kept);
+void SessionMemory::commit(const int32_t* read, uint32_t count, bool kept) {
+  if (states != nullptr) {
+    states->commit(at_.position, kept);
   }
   if (!call_.replays) {
     const uint32_t step = TokenIds::kBegins | (count > 1 ? TokenIds::kBatch : 0);
     for (uint32_t i = 0; i < count; ++i) {
-      ids_.set(at_.position + i, ids[i], i == 0 ? step : 0);
+      ids.set(at_.position + i, read[i], i == 0 ? step : 0);
     }
   }
   at_.position += count;
-  if (states_ != nullptr && !call_.replays && at_.position >= at_.base &&
-      states_->isDue(at_.position)) {
+  if (states != nullptr && !call_.replays && at_.position >= at_.base &&
+      states->isDue(at_.position)) {
     keepState(false);
   }
 }
 
 void SessionMemory::willStore(uint64_t end) {
   at_.stored = std::max(at_.stored, end);
-  blank_ = false;
-  if (states_ != nullptr) {
-    states_->writing();
+  blank = false;
+  if (states != nullptr) {
+    states->writing();
   }
 }
 
@@ -162,12 +155,12 @@ void SessionMemory::fillRotations(uint64_t t, uint64_t index, float* tables) con
   if (model.query_temperature != 0) {
     const double stretches = std::floor(static_cast<double>(index) / model.temperature_tokens);
     temperature += model.query_temperature * std::log(stretches + 1);
-    phases_[kMainRope].rotations(position, tables + main.queries, temperature);
+    phases[kMainRope].rotations(position, tables + main.queries, temperature);
   }
-  phases_[kMainRope].rotations(position, tables + main.keys);
-  phases_[kMainRope].rotations(at_.first_position + index, tables + main.sinks, temperature);
+  phases[kMainRope].rotations(position, tables + main.keys);
+  phases[kMainRope].rotations(at_.first_position + index, tables + main.sinks, temperature);
   if (model.usesRope(kSlidingRope)) {
-    phases_[kSlidingRope].rotations(position, tables + rotations_.ropes[kSlidingRope].keys);
+    phases[kSlidingRope].rotations(position, tables + rotations_.ropes[kSlidingRope].keys);
   }
 }
 
@@ -192,29 +185,7 @@ SessionView SessionMemory::view() const {
   return view;
 }
 
-uint64_t SessionMemory::evictedOf(uint64_t begin) const {
-  if (at_.position == 0) {
-    return 0;
-  }
-  const uint64_t first = std::max<uint64_t>(begin, std::min<uint64_t>(at_.position, cache_.sinks));
-  const uint64_t seen = at_.position - viewOf(at_.position - 1).count;
-  return seen - std::min(seen, first);
-}
-
 // ---- What is held --------------------------------------------------------------------------------
-
-uint64_t SessionMemory::heldByAll() const {
-  const HeldTokens held = this->held();
-  uint64_t first = held.first > held.sinks ? held.first : 0;
-  for (uint32_t view = 0; view < context_.model->n_views; ++view) {
-    const CacheShape shape = viewShape(context_.model->views[view], cache_);
-    if (context_.model->views[view].kind == ViewKind::kSession &&
-        shape.window >= kLeastRecallWindow && at_.stored > shape.ring + shape.sinks) {
-      first = std::max(first, at_.stored - shape.ring);
-    }
-  }
-  return first;
-}
 
 bool SessionMemory::knows(uint64_t begin, uint64_t end) const {
   const HeldTokens held = this->held();
@@ -223,46 +194,17 @@ bool SessionMemory::knows(uint64_t begin, uint64_t end) const {
   }
   bool known = held.has(begin) && held.endOfRun(begin) >= end;
   for (uint64_t t = begin; t < end && known; ++t) {
-    known = ids_.at(t) != TokenIds::kUnknown;
+    known = ids.at(t) != TokenIds::kUnknown;
   }
   return known;
-}
-
-void SessionMemory::takeIds(const SessionMemory& other) {
-  const HeldTokens held = other.held();
-  const auto take = [&](uint64_t t) { ids_.set(t, other.ids_.at(t), other.ids_.marks(t)); };
-  for (uint64_t t = 0; t < held.sinks; ++t) {
-    take(t);
-  }
-  for (uint64_t t = held.first; t < held.position; ++t) {
-    take(t);
-  }
-}
-
-bool SessionMemory::copyHeld(uint64_t first, int32_t* ids, uint64_t capacity,
-                             uint64_t* count) const {
-  const HeldTokens held = this->held();
-  *count = 0;
-  if (!held.has(first)) {
-    return first == at_.position;
-  }
-  *count = held.endOfRun(first) - first;
-  copyIds(first, *count <= capacity ? *count : 0, ids);
-  return true;
-}
-
-void SessionMemory::copyIds(uint64_t first, uint64_t count, int32_t* ids) const {
-  for (uint64_t i = 0; i < count; ++i) {
-    ids[i] = ids_.at(first + i);
-  }
 }
 
 // ---- Going back ----------------------------------------------------------------------------------
 
 bool SessionMemory::holdsWhatIsSeenAt(uint64_t position) const {
   const ModelDesc& model = *context_.model;
-  bool holds = reaches(position) && ((states_ != nullptr && !model.attends()) ||
-                                     window_.canRewind(at_.stored, position));
+  bool holds = reaches(position) &&
+               ((states != nullptr && !model.attends()) || window_.canRewind(at_.stored, position));
   for (uint32_t view = 1; view < model.n_views; ++view) {
     holds = holds && (model.views[view].kind == ViewKind::kState ||
                       windows_[view].canRewind(at_.stored, position));
@@ -273,7 +215,7 @@ bool SessionMemory::holdsWhatIsSeenAt(uint64_t position) const {
 // In spite of the limits of a conversation that was carried over.
 bool SessionMemory::reaches(uint64_t position) const {
   return position >= at_.carried.least || position == 0 ||
-         (states_ == nullptr && onlySinksSee(position));
+         (states == nullptr && onlySinksSee(position));
 }
 
 bool SessionMemory::onlySinksSee(uint64_t position) const {
@@ -286,15 +228,6 @@ bool SessionMemory::onlySinksSee(uint64_t position) const {
   return only;
 }
 
-bool SessionMemory::canStandAt(uint64_t position) const {
-  return states_ != nullptr ? stateBefore(position) == position : holdsWhatIsSeenAt(position);
-}
-
-bool SessionMemory::canGoBack(uint64_t position) const {
-  return states_ != nullptr ? stateBefore(position) != StateSlots::kNone || canReadAnew(position)
-                            : holdsWhatIsSeenAt(position);
-}
-
 // The tokens after the state after so many tokens, more than none, can be read again.
 bool SessionMemory::usable(uint64_t tokens) const {
   return tokens >= at_.base && holdsWhatIsSeenAt(tokens);
@@ -305,9 +238,9 @@ uint64_t SessionMemory::stateBefore(uint64_t position) const {
     return position;
   }
   uint64_t found = StateSlots::kNone;
-  states_->forEachBefore(at_.position, [&](uint64_t tokens) {
+  states->forEachBefore(at_.position, [&](uint64_t tokens) {
     // Of all states the first is that behind the prefix, or before the first token.
-    const uint64_t origin = prefixTokens();
+    const uint64_t origin = context_.prefixTokens();
     const bool is_state = tokens != 0 ? usable(tokens) : position == origin || at_.base == 0;
     const uint64_t at = std::max(tokens, origin);
     if (at <= position && is_state && knows(at, position)) {
@@ -318,28 +251,29 @@ uint64_t SessionMemory::stateBefore(uint64_t position) const {
   return found;
 }
 
-bool SessionMemory::canReadAnew(uint64_t position) const {
-  return at_.base != 0 && position >= at_.base && knows(at_.base, position);
-}
-
-Status SessionMemory::goBackToState(uint64_t tokens) {
-  if (tokens != 0 && tokens == prefixTokens()) {
-    call_.waitForDevice();
-    ORIEL_TRY(takePrefix());
-    states_->restart(tokens);
-  } else {
-    states_->goBack(tokens);
+WayBack SessionMemory::wayBack(uint64_t position) const {
+  WayBack way;
+  way.holds = holdsWhatIsSeenAt(position);
+  if (states == nullptr) {
+    way.how = way.holds ? WayBack::How::kAtOnce : WayBack::How::kNone;
+    return way;
   }
-  return kOk;
+  way.from = stateBefore(position);
+  const bool anew = at_.base != 0 && position >= at_.base && knows(at_.base, position);
+  way.how = way.from == position            ? WayBack::How::kAtOnce
+            : way.from != StateSlots::kNone ? WayBack::How::kFromState
+            : anew                          ? WayBack::How::kAnew
+                                            : WayBack::How::kNone;
+  return way;
 }
 
 Status SessionMemory::refuse(uint64_t position) const {
-  if (states_ != nullptr) {
+  if (states != nullptr) {
     uint64_t least = StateSlots::kNone;
     if (at_.base != 0 && knows(at_.base, at_.position)) {
       least = at_.base;
     } else {
-      states_->forEachBefore(at_.position, [&](uint64_t tokens) {
+      states->forEachBefore(at_.position, [&](uint64_t tokens) {
         least = tokens != 0 && usable(tokens) ? tokens : least;
         return false;
       });
@@ -368,61 +302,43 @@ Status SessionMemory::refuse(uint64_t position) const {
 }
 
 void SessionMemory::keepState(bool start) {
-  if (states_ != nullptr && !at_.stale) {
-    states_->keep(at_.position, start, [this](uint64_t tokens) { return usable(tokens); });
+  if (states != nullptr && !at_.stale) {
+    states->keep(at_.position, start, [this](uint64_t tokens) { return usable(tokens); });
   }
 }
 
 // ---- Bytes ---------------------------------------------------------------------------------------
 
 // Only this session's pieces, where there are others.
-Status SessionMemory::forget() {
+Status SessionMemory::forget(bool written) {
   const Plan& plan = *context_.plan;
-  const bool shares = prefixTokens() != 0;
-  if (plan.sessionCount() == 1 && !shares) {
-    return context_.executor->forget();
-  }
-  BufferRef* const pieces = static_cast<BufferRef*>(workspace_);
-  constexpr size_t kMost = kSessionWorkspaceBytes / sizeof(BufferRef);
-  size_t count = 0;
-  sessionPieces(plan, *context_.model, cache_, !shares, pieces, kMost, &count);
-  if (count > kMost) {
-    return context_.log.fail(ORIEL_ERROR_INTERNAL, "a session of %zu pieces: please report it",
-                             count);
-  }
-  return context_.executor->forget(pieces, count);
-}
-
-Status SessionMemory::forgetText(bool was_blank) {
+  const bool shares = context_.prefixTokens() != 0;
   BufferRef* const pieces = static_cast<BufferRef*>(workspace_);
   constexpr size_t kMost = kSessionWorkspaceBytes / sizeof(BufferRef);
   size_t count = kMost + 1;
-  if (was_blank) {
-    writtenPieces(*context_.plan, *context_.model, cache_, at_.stored, pieces, kMost, &count);
+  if (written) {
+    writtenPieces(plan, *context_.model, cache_, at_.stored, pieces, kMost, &count);
   }
-  return count <= kMost ? context_.executor->forget(pieces, count) : forget();
+  if (count > kMost && plan.sessionCount() == 1 && !shares) {
+    return context_.executor->forget();
+  }
+  if (count > kMost) {
+    sessionPieces(plan, *context_.model, cache_, !shares, pieces, kMost, &count);
+  }
+  return count <= kMost ? context_.executor->forget(pieces, count)
+                        : context_.log.fail(ORIEL_ERROR_INTERNAL,
+                                            "a session of %zu pieces: please report it", count);
 }
 
-Status SessionMemory::takePrefix() {
+Status SessionMemory::copyPrefix(bool to_prefix) {
   const Plan& plan = *context_.plan;
+  CacheShape beside = sessionCache(plan.cache, plan.sessionCount());
+  beside.sinks = cache_.sinks;
   MemoryCopy what;
-  what.from = sessionCache(plan.cache, plan.sessionCount());
-  what.from.sinks = cache_.sinks;
-  what.to = cache_;
-  what.tokens = {0, 0, prefixTokens()};
-  what.beside_sinks = true;
-  return copyMemory(plan, *context_.model, what, workspace_, kSessionWorkspaceBytes,
-                    context_.executor);
-}
-
-Status SessionMemory::copyToPrefix() const {
-  const Plan& plan = *context_.plan;
-  MemoryCopy what;
-  what.from = cache_;
-  what.to = sessionCache(plan.cache, plan.sessionCount());
-  what.to.sinks = cache_.sinks;
-  what.tokens = {0, 0, at_.position};
-  what.from_state = states_ != nullptr ? states_->current() : 0;
+  what.from = to_prefix ? cache_ : beside;
+  what.to = to_prefix ? beside : cache_;
+  what.tokens = {0, 0, to_prefix ? at_.position : context_.prefixTokens()};
+  what.from_state = to_prefix && states != nullptr ? states->current() : 0;
   what.beside_sinks = true;
   return copyMemory(plan, *context_.model, what, workspace_, kSessionWorkspaceBytes,
                     context_.executor);
@@ -436,19 +352,21 @@ Status SessionMemory::copyFrom(const SessionMemory& other) {
   what.to = cache_;
   what.tokens = {held.sinks + other.at_.recalled, held.first, held.position};
   what.sinks = !cache_.sharesSinks();
-  what.from_state = other.states_ != nullptr ? other.states_->current() : 0;
-  blank_ = false;
+  what.from_state = other.states != nullptr ? other.states->current() : 0;
+  blank = false;
   ORIEL_TRY(copyMemory(plan, *context_.model, what, workspace_, kSessionWorkspaceBytes,
                        context_.executor));
   if (other.at_.has_logits) {
-    const uint64_t row_bytes = plan.kept_logits.size_bytes / plan.sessionCount();
-    const auto rowOf = [&](uint32_t session) {
-      const BufferRef& rows = plan.kept_logits;
-      return BufferRef(rows.arena, rows.segment, rows.offset_bytes + session * row_bytes,
-                       row_bytes);
-    };
-    const CopyPiece logits = {rowOf(other.context_.index), rowOf(context_.index)};
+    const CopyPiece logits = {logitsPlace(plan, other.context_.index),
+                              logitsPlace(plan, context_.index)};
     ORIEL_TRY(context_.executor->copy(&logits, 1));
+  }
+  const auto takeId = [&](uint64_t t) { ids.set(t, other.ids.at(t), other.ids.marks(t)); };
+  for (uint64_t t = 0; t < held.sinks; ++t) {
+    takeId(t);
+  }
+  for (uint64_t t = held.first; t < held.position; ++t) {
+    takeId(t);
   }
   return kOk;
 }

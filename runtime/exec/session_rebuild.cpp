@@ -8,8 +8,8 @@ namespace oriel_internal {
 Status Session::rebuild(const RebuildSource& source, Rebuilt* result) {
   using From = RebuildSource::From;
   const uint64_t position = source.position;
-  const bool either = source.from == From::kEither && !memory_.canGoBack(position) &&
-                      position <= at_.position && position >= memory_.prefixTokens();
+  const bool either = source.from == From::kEither && !canGoBack(position) &&
+                      position <= at_.position && position >= context_.prefixTokens();
   Rebuilt built;
   Status status = kOk;
   switch (either ? From::kTranscript : source.from) {
@@ -29,6 +29,9 @@ Status Session::rebuild(const RebuildSource& source, Rebuilt* result) {
     case From::kLost:
       status = recover(source, &built);
       break;
+    case From::kPrefix:
+      status = recoverPrefix(source.prefix, &built);
+      break;
   }
   if (status.ok() && result != nullptr) {
     *result = built;
@@ -44,37 +47,53 @@ Status Session::goBack(uint64_t position) {
         ORIEL_ERROR_CONTEXT, "cannot go to token %llu, there are %llu so far: give an earlier one",
         static_cast<unsigned long long>(position), static_cast<unsigned long long>(at_.position));
   }
-  if (position < memory_.prefixTokens()) {
+  if (position < context_.prefixTokens()) {
     return context_.log.fail(
         ORIEL_ERROR_CONTEXT,
         "cannot go back to token %llu, the first %llu are a prefix that sessions share: go back to "
         "token %llu at most, or clear the prefix",
         static_cast<unsigned long long>(position),
-        static_cast<unsigned long long>(memory_.prefixTokens()),
-        static_cast<unsigned long long>(memory_.prefixTokens()));
+        static_cast<unsigned long long>(context_.prefixTokens()),
+        static_cast<unsigned long long>(context_.prefixTokens()));
   }
-  if (memory_.states() != nullptr) {
-    return goBackOverStates(position);
+  const bool over_states = memory_.states != nullptr;
+  if (over_states && position == at_.position) {
+    return kOk;
   }
-  if (!memory_.holdsWhatIsSeenAt(position)) {
+  const WayBack way = memory_.wayBack(position);
+  if (way.how == WayBack::How::kNone) {
     return memory_.refuse(position);
+  }
+  if (over_states) {
+    return goBackOverStates(position, way);
   }
   if (position == at_.position) {
     return kOk;
   }
   truncate(position);
-  return recall_.rewind();
+  return recall_.forgetRecalled() ? recall_.again() : Status(kOk);
 }
 
-// As far as the host knows: the device is lost. For where memory_.canStandAt().
+// The state after `tokens`, which a WayBack has found, is the latest. `lost`: on the host, the device is gone.
+Status Session::standAtState(uint64_t tokens, bool lost) {
+  const bool is_prefix = tokens != 0 && tokens == context_.prefixTokens();
+  if (is_prefix && !lost) {
+    call_.waitForDevice();
+    ORIEL_TRY(memory_.copyPrefix(/*to_prefix=*/false));
+  }
+  if (is_prefix) {
+    memory_.states->restart(tokens);
+  } else {
+    memory_.states->goBack(tokens);
+  }
+  at_.stale = 0;
+  return kOk;
+}
+
+// As far as the host knows: the device is lost. For where nothing has to be read again.
 void Session::goBackOnHost(uint64_t position) {
-  if (memory_.states() != nullptr) {
-    if (position != 0 && position == memory_.prefixTokens()) {
-      memory_.states()->restart(position);
-    } else {
-      memory_.states()->goBack(position);
-    }
-    at_.stale = 0;
+  if (memory_.states != nullptr) {
+    (void)standAtState(position, /*lost=*/true);
   }
   truncate(position);
   (void)recall_.forgetRecalled();
@@ -89,14 +108,14 @@ void Session::truncate(uint64_t position) {
   at_.truncate(position);
   if (position <= at_.sinks) {  // nothing had left the window
     at_.recalled = 0;
-    recall_.cutToSinks();
+    recall_.forgetShown(/*history=*/true);
   }
   if (position < at_.carried.least) {  // before all that was carried over
     at_.carried = {};
-    at_.sinks = memory_.ownSinks();
+    at_.sinks = ownSinks();
   }
   if (position == 0 && !recall_.active()) {
-    at_.sinks = memory_.ownSinks();
+    at_.sinks = ownSinks();
   }
   memory_.layOut();
   if (position == 0 || memory_.onlySinksSee(position)) {
@@ -107,7 +126,8 @@ void Session::truncate(uint64_t position) {
 // After a failure the conversation is what it was before, so that no half message stays. It remains as it is where going
 // back would read tokens again, or where the tokens before were overwritten: a message longer than the ring's slack.
 Status Session::rollBack(Status done, const Conversation& before) {
-  if (done.ok() || at_.position <= before.position || !memory_.canStandAt(before.position)) {
+  if (done.ok() || at_.position <= before.position ||
+      memory_.wayBack(before.position).how != WayBack::How::kAtOnce) {
     return done;
   }
   if (done.lost()) {
@@ -123,32 +143,22 @@ Status Session::rollBack(Status done, const Conversation& before) {
   return done;
 }
 
-Status Session::goBackOverStates(uint64_t position) {
-  if (position == at_.position) {
-    return kOk;
-  }
-  const uint64_t from = memory_.stateBefore(position);
-  const bool anew = from == StateSlots::kNone && memory_.canReadAnew(position);
-  if (from == StateSlots::kNone && !anew) {
-    return memory_.refuse(position);
-  }
-  if (from != position) {
+Status Session::goBackOverStates(uint64_t position, const WayBack& way) {
+  if (way.how != WayBack::How::kAtOnce) {
     ORIEL_TRY(call_.check());  // as long as nothing has changed
   }
-  if (anew) {
+  const double prompt_ms = at_.prompt_ms;
+  if (way.how == WayBack::How::kAnew) {
     truncate(position);
-    const double prompt_ms = at_.prompt_ms;
     const Status status = feeder_.readAnew(position);
     at_.prompt_ms = prompt_ms;
     at_.has_logits = 0;
     return status;
   }
-  ORIEL_TRY(memory_.goBackToState(from));
-  at_.stale = 0;
-  at_.position = from;
+  ORIEL_TRY(standAtState(way.from, /*lost=*/false));
+  at_.position = way.from;
   at_.has_logits = 0;
-  const double prompt_ms = at_.prompt_ms;
-  call_.expect(position - from);
+  call_.expect(position - way.from);
   const Status status = feeder_.readAgain(position, false);
   at_.prompt_ms = prompt_ms;
   truncate(at_.position);
@@ -183,8 +193,7 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
   const RecallStand& recall = recall_.state();
   const uint64_t end = at_.position;
   bool whole = recall.query_begin < opening && recall.query_begin >= transcript_.lastReplyEnd() &&
-               end - recall.query_begin <= kMaxChunk &&
-               memory_.holdsWhatIsSeenAt(recall.query_begin);
+               end - recall.query_begin <= kMaxChunk && memory_.wayBack(recall.query_begin).holds;
   for (uint32_t i = 0; i < found.count; ++i) {  // the beginning of a message may have left, too
     whole = whole && found.spans[i].end <= recall.query_begin;
   }
@@ -192,15 +201,15 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
   if (from == end || end - from > kMaxChunk) {
     return kOk;
   }
-  if (!memory_.holdsWhatIsSeenAt(
-          from)) {  // steps are so small that the opening took the place of what it saw
+  if (!memory_.wayBack(from).holds) {
+    // Steps are so small that the opening took the place of what it saw.
     return recall_.showFromHere(found);
   }
   WipedArray<int32_t, kMaxChunk> ids;
   uint32_t marks[kMaxChunk];
   for (uint64_t i = 0; i < end - from; ++i) {
-    ids[i] = memory_.ids().at(from + i);
-    marks[i] = memory_.ids().marks(from + i) & TokenIds::kTurn;
+    ids[i] = memory_.ids.at(from + i);
+    marks[i] = memory_.ids.marks(from + i) & TokenIds::kTurn;
   }
   ORIEL_TRY(call_.check());
   const WipedCopy<SamplerState> at_end = at_.sampler;
@@ -221,7 +230,7 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
     }
     status = feeder_.feed(ids + at, static_cast<size_t>(next - at), from + next == end);
     if (status.ok() && marks[next - 1] != 0) {
-      memory_.ids().addMark(at_.position - 1, TokenIds::kTurn);
+      memory_.ids.addMark(at_.position - 1, TokenIds::kTurn);
     }
   }
   call_.finishes = false;
@@ -293,58 +302,16 @@ Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t posi
                              static_cast<unsigned long long>(own_bytes));
   }
   std::copy_n(transcript_.data(), own_bytes, own.as<uint8_t>());
-  Status status = reset();
+  Status status = reset(Begin::kAgain);
   status = status.ok() ? addMessages(*messages, text.bytes) : status;
   if (!status.ok() && own_bytes != 0) {
-    if (const Status back = reset(); back.lost()) {
+    if (const Status back = reset(Begin::kAgain); back.lost()) {
       status = back;
     }
     transcript_.load(own.as<uint8_t>(), own_bytes, own_dropped);
-    transcript_.setUnread(ownMessages(), memory_.prefixTokens());
+    transcript_.setUnread(ownMessages(), context_.prefixTokens());
   }
   return status;
-}
-
-// Beside messages that were dropped, as Transcript says.
-bool Session::isTranscribed() const {
-  Transcript::Entry entry;
-  const char* json = nullptr;
-  uint64_t known = memory_.prefixTokens();
-  for (uint64_t at = ownMessages(); transcript_.next(&at, &entry, &json);) {
-    if (entry.is(Transcript::kUnread)) {
-      break;  // it begins behind all that is held
-    }
-    if (entry.begin > known && transcript_.dropped() == 0) {
-      return false;
-    }
-    known = entry.end;
-  }
-  return known >= at_.position;
-}
-
-uint64_t Session::messageBegin(uint64_t start) const {
-  Transcript::Entry entry;
-  const char* json = nullptr;
-  for (uint64_t at = 0; transcript_.next(&at, &entry, &json);) {
-    if (entry.begin <= start && start < entry.end) {
-      return std::max(entry.begin, memory_.prefixTokens());
-    }
-  }
-  return start;
-}
-
-// Where the messages begin that are not the prefix's, for Transcript::next(). One of a session that was saved without a
-// prefix may begin in it and end behind it: that is its own.
-uint64_t Session::ownMessages() const {
-  Transcript::Entry entry;
-  const char* json = nullptr;
-  uint64_t own = 0;
-  for (uint64_t at = 0; transcript_.next(&at, &entry, &json) &&
-                        entry.begin < memory_.prefixTokens() &&
-                        entry.end <= memory_.prefixTokens();) {
-    own = at;
-  }
-  return own;
 }
 
 // What is no message, or finds no memory to be read into, is refused while nothing has changed.
@@ -364,7 +331,7 @@ Status Session::checkStored(uint64_t position) const {
 void Session::standUnread(uint64_t position) {
   Transcript::Entry cut;
   (void)transcript_.truncate(position, &cut);
-  transcript_.setUnread(ownMessages(), memory_.prefixTokens());
+  transcript_.setUnread(ownMessages(), context_.prefixTokens());
   transcript_.hold(true);
   forgetOnHost();
   transcript_.hold(false);
@@ -378,7 +345,8 @@ Status Session::readTranscript(uint64_t position) {
   }
   ORIEL_TRY(call_.check());
   ORIEL_TRY(checkStored(position));
-  ORIEL_TRY(recall_.isOpen() ? Status(kOk) : recall_.reopen());  // it begins anew in the same file
+  ORIEL_TRY(recall_.isOpen() ? Status(kOk)
+                             : recall_.open(false));  // it begins anew in the same file
   ORIEL_TRY(forgetDevice());
   standUnread(position);
   ORIEL_TRY(beginBehindPrefix());

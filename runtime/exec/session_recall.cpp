@@ -48,10 +48,15 @@ SessionRecall::~SessionRecall() {
   }
 }
 
-Status SessionRecall::open(const Log& log) {
+Status SessionRecall::open(bool is_new) {
   if (recall_ == nullptr) {
     return kOk;
   }
+  const Status status = openFile(is_new ? context_.log : LenientLog(context_.log).log());
+  return status.ok() || is_new ? status : giveUp(status);
+}
+
+Status SessionRecall::openFile(const Log& log) {
   const uint64_t token_bytes =
       RecallFile::tokenBytes(*context_.model, memory_.cache(), context_.plan->formats);
   const uint64_t tokens = std::min(RecallFile::tokensIn(context_.recall.file_bytes, token_bytes),
@@ -62,11 +67,6 @@ Status SessionRecall::open(const Log& log) {
     keys = {recall_->layer.layer, recall_->layer.n_kv_heads, recall_->layer.head_dim};
   }
   return recall_->file.open(context_.recall.folder, blockOf(tokens), token_bytes, keys, log);
-}
-
-Status SessionRecall::reopen() {
-  const Status status = open(LenientLog(context_.log).log());
-  return status.ok() ? status : giveUp(status);
 }
 
 void SessionRecall::clear() {
@@ -83,7 +83,7 @@ RecallPlace SessionRecall::place() const {
   place.plan = context_.plan;
   place.model = context_.model;
   place.cache = memory_.cache();
-  place.phases = memory_.phases();
+  place.phases = memory_.phases;
   place.first_position = at_.first_position;
   place.executor = context_.executor;
   place.room = recall_->room;
@@ -99,13 +99,27 @@ Status SessionRecall::giveUp(Status status) {
   return show({});
 }
 
+// The first token behind the sinks that all layers hold whose tokens are kept.
+uint64_t SessionRecall::heldByAll() const {
+  const HeldTokens held = memory_.held();
+  uint64_t first = held.first > held.sinks ? held.first : 0;
+  for (uint32_t view = 0; view < context_.model->n_views; ++view) {
+    const CacheShape shape = viewShape(context_.model->views[view], memory_.cache());
+    if (context_.model->views[view].kind == ViewKind::kSession &&
+        shape.window >= kLeastRecallWindow && at_.stored > shape.ring + shape.sinks) {
+      first = std::max(first, at_.stored - shape.ring);
+    }
+  }
+  return first;
+}
+
 Status SessionRecall::saveBlocks() {
   if (recall_ == nullptr || call_.recovers || recall_->embeds || !recall_->file.isOpen() ||
       blockOf(at_.position) <= recall_->saved) {
     return kOk;
   }
   RecallState& recall = *recall_;
-  if (const uint64_t held = memory_.heldByAll();
+  if (const uint64_t held = heldByAll();
       held > recall.saved) {  // what was before came from elsewhere
     recall.first = recall.saved = blockOf(held + kRecallBlock - 1);
     recall.reader.restart();
@@ -115,12 +129,12 @@ Status SessionRecall::saveBlocks() {
   for (; recall.saved + kRecallBlock <= at_.position; recall.saved += kRecallBlock) {
     WipedArray<int32_t, kRecallBlock> ids;
     for (uint32_t i = 0; i < kRecallBlock; ++i) {
-      ids[i] = memory_.ids().at(recall.saved + i);
+      ids[i] = memory_.ids.at(recall.saved + i);
     }
     uint32_t says = 0;
     for (uint32_t i = 0; i < kRecallBlock; ++i) {
       const uint64_t t = recall.saved + i;
-      says |= saysSomething(ids[i], t != 0 ? memory_.ids().at(t - 1) : -1) ? 1u << i : 0;
+      says |= saysSomething(ids[i], t != 0 ? memory_.ids.at(t - 1) : -1) ? 1u << i : 0;
     }
     LenientLog lenient(context_.log);  // the conversation goes on
     const Status status = recall.file.save(recall.saved, ids, says, place(), lenient.log());
@@ -353,7 +367,7 @@ Status SessionRecall::show(const RecallSpans& spans) {
     call_.waitForDevice();
     const DeviceTurn turn = context_.turn();
     ORIEL_TRY(turn.status());
-    memory_.setBlank(false);
+    memory_.blank = false;
     LenientLog lenient(context_.log);
     for (uint32_t i = 0; i < spans.count && status.ok(); ++i) {
       WipedArray<int32_t, kMaxRecallTokens> ids;
@@ -361,7 +375,7 @@ Status SessionRecall::show(const RecallSpans& spans) {
       status =
           recall_->file.bring(span, memory_.cache().sinks + count, place(), lenient.log(), ids);
       for (uint64_t k = 0; k < span.size() && status.ok(); ++k) {
-        memory_.ids().setRecalled(count++, ids[k]);
+        memory_.ids.setRecalled(count++, ids[k]);
       }
     }
   }
@@ -432,7 +446,7 @@ void SessionRecall::restore() {
 
 void SessionRecall::takeOver(const SessionRecall& other) {
   for (uint32_t i = 0; i < at_.recalled; ++i) {
-    memory_.ids().setRecalled(i, other.memory_.ids().recalled(i));
+    memory_.ids.setRecalled(i, other.memory_.ids.recalled(i));
   }
   if (recall_ == nullptr || other.recall_ == nullptr) {
     return;
@@ -496,15 +510,11 @@ void SessionRecall::markTurn(uint64_t start) {
   }
 }
 
-void SessionRecall::standAtBeginning() {
+void SessionRecall::forgetShown(bool history) {
   if (recall_ != nullptr) {
     recall_->shown = {};
   }
-}
-
-void SessionRecall::cutToSinks() {
-  if (recall_ != nullptr) {
-    recall_->shown = {};
+  if (recall_ != nullptr && history) {
     recall_->history.clear();
   }
 }

@@ -138,9 +138,8 @@ class SessionRecall {
 
   // The file of a session: private, and gone with it.
 
-  Status open(const Log& log);
-  /// For a session that was there before: it goes on without a file where there can be none.
-  Status reopen();
+  /// For a session that was there before, which goes on without a file where there can be none; a new one fails.
+  Status open(bool is_new);
   void close();
   uint64_t keptTokens() const;
 
@@ -156,13 +155,10 @@ class SessionRecall {
   void restore();
   /// The memory is copied already. A copy whose file has no room goes on with what stands behind its sinks.
   void takeOver(const SessionRecall& other);
-  /// The memory holds nothing: the conversation is read again from its beginning.
-  void standAtBeginning();
-  /// The conversation was cut, and everything that is left stands in sinks.
-  void cutToSinks();
-  /// The conversation went back.
-  Status rewind() { return forgetRecalled() ? again() : Status(kOk); }
-  /// The host's part of that. True: something else may have stood behind the sinks.
+  /// Nothing stands behind the sinks: the conversation is read again from its beginning, or, with its `history`, everything
+  /// that is left of it stands in sinks.
+  void forgetShown(bool history);
+  /// The conversation went back, as far as the host knows. True: something else may have stood behind the sinks.
   bool forgetRecalled();
   /// Shows what stood there when the session had as many tokens as now; nothing, where the file has lost some of it.
   Status again();
@@ -192,7 +188,9 @@ class SessionRecall {
 
  private:
   RecallPlace place() const;
+  Status openFile(const Log& log);
   Status giveUp(Status status);
+  uint64_t heldByAll() const;
   bool saysSomething(int32_t id, int32_t before) const;
   void addWords(uint64_t token, int32_t id);
   void askFor(const char* text, size_t bytes, uint64_t begin, const SamplerState& before);

@@ -20,14 +20,14 @@ struct Session::Kept {
 };
 
 Session::Kept Session::keep() const {
-  return {at_, memory_.states() != nullptr ? *memory_.states() : StateSlots()};
+  return {at_, memory_.states != nullptr ? *memory_.states : StateSlots()};
 }
 
 void Session::putBack(const Kept& kept) {
   stand(kept.at);
   at_.has_logits = 0;
-  if (memory_.states() != nullptr) {
-    *memory_.states() = kept.states;
+  if (memory_.states != nullptr) {
+    *memory_.states = kept.states;
   }
 }
 
@@ -39,7 +39,7 @@ class Session::RecoverySteps final : public ReplaySteps {
       : session_(*session), kept_(kept), in_batches_(in_batches) {}
 
   uint32_t next(uint64_t position, uint64_t end, bool* exact) const override {
-    const TokenIds& ids = session_.memory_.ids();
+    const TokenIds& ids = session_.memory_.ids;
     const uint32_t marks = ids.marks(position);
     const bool known = (marks & TokenIds::kBegins) != 0;
     *exact = known && !in_batches_;
@@ -60,10 +60,10 @@ class Session::RecoverySteps final : public ReplaySteps {
   }
   void done(bool exact) override {
     const uint64_t position = session_.at_.position;
-    if (!exact || (session_.memory_.ids().marks(position - 1) & TokenIds::kTurn) != 0) {
+    if (!exact || (session_.memory_.ids.marks(position - 1) & TokenIds::kTurn) != 0) {
       learnTurns();
     }
-    if (session_.memory_.states() != nullptr && kept_.hasCheckpoint(position)) {
+    if (session_.memory_.states != nullptr && kept_.hasCheckpoint(position)) {
       session_.memory_.keepState(kept_.states.latestStart() == position);
     }
   }
@@ -89,15 +89,15 @@ Status Session::readHeldAgain(const Kept& kept, bool in_batches, Rebuilt* result
   const uint64_t end = kept.at.position;
   const HeldTokens held =
       heldTokens(memory_.cache(), end, kept.at.stored, kept.at.carried.held_from);
-  const uint64_t origin = memory_.prefixTokens();
-  const uint64_t base = memory_.states() != nullptr ? kept.at.base : 0;
+  const uint64_t origin = context_.prefixTokens();
+  const uint64_t base = memory_.states != nullptr ? kept.at.base : 0;
   uint64_t sinks = std::max(origin, held.sinks);
   uint64_t from = std::max(std::max(base, held.first), sinks);
   for (uint64_t t = from; t < end; ++t) {
-    from = memory_.ids().at(t) == TokenIds::kUnknown ? t + 1 : from;
+    from = memory_.ids.at(t) == TokenIds::kUnknown ? t + 1 : from;
   }
   for (uint64_t t = origin; t < sinks; ++t) {
-    sinks = memory_.ids().at(t) == TokenIds::kUnknown ? origin : sinks;
+    sinks = memory_.ids.at(t) == TokenIds::kUnknown ? origin : sinks;
   }
   standAtBeginning(kept.at.first_position);
   at_.sinks = kept.at.sinks;
@@ -107,7 +107,7 @@ Status Session::readHeldAgain(const Kept& kept, bool in_batches, Rebuilt* result
     at_.base = base;
   } else if (!all) {
     at_.carried = {from, from, from};
-    if (memory_.states() != nullptr) {
+    if (memory_.states != nullptr) {
       at_.base = from;
     }
     result->dropped = from - sinks;
@@ -170,8 +170,8 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
   ORIEL_TRY(encoded);
   // Nothing, where the first token that is held is one of the reply's opening.
   const uint64_t wanted = std::max(entry.text, std::min(entry.end, end)) - entry.text;
-  ORIEL_TRY(feeder_.feedReply(room.as<int32_t>(), static_cast<size_t>(wanted),
-                              in_batches ? context_.plan->chunk_tokens : 1, false));
+  ORIEL_TRY(feeder_.feed(room.as<int32_t>(), static_cast<size_t>(wanted), false,
+                         in_batches ? ReadAs::kReply : ReadAs::kSteps));
   transcript_.close(at_.position, -1);
   return kOk;
 }
@@ -232,7 +232,7 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held, bool in_b
   };
   Known* const known = room.as<Known>();
   for (uint64_t i = 0; i < count; ++i) {
-    known[i] = {memory_.ids().at(tokenAt(i)), memory_.ids().marks(tokenAt(i))};
+    known[i] = {memory_.ids.at(tokenAt(i)), memory_.ids.marks(tokenAt(i))};
   }
   standAtBeginning(kept.at.first_position);
   const uint64_t origin = at_.position;
@@ -259,10 +259,10 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held, bool in_b
     const uint64_t t = tokenAt(i);
     const bool read = t < sinks || t < at_.position;
     *fits =
-        *fits && known[i].id != TokenIds::kUnknown && (!read || memory_.ids().at(t) == known[i].id);
+        *fits && known[i].id != TokenIds::kUnknown && (!read || memory_.ids.at(t) == known[i].id);
   }
   for (uint64_t i = 0; i < count; ++i) {
-    memory_.ids().set(tokenAt(i), known[i].id, known[i].marks);
+    memory_.ids.set(tokenAt(i), known[i].id, known[i].marks);
   }
   ORIEL_TRY(status);
   if (!*fits) {
@@ -283,22 +283,21 @@ Status Session::readAllAgain(const Kept& kept, bool in_batches, Rebuilt* result)
   const uint64_t end = kept.at.position;
   const uint64_t unfinished = kept.at.unfinished >= 0 ? 1 : 0;
   const CarriedOver& carried = kept.at.carried;
-  if (memory_.states() != nullptr && kept.at.stale && memory_.knows(kept.at.base, end)) {
+  if (memory_.states != nullptr && kept.at.stale && memory_.knows(kept.at.base, end)) {
     // What is seen was to be read again anyway.
     const uint64_t sinks = std::min<uint64_t>(kept.at.sinks, end);
-    result->read = sinks - std::min(sinks, memory_.prefixTokens()) + end - kept.at.base;
+    result->read = sinks - std::min(sinks, context_.prefixTokens()) + end - kept.at.base;
     call_.expectAgain(result->read);
     return feeder_.readAnew(end);
   }
   const HeldTokens held = heldTokens(memory_.cache(), end, kept.at.stored, carried.held_from);
-  const bool forgets =
-      memory_.states() != nullptr && (kept.at.base != 0 || context_.forgets_evicted);
+  const bool forgets = memory_.states != nullptr && (kept.at.base != 0 || context_.forgets_evicted);
   const bool streams = held.first > held.sinks && !forgets && carried.seen_from == 0 &&
-                       carried.held_from == 0 && kept.at.sinks == memory_.ownSinks() &&
+                       carried.held_from == 0 && kept.at.sinks == ownSinks() &&
                        transcript_.keeps() && transcript_.dropped() == 0;
   bool fits = false;
   if (streams) {
-    call_.expectAgain(end - memory_.prefixTokens() + unfinished);
+    call_.expectAgain(end - context_.prefixTokens() + unfinished);
     ORIEL_TRY(readStreamAgain(kept, held.first, in_batches, result, &fits));
   }
   if (streams && !fits) {
@@ -313,7 +312,7 @@ Status Session::readAllAgain(const Kept& kept, bool in_batches, Rebuilt* result)
 Status Session::recoverUnread(Rebuilt* result) {
   ORIEL_TRY(readTranscript(UINT64_MAX - 1));
   result->held = memory_.held().count();
-  result->read = at_.position - memory_.prefixTokens();
+  result->read = at_.position - context_.prefixTokens();
   result->exact = false;
   return kOk;
 }
@@ -323,7 +322,7 @@ Status Session::emptyDevice() {
   const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
   ORIEL_TRY(memory_.forget());
-  return memory_.prefixTokens() != 0 ? memory_.takePrefix() : Status(kOk);
+  return context_.prefixTokens() != 0 ? memory_.copyPrefix(/*to_prefix=*/false) : Status(kOk);
 }
 
 Status Session::recover(const RebuildSource& source, Rebuilt* result) {
@@ -341,10 +340,10 @@ Status Session::recover(const RebuildSource& source, Rebuilt* result) {
     then.base = at_.base;
     then.stale = at_.stale;
     then.carried = at_.carried;
-    then.has_logits = at_.position != memory_.prefixTokens() ? at_.has_logits : 0;
+    then.has_logits = at_.position != context_.prefixTokens() ? at_.has_logits : 0;
     at_ = then;
     memory_.layOut();
-    stepper_.settleAfterReading();
+    stepper_.forgetHidden();
     replier_.reset();
     status = readUnfinished(result);
   }
@@ -361,17 +360,16 @@ Status Session::recover(const RebuildSource& source, Rebuilt* result) {
 // The step of the token that was shown last is done now.
 Status Session::readUnfinished(Rebuilt* result) {
   if (const int32_t id = at_.unfinished; id >= 0) {
-    ORIEL_TRY(feeder_.feedReply(&id, 1, 1, true));
+    ORIEL_TRY(feeder_.feed(&id, 1, true, ReadAs::kSteps));
     at_.unfinished = -1;
     ++result->read;
   }
   return kOk;
 }
 
-Status Session::recoverPrefix(Prefix* prefix, bool* exact) {
+Status Session::recoverPrefix(Prefix* prefix, Rebuilt* result) {
   const Kept kept = keep();
   const uint32_t tokens = prefix->tokens;
-  *exact = true;
   for (uint32_t t = 0; t < tokens; ++t) {
     if (TokenIds::idOf(prefix->ids[t]) == TokenIds::kUnknown) {
       return context_.log.fail(ORIEL_ERROR_STATE,
@@ -386,11 +384,10 @@ Status Session::recoverPrefix(Prefix* prefix, bool* exact) {
   call_.expectAgain(tokens);
   call_.recovers = call_.replays = true;
   RecoverySteps steps(this, of_prefix, /*in_batches=*/false);
-  uint64_t read = 0;
-  Status status = feeder_.replay(tokens, true, &steps, &read, exact);
+  Status status = feeder_.replay(tokens, true, &steps, &result->read, &result->exact);
   call_.recovers = call_.replays = false;
   if (status.ok()) {
-    status = memory_.copyToPrefix();
+    status = memory_.copyPrefix(/*to_prefix=*/true);
   }
   prefix->tokens = tokens;
   putBack(kept);

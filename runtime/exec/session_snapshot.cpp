@@ -31,26 +31,28 @@ SnapshotOwner Session::snapshotOwner() const {
   owner.model_hash = context_.model_hash;
   owner.model_name = context_.model_name;
   nameChat(context_, &owner);
-  owner.whole_turns = memory_.wholeTurns();
+  owner.whole_turns = memory_.whole_turns;
   owner.allocator = context_.allocator;
   owner.recall_tokens = context_.recall.tokens;
-  if (memory_.prefixTokens() != 0) {
+  if (context_.prefixTokens() != 0) {
     owner.prefix_ids = context_.prefix->ids;
     owner.prefix_tokens = context_.prefix->tokens;
   }
   return owner;
 }
 
-uint64_t Session::snapshotBytes() const {
-  return oriel_internal::snapshotBytes(snapshotOwner(), parts());
-}
-
-Status Session::save(void* out, int64_t saved_at) const {
+Status Session::save(void* out, uint64_t* bytes, int64_t saved_at) const {
+  const SnapshotOwner owner = snapshotOwner();
+  const SavedParts parts = {&at_, &memory_.ids, &transcript_};
+  *bytes = snapshotBytes(owner, parts);
+  if (out == nullptr) {
+    return kOk;
+  }
   const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
-  const LiveSlots live = {memory_.states() != nullptr ? memory_.states()->current() : 0,
+  const LiveSlots live = {memory_.states != nullptr ? memory_.states->current() : 0,
                           stepper_.logitsRow(), context_.index};
-  return writeSnapshot(snapshotOwner(), parts(), live, saved_at, context_.executor, out);
+  return writeSnapshot(owner, parts, live, saved_at, context_.executor, out);
 }
 
 // What a snapshot of another model, or in another chat format, is still good for.
@@ -84,12 +86,12 @@ Status Session::restore(const RebuildSource& options, Rebuilt* result) {
   const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
   RestoredParts parts;
-  memory_.setBlank(false);
-  ORIEL_TRY(restoreSnapshot(owner, snapshot, fit, log, context_.executor, &parts, &memory_.ids(),
+  memory_.blank = false;
+  ORIEL_TRY(restoreSnapshot(owner, snapshot, fit, log, context_.executor, &parts, &memory_.ids,
                             &transcript_));
   stand(parts.at);
   recall_.restore();
-  if (fit == SnapshotFit::kCarries && memory_.states() != nullptr && at_.stale) {
+  if (fit == SnapshotFit::kCarries && memory_.states != nullptr && at_.stale) {
     // What is still to be read again must be held.
     at_.base = std::max(at_.base, at_.position + 1 - memory_.viewOf(at_.position).count);
   }

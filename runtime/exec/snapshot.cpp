@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/workspace.h"
+#include "exec/cache_bytes.h"
 #include "exec/snapshot_carry.h"
 #include "kv/window.h"
 #include "plan/memory_layout.h"
@@ -16,13 +17,10 @@ namespace {
 
 /// Used slots of one head that lie one behind another.
 struct SlotRun {
-  BufferRef side;
+  BufferRef place;
   CacheShape cache;
-  bool in_ring;  ///< of tokens; else sinks, or a state
-  uint64_t offset_bytes;
-  uint64_t slots;
+  bool in_ring;         ///< of tokens; else sinks, or a state
   uint64_t slot_bytes;  ///< of values or of scales
-  uint64_t bytes() const { return slots * slot_bytes; }
 };
 
 // Calls visit(run) for the runs of one side of keys and values.
@@ -31,19 +29,14 @@ Status visitTokens(const BufferRef& side, KvFormat format, const CacheShape& cac
                    uint64_t position, const Visit& visit) {
   const uint64_t sinks = std::min<uint64_t>(position, cache.sinks);
   const uint64_t ring = std::min<uint64_t>(position - sinks, cache.ring);
-  const SideLayout layout = sideLayout(format, cache);
-  const uint64_t sink_bytes = 4ull * kvValueWords(KvFormat::kF16, cache.head_dim);
-  const uint64_t value_bytes = 4ull * kvValueWords(format, cache.head_dim);
-  const uint64_t scale_bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(cache.head_dim);
   for (uint32_t head = 0; head < cache.n_kv_heads; ++head) {
-    const uint64_t row = cache.ringRow(head, 0);
-    const uint64_t sink_row = cache.sinkRow(head, 0);
-    ORIEL_TRY(visit(
-        SlotRun{side, cache, false, sink_row * sink_bytes, sinks + cache.recalled, sink_bytes}));
-    ORIEL_TRY(visit(
-        SlotRun{side, cache, true, 4 * layout.ring_word + row * value_bytes, ring, value_bytes}));
-    ORIEL_TRY(visit(
-        SlotRun{side, cache, true, 4 * layout.scales_word + row * scale_bytes, ring, scale_bytes}));
+    const SlotRows of_sinks = sinkRows(cache);
+    ORIEL_TRY(visit(SlotRun{of_sinks.of(side, cache.sinkRow(head, 0), sinks + cache.recalled),
+                            cache, false, of_sinks.bytes}));
+    for (const SlotRows& rows : {ringRows(format, cache), scaleRows(format, cache)}) {
+      ORIEL_TRY(
+          visit(SlotRun{rows.of(side, cache.ringRow(head, 0), ring), cache, true, rows.bytes}));
+    }
   }
   return kOk;
 }
@@ -53,19 +46,15 @@ template <typename Visit>
 Status visitSide(const Memory& memory, uint32_t side, const BufferRef& place, uint64_t position,
                  uint32_t state_slot, const Visit& visit) {
   const CacheShape& shape = memory.shape;
-  const uint64_t slot_bytes = 4ull * shape.head_dim;
-  switch (memory.kind) {
-    case MemoryKind::kKeysValues:
-    case MemoryKind::kLatent:
-      return visitTokens(place, memory.formats[side], shape, position, visit);
-    case MemoryKind::kColumns:
-      return visit(SlotRun{place, shape, true, shape.first_ring * slot_bytes,
-                           std::min<uint64_t>(position, shape.ring), slot_bytes});
-    case MemoryKind::kState:
-      return visit(SlotRun{place, shape, false, (shape.first_ring + state_slot) * slot_bytes,
-                           position != 0 ? uint64_t{1} : 0, slot_bytes});
+  if (!memory.isWords()) {
+    return visitTokens(place, memory.formats[side], shape, position, visit);
   }
-  return kOk;
+  const bool is_state = memory.kind == MemoryKind::kState;
+  const SlotRows slots = wordRows(shape);
+  const uint64_t count =
+      is_state ? std::min<uint64_t>(position, 1) : std::min<uint64_t>(position, shape.ring);
+  return visit(SlotRun{slots.of(place, shape.first_ring + (is_state ? state_slot : 0), count),
+                       shape, !is_state, slots.bytes});
 }
 
 // Calls visit(memory, side, place) for every side of every memory.
@@ -106,16 +95,6 @@ void clearUnseen(const SlotRun& run, const SessionState& state, uint8_t* slots) 
     std::memset(slots + (window.slot(t) - cache.sinkRoom()) * run.slot_bytes, 0,
                 static_cast<size_t>(run.slot_bytes));
   }
-}
-
-// Splits a run into pieces that fit half the upload ring.
-template <typename Visit>
-Status forEachPiece(const Plan& plan, uint64_t bytes, const Visit& visit) {
-  const uint64_t most = plan.upload.size_bytes / 2;
-  for (uint64_t done = 0; done < bytes; done += most) {
-    ORIEL_TRY(visit(done, std::min(most, bytes - done)));
-  }
-  return kOk;
 }
 
 // Calls visit(token) for every token that is held, in order.
@@ -164,7 +143,7 @@ void putText(const char* text, char (&out)[N]) {
   }
 }
 
-SnapshotHeader headerOf(const SnapshotOwner& owner, const SessionParts& parts, int64_t saved_at) {
+SnapshotHeader headerOf(const SnapshotOwner& owner, const SavedParts& parts, int64_t saved_at) {
   SnapshotHeader header;
   std::memset(static_cast<void*>(&header), 0,
               sizeof(header));  // padding, too: same state, same bytes
@@ -225,22 +204,20 @@ void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
     }
   };
   (void)forEachUsedRun(plan, model, cache, stored, 0, [&](const SlotRun& run) -> Status {
-    add({run.side.arena, run.side.segment, run.side.offset_bytes + run.offset_bytes, run.bytes()});
+    add(run.place);
     return kOk;
   });
   // Versions of states lie anywhere among their slots.
-  forEachPlacedMemory(
-      model, cache, plan.formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
-        if (memory.kind == MemoryKind::kState && stored != 0) {
-          const CacheShape& shape = memory.shape;
-          const uint64_t slot_bytes = 4ull * shape.head_dim;
-          add({sides[0].arena, sides[0].segment,
-               sides[0].offset_bytes + shape.first_ring * slot_bytes, shape.ring * slot_bytes});
-        }
-      });
+  forEachPlacedMemory(model, cache, plan.formats,
+                      [&](const Memory& memory, const BufferRef(&sides)[2]) {
+                        if (memory.kind == MemoryKind::kState && stored != 0) {
+                          const CacheShape& shape = memory.shape;
+                          add(wordRows(shape).of(sides[0], shape.first_ring, shape.ring));
+                        }
+                      });
 }
 
-uint64_t snapshotBytes(const SnapshotOwner& owner, const SessionParts& parts) {
+uint64_t snapshotBytes(const SnapshotOwner& owner, const SavedParts& parts) {
   const SessionState& state = *parts.at;
   uint64_t bytes = sizeof(SnapshotHeader) + uint64_t{memoryCount(owner)} * sizeof(SnapshotMemory) +
                    sizeof(uint64_t) + parts.at->turns.count() * sizeof(uint64_t) +
@@ -255,7 +232,7 @@ uint64_t snapshotBytes(const SnapshotOwner& owner, const SessionParts& parts) {
   return bytes;
 }
 
-Status writeSnapshot(const SnapshotOwner& owner, const SessionParts& parts, const LiveSlots& live,
+Status writeSnapshot(const SnapshotOwner& owner, const SavedParts& parts, const LiveSlots& live,
                      int64_t saved_at, Executor* executor, void* out) {
   const Plan& plan = *owner.plan;
   const SessionState& state = *parts.at;
@@ -298,13 +275,11 @@ Status writeSnapshot(const SnapshotOwner& owner, const SessionParts& parts, cons
   }
   const auto putRun = [&](const SlotRun& run) -> Status {
     uint8_t* const slots = at;
-    const auto putPiece = [&](uint64_t done, uint64_t piece_bytes) -> Status {
-      const void* piece = nullptr;
-      ORIEL_TRY(executor->read(run.side, run.offset_bytes + done, piece_bytes, &piece));
-      put(piece, piece_bytes);
+    const auto putPiece = [&](const void* piece, uint64_t, uint64_t bytes) -> Status {
+      put(piece, bytes);
       return kOk;
     };
-    const Status status = forEachPiece(plan, run.bytes(), putPiece);
+    const Status status = readBytes(plan, executor, run.place, putPiece);
     clearUnseen(run, state, slots);
     return status;
   };
@@ -547,31 +522,18 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   }
 
   // The device first: where it fails the host's part stays that of the conversation before.
-  const auto send = [&](const uint8_t** from, const BufferRef& to, uint64_t offset_bytes,
-                        uint64_t run_bytes) {
-    return forEachPiece(plan, run_bytes, [&](uint64_t done, uint64_t piece_bytes) -> Status {
-      void* piece = nullptr;
-      ORIEL_TRY(executor->beginWrite(piece_bytes, &piece));
-      std::memcpy(piece, *from, static_cast<size_t>(piece_bytes));
-      *from += piece_bytes;
-      return executor->endWrite(to, offset_bytes + done, piece_bytes);
-    });
-  };
   if (header.state.has_logits != 0) {
-    const uint8_t* logits = snapshot.logits;
-    const uint64_t row_bytes = 4ull * model.n_vocab;
-    const bool several = plan.sessionCount() > 1;
-    ORIEL_TRY(send(&logits, several ? plan.kept_logits : plan.logits, cache.session * row_bytes,
-                   row_bytes));
+    ORIEL_TRY(sendCopy(plan, executor,
+                       logitsPlace(plan, cache.session).resized(4ull * model.n_vocab),
+                       snapshot.logits));
   }
   const auto sendSide = [&](const Memory& memory, uint32_t side, const BufferRef& place) {
     const uint8_t* at = sides.next(memory, side, room.as<uint8_t>());
     return visitSide(memory, side, place, header.state.position, 0, [&](const SlotRun& run) {
-      if (!run.in_ring && !memory.isWords() && owner.prefix_tokens != 0) {
-        at += run.bytes();
-        return Status(kOk);
-      }
-      return send(&at, run.side, run.offset_bytes, run.bytes());
+      const uint8_t* const from = at;
+      at += run.place.size_bytes;
+      const bool is_prefix = !run.in_ring && !memory.isWords() && owner.prefix_tokens != 0;
+      return is_prefix ? Status(kOk) : sendCopy(plan, executor, run.place, from);
     });
   };
   ORIEL_TRY(forEachSide(plan, model, cache, sendSide));

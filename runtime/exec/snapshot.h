@@ -44,16 +44,16 @@ void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
                    uint64_t stored, BufferRef* pieces, size_t capacity, size_t* count);
 
 /// What is saved besides the cache.
-struct SessionParts {
+struct SavedParts {
   const Conversation* at = nullptr;
   const TokenIds* ids = nullptr;
   const Transcript* transcript = nullptr;
 };
 
-uint64_t snapshotBytes(const SnapshotOwner& owner, const SessionParts& parts);
+uint64_t snapshotBytes(const SnapshotOwner& owner, const SavedParts& parts);
 
 /// Fills `out`, which has room for snapshotBytes(). `saved_at` as in SnapshotHeader.
-Status writeSnapshot(const SnapshotOwner& owner, const SessionParts& parts, const LiveSlots& live,
+Status writeSnapshot(const SnapshotOwner& owner, const SavedParts& parts, const LiveSlots& live,
                      int64_t saved_at, Executor* executor, void* out);
 
 /// What can be done with a snapshot.

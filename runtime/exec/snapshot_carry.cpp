@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "exec/cache_bytes.h"
 #include "exec/reference_state.h"
 #include "kv/quantise.h"
 #include "kv/window.h"
@@ -19,13 +20,6 @@ struct Vector {
   KvFormat format = KvFormat::kF16;
   bool rotated = false;
 };
-
-uint64_t valueBytes(KvFormat format, uint32_t head_dim) {
-  return 4ull * kvValueWords(format, head_dim);
-}
-uint64_t scaleBytes(KvFormat format, uint32_t head_dim) {
-  return format == KvFormat::kF16 ? 0 : 2ull * kvGroups(head_dim);
-}
 
 /// Where a side of keys, values or latents has its vectors.
 class Vectors {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "exec/cache_bytes.h"
+
 namespace oriel_internal {
 namespace {
 
@@ -21,14 +23,14 @@ double shareOfBest(const TopTokens& top) {
 
 Stepper::Stepper(const SessionContext& context, Conversation* at, RunningCall* call,
                  SessionMemory* memory, SessionRecall* recall, Sampler* sampler,
-                 const RowCache& rows)
-    : context_(context),
+                 const RowCache& cache)
+    : row_cache(cache),
+      context_(context),
       at_(*at),
       call_(*call),
       memory_(*memory),
       recall_(*recall),
-      sampler_(*sampler),
-      rows_(rows) {}
+      sampler_(*sampler) {}
 
 void Stepper::reset() {
   logits_row_ = top_row_ = 0;
@@ -64,17 +66,19 @@ Status Stepper::submit(StepRun what, bool may_stop) {
     top_row_ = 0;
     hidden_row_ = 0;
   }
-  ++submissions_;
+  ++call_.counts.submissions;
   return kOk;
 }
 
 Status Stepper::readAhead(const int32_t* ids, size_t count) {
-  return rows_.active() ? rows_.readAhead(ids, count, context_.log) : kOk;
+  return row_cache.active() ? row_cache.readAhead(ids, count, context_.log) : kOk;
 }
 
 // Before anything else of a step.
 Status Stepper::fillRows(const int32_t* ids, uint32_t count) {
-  return rows_.active() ? rows_.fill(ids, count, context_.log, context_.executor->fileRows()) : kOk;
+  return row_cache.active()
+             ? row_cache.fill(ids, count, context_.log, context_.executor->fileRows())
+             : kOk;
 }
 
 Status Stepper::step(const int32_t* ids, uint32_t count, StepOutputs outputs, StepRun what) {
@@ -151,7 +155,7 @@ Status Stepper::decode(int32_t id, bool more, bool ahead) {
     has_top_ = true;
     top_row_ = 0;
     hidden_row_ = more ? -1 : 0;
-    ++submissions_;
+    ++call_.counts.submissions;
   }
   commit(&id, 1, kept);
   at_.has_logits = 1;
@@ -159,21 +163,11 @@ Status Stepper::decode(int32_t id, bool more, bool ahead) {
   return kOk;
 }
 
-Status Stepper::dropAhead() {
-  if (!ahead_) {
-    return kOk;
-  }
-  ahead_ = false;
-  return context_.executor->dropAhead();
-}
-
 Status Stepper::leaveDevice() {
   if (at_.has_logits) {
     const float* values = nullptr;
-    ORIEL_TRY(context_.plan->sessionCount() > 1
-                  ? context_.executor->keptLogits(context_.index, &values)
-                  : context_.executor->logits(logits_row_, &values));
-    std::memcpy(sampler_.room(), values, sizeof(float) * context_.model->n_vocab);
+    ORIEL_TRY(ownLogits(&values));
+    (void)copyOf(values);
   }
   verified_rows_ = 0;
   has_top_ = false;
@@ -182,21 +176,13 @@ Status Stepper::leaveDevice() {
 }
 
 Status Stepper::enterDevice() {
-  const Plan& plan = *context_.plan;
-  const bool several = plan.sessionCount() > 1;
-  const BufferRef& rows = several ? plan.kept_logits : plan.logits;
-  const uint64_t row = several ? context_.index * (rows.size_bytes / plan.sessionCount()) : 0;
-  const uint64_t bytes = at_.has_logits ? sizeof(float) * uint64_t{context_.model->n_vocab} : 0;
-  const uint64_t most = plan.upload.size_bytes / 2;
-  for (uint64_t done = 0; done < bytes; done += most) {
-    const uint64_t piece_bytes = std::min(most, bytes - done);
-    void* piece = nullptr;
-    ORIEL_TRY(context_.executor->beginWrite(piece_bytes, &piece));
-    std::memcpy(piece, static_cast<const uint8_t*>(sampler_.room()) + done,
-                static_cast<size_t>(piece_bytes));
-    ORIEL_TRY(context_.executor->endWrite(rows, row + done, piece_bytes));
+  if (at_.has_logits) {
+    const Plan& plan = *context_.plan;
+    const uint64_t bytes = sizeof(float) * uint64_t{context_.model->n_vocab};
+    ORIEL_TRY(sendCopy(plan, context_.executor, logitsPlace(plan, context_.index).resized(bytes),
+                       sampler_.room()));
+    logits_row_ = 0;
   }
-  logits_row_ = at_.has_logits ? 0 : logits_row_;
   return context_.executor->finishWrites();
 }
 
@@ -225,6 +211,10 @@ Status Stepper::ownLogits(const float** values) const {
 }
 
 Status Stepper::settle() {
+  if (ahead_) {
+    ahead_ = false;
+    ORIEL_TRY(context_.executor->dropAhead());
+  }
   verified_rows_ = 0;
   if (!at_.has_logits || logits_row_ == 0 || context_.sharesDevice()) {
     return kOk;
@@ -342,7 +332,10 @@ bool Stepper::take(int32_t id, uint32_t row) {
 }
 
 int32_t Stepper::takeHiddenRow() {
-  const int32_t row = hidden_row_;
+  const int32_t row = ahead_ ? -1 : hidden_row_;
+  if (row < 0) {
+    return row;
+  }
   hidden_row_ = -1;
   setLogits(at_.has_logits != 0 &&
             logits_row_ == 0);  // a guess overwrites the rows after the first
@@ -379,8 +372,8 @@ Status Stepper::guess(int32_t id, uint32_t row, ModelGuess* guess) {
 // ---- One step of several sessions ----------------------------------------------------------------
 
 Status Stepper::fillJoined(void* block, uint32_t row, int32_t id, bool ahead) {
-  if (rows_.active()) {
-    ORIEL_TRY(rows_.fill(&id, 1, context_.log, context_.executor->fileRows(), row));
+  if (row_cache.active()) {
+    ORIEL_TRY(row_cache.fill(&id, 1, context_.log, context_.executor->fileRows(), row));
   }
   // A session is the same on devices that run ahead.
   memory_.willStore(at_.position + (ahead ? 2 : 1));
@@ -394,7 +387,7 @@ Status Stepper::endJoined(int32_t id, const Status& status, bool ahead) {
     at_.unfinished = status.lost() ? id : -1;
     return status;
   }
-  ++submissions_;
+  ++call_.counts.submissions;
   has_top_ = true;
   at_.has_logits = 1;
   logits_row_ = top_row_ = 0;

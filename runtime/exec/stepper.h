@@ -32,20 +32,17 @@ class Stepper {
  public:
   /// The sampler's room has the logits of one token until the next one is chosen.
   Stepper(const SessionContext& context, Conversation* at, RunningCall* call, SessionMemory* memory,
-          SessionRecall* recall, Sampler* sampler, const RowCache& rows);
+          SessionRecall* recall, Sampler* sampler, const RowCache& cache);
 
   /// Nothing that earlier steps left is of this conversation.
   void reset();
-  const RowCache& rows() const { return rows_; }
-  void forgetRows() { rows_.forget(); }
-  /// All tokens were read again: only the best tokens of the last one are of use, if its logits are.
-  void settleAfterReading() {
+  /// All tokens were read again, or the executor is another one: only the best tokens of the last one are of use, if its
+  /// logits are.
+  void forgetHidden() {
     has_top_ = has_top_ && at_.has_logits != 0;
     hidden_row_ = -1;
   }
-  /// The executor is another one.
-  void forgetHidden() { hidden_row_ = -1; }
-  uint64_t submissions() const { return submissions_; }
+  RowCache row_cache;  ///< rows that stay in the file
 
   // Batches.
 
@@ -74,10 +71,8 @@ class Stepper {
   Status guess(int32_t id, uint32_t row, ModelGuess* guess);
   /// Row with the vector that the latest token's logits were made of, which is given away; -1: it is gone.
   int32_t takeHiddenRow();
-  bool hasHiddenRow() const { return hidden_row_ >= 0 && !ahead_; }
   bool isAhead() const { return ahead_; }
-  Status dropAhead();
-  /// After a reply that ended with a guess: rows but the first are lost when the next step begins, even if it fails.
+  /// Nothing is on its way, and after a guess: rows but the first are lost when the next step begins, even if it fails.
   Status settle();
 
   // One step of several sessions.
@@ -126,8 +121,6 @@ class Stepper {
   SessionMemory& memory_;
   SessionRecall& recall_;
   Sampler& sampler_;
-  RowCache rows_;
-  uint64_t submissions_ = 0;
   // Of the last token:
   uint32_t logits_row_ = 0;     ///< row of the latest head with its logits
   uint32_t top_row_ = 0;        ///< and with its best tokens,

@@ -269,6 +269,44 @@ Transcript::Entry Transcript::last(uint64_t position) const {
   return found;
 }
 
+uint64_t Transcript::behind(uint64_t prefix_tokens) const {
+  Entry entry;
+  const char* json = nullptr;
+  uint64_t own = 0;
+  for (uint64_t at = 0;
+       next(&at, &entry, &json) && entry.begin < prefix_tokens && entry.end <= prefix_tokens;) {
+    own = at;
+  }
+  return own;
+}
+
+bool Transcript::covers(uint64_t prefix_tokens, uint64_t position) const {
+  Entry entry;
+  const char* json = nullptr;
+  uint64_t known = prefix_tokens;
+  for (uint64_t at = behind(prefix_tokens); next(&at, &entry, &json);) {
+    if (entry.is(kUnread)) {
+      break;  // it begins behind all that is held
+    }
+    if (entry.begin > known && dropped_ == 0) {
+      return false;
+    }
+    known = entry.end;
+  }
+  return known >= position;
+}
+
+uint64_t Transcript::messageBegin(uint64_t prefix_tokens, uint64_t start) const {
+  Entry entry;
+  const char* json = nullptr;
+  for (uint64_t at = 0; next(&at, &entry, &json);) {
+    if (entry.begin <= start && start < entry.end) {
+      return std::max(entry.begin, prefix_tokens);
+    }
+  }
+  return start;
+}
+
 uint64_t Transcript::lastReplyEnd() const {
   uint64_t end = 0;
   Entry entry;

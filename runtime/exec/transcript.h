@@ -74,6 +74,14 @@ class Transcript {
   bool hasUnread() const { return messages_ != 0 && entryAt(last_).is(kUnread); }
   /// The latest message that ends within `position` tokens; one without a role and tokens where there is none.
   Entry last(uint64_t position) const;
+  /// Where messages begin that are not a prefix's of so many tokens, for next(). One of a session that was saved without a
+  /// prefix may begin in it and end behind it: that is its own.
+  uint64_t behind(uint64_t prefix_tokens) const;
+  /// All of the tokens behind those of a prefix came from messages that are here, or were.
+  bool covers(uint64_t prefix_tokens, uint64_t position) const;
+  /// The beginning of the message whose turn begins at `start`: before the text that closes the message before it, and
+  /// behind a prefix of so many tokens.
+  uint64_t messageBegin(uint64_t prefix_tokens, uint64_t start) const;
   /// Where the latest reply of the model's own ends; 0: there is none.
   uint64_t lastReplyEnd() const;
 

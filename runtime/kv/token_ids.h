@@ -77,6 +77,12 @@ class TokenIds {
     }
   }
   int32_t at(uint64_t token) const { return idOf(*placeOf(token)); }
+  /// Of tokens from `first` on.
+  void copy(uint64_t first, uint64_t count, int32_t* ids) const {
+    for (uint64_t i = 0; i < count; ++i) {
+      ids[i] = at(first + i);
+    }
+  }
   /// Of tokens that came back (CacheShape::recalled).
   int32_t recalled(uint32_t i) const { return idOf(sinks_[cache_.sinks + i]); }
   void setRecalled(uint32_t i, int32_t id) { sinks_[cache_.sinks + i] = id; }
@@ -104,5 +110,18 @@ class TokenIds {
   int32_t* ring_ = nullptr;
   bool shares_ = false;
 };
+
+/// Ids from `first` on, up to the first that is not held: *count of them, copied where there is room for all. False:
+/// token `first` is gone, or still to come.
+inline bool copyHeld(const TokenIds& ids, const HeldTokens& held, uint64_t first, int32_t* out,
+                     uint64_t capacity, uint64_t* count) {
+  *count = 0;
+  if (!held.has(first)) {
+    return first == held.position;
+  }
+  *count = held.endOfRun(first) - first;
+  ids.copy(first, *count <= capacity ? *count : 0, out);
+  return true;
+}
 
 }  // namespace oriel_internal

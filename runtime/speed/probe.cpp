@@ -132,7 +132,14 @@ Status Probe::open(const ProbeShape& shape, const CacheFormats& formats, uint32_
   }
   ORIEL_TRY(loadWeights(file_, plan_, LoadProgress(), {allocator_}, log_, executor_, nullptr));
   ORIEL_TRY(executor_->finishLoad());
-  return session_->reset();
+  return session_->reset(Session::Begin::kAgain);
+}
+
+Status Probe::read(const int32_t* ids, uint32_t count) {
+  TokenSource source;
+  source.ids = ids;
+  source.count = count;
+  return session_->append(source);
 }
 
 Status Probe::time(uint32_t tokens, uint32_t depth, double* seconds, uint32_t fewest) {
@@ -149,7 +156,7 @@ Status Probe::time(uint32_t tokens, uint32_t depth, double* seconds, uint32_t fe
       },
       [&] {
         session_->pretendPosition(depth > tokens ? depth - tokens : 0);
-        return session_->append(ids, std::min(tokens, kMaxProbeChunk));
+        return read(ids, std::min(tokens, kMaxProbeChunk));
       },
       seconds, fewest);
 }
@@ -162,7 +169,7 @@ Status Probe::timeHead(double* seconds) {
 Status Probe::timeHeadAfterLayers(double* seconds) {
   static const int32_t kIds[2] = {};
   session_->pretendPosition(0);
-  ORIEL_TRY(session_->append(kIds, 2));
+  ORIEL_TRY(read(kIds, 2));
   return usualSeconds([&] { return executor_->run(StepRun::kChunk); },
                       [&] { return executor_->run(StepRun::kHead); }, seconds);
 }

@@ -29,6 +29,7 @@ class Probe {
 
   /// Usual seconds of a step of `tokens` tokens and their logits; the last sees `depth` tokens (at most
   /// the window). Of at least `fewest` runs, more where they are quick.
+  Status read(const int32_t* ids, uint32_t count);
   Status time(uint32_t tokens, uint32_t depth, double* seconds, uint32_t fewest = 2);
   /// Usual seconds of computing logits alone, the caches warm. After a time().
   Status timeHead(double* seconds);

@@ -122,13 +122,7 @@ class HurriedChat : public ScratchFolder {
   static int countProgress(uint64_t, uint64_t, void* user) {
     return static_cast<HurriedChat*>(user)->cancels_ ? 1 : 0;
   }
-  static std::vector<uint8_t> saved(const SessionPtr& session) {
-    size_t needed = 0;
-    (void)oriel_snapshot_save(session.get(), nullptr, 0, &needed);
-    std::vector<uint8_t> bytes(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
-    return bytes;
-  }
+  static std::vector<uint8_t> saved(const SessionPtr& session) { return savedBytes(session.get()); }
 
   CapturedLog log_;
   Options options_ = {};
@@ -182,11 +176,9 @@ TEST_F(HurriedChat, two_templates_are_two_formats) {
   const SessionPtr angles = chatWith(kAngles);
   ASSERT_EQ(ORIEL_OK, say(angles, "first"));
   const std::vector<uint8_t> snapshot = saved(angles);
-  EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(chatWith(kAngles).get(), snapshot.data(),
-                                             snapshot.size(), 0, nullptr));
+  EXPECT_EQ(ORIEL_OK, restoreFrom(chatWith(kAngles).get(), snapshot));
   const SessionPtr brackets = chatWith(kBrackets);
-  EXPECT_EQ(ORIEL_ERROR_FORMAT,
-            oriel_snapshot_restore(brackets.get(), snapshot.data(), snapshot.size(), 0, nullptr));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, restoreFrom(brackets.get(), snapshot));
   EXPECT_TRUE(log_.says("chat format jinja-")) << log_.errors();
 }
 

@@ -212,18 +212,12 @@ TEST(LocalLayers, a_snapshot_goes_on_to_the_bit) {
     const Options options = windowOptions(4, 60, 8, c.format, c.format);
     const Loaded loaded = load(file.path(), options);
     mustAppend(loaded, someIds(c.tokens, 320));
-    size_t needed = 0;
-    EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
-              oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed));
-    std::vector<uint8_t> bytes(needed);
-    ASSERT_EQ(ORIEL_OK,
-              oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+    const std::vector<uint8_t> bytes = savedBytes(loaded.session.get());
     const auto expected = greedy(loaded, 70);
     const auto expected_logits = logitsOf(loaded);
     const Loaded fresh = load(file.path(), options);
     mustAppend(fresh, someIds(111, 300));
-    ASSERT_EQ(ORIEL_OK,
-              oriel_snapshot_restore(fresh.session.get(), bytes.data(), bytes.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(fresh.session.get(), bytes));
     EXPECT_EQ(expected, greedy(fresh, 70)) << "format " << c.format << " after " << c.tokens;
     EXPECT_EQ(expected_logits, logitsOf(fresh));
   }

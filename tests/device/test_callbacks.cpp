@@ -334,21 +334,15 @@ class Callbacks : public testing::Test {
     };
   }
 
-  std::vector<uint8_t> snapshot() {
-    size_t needed = 0;
-    (void)oriel_snapshot_save(session(), nullptr, 0, &needed);
-    std::vector<uint8_t> bytes(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session(), bytes.data(), bytes.size(), &needed));
-    return bytes;
-  }
+  std::vector<uint8_t> snapshot() { return savedBytes(session()); }
 
   /// `call` does the same, to the bit, whether its callbacks try everything or not.
   void expectNothingChanges(Inside* inside, const std::function<oriel_status()>& call) {
     const std::vector<uint8_t> begin = snapshot();
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session(), begin.data(), begin.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(session(), begin));
     const oriel_status expected_status = call();
     const std::vector<uint8_t> expected = snapshot();
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session(), begin.data(), begin.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(session(), begin));
     inside->work = tryEverything();
     inside->ran = 0;
     EXPECT_EQ(expected_status, call());

@@ -22,15 +22,7 @@ Options onTheCpu(CapturedLog* log = nullptr) {
   return options;
 }
 
-std::vector<uint8_t> savedSession(const Loaded& loaded) {
-  size_t needed = 0;
-  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
-            oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed));
-  std::vector<uint8_t> bytes(needed);
-  EXPECT_EQ(ORIEL_OK,
-            oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
-  return bytes;
-}
+std::vector<uint8_t> savedSession(const Loaded& loaded) { return savedBytes(loaded.session.get()); }
 
 // Where what describes a snapshot ends, its sum included.
 size_t endOfDescription(const SnapshotHeader& header) {
@@ -42,7 +34,7 @@ TEST(Contracts, a_forged_snapshot_with_a_valid_checksum_is_refused) {
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", "Hello!", 6));
   const std::vector<uint8_t> honest = savedSession(loaded);
   const auto restore = [&](const std::vector<uint8_t>& bytes) {
-    return oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, nullptr);
+    return restoreFrom(loaded.session.get(), bytes);
   };
   EXPECT_EQ(ORIEL_OK, restore(forged(honest, [](SessionState*) {})));
   EXPECT_EQ(ORIEL_ERROR_FORMAT,
@@ -68,7 +60,7 @@ TEST(Contracts, forged_turns_and_ids_of_a_snapshot_are_refused) {
     std::vector<uint8_t> bytes = honest;
     std::memcpy(bytes.data() + offset, &value, sizeof(value));
     bytes = forged(bytes, [](SessionState*) {});
-    return oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, nullptr);
+    return restoreFrom(loaded.session.get(), bytes);
   };
   const size_t turns = endOfDescription(header);
   const size_t ids = turns + 3 * sizeof(uint64_t);
@@ -93,12 +85,10 @@ TEST(Contracts, a_snapshot_belongs_to_one_way_of_evicting) {
   other.session.reset();
   SessionOptions options;
   options.set("evict", "tokens");
-  oriel_session* session = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_session_create(other.model.get(), &options, &session));
-  other.session.reset(session);
-  EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(session, bytes.data(), bytes.size(),
-                                                       ORIEL_RESTORE_EXACT, nullptr));
-  EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(session, bytes.data(), bytes.size(), 0, nullptr))
+  other.session = newSession(other.model, &options);
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_snapshot_restore(other.session.get(), bytes.data(),
+                                                       bytes.size(), ORIEL_RESTORE_EXACT, nullptr));
+  EXPECT_EQ(ORIEL_OK, restoreFrom(other.session.get(), bytes))
       << "from one to the other it is carried over";
 }
 

@@ -100,13 +100,7 @@ class Describe : public ScratchFolder {
     EXPECT_EQ(ORIEL_OK, add(loaded_, "user", "Hello there."));
     EXPECT_EQ(ORIEL_OK, oriel_session_mark(loaded_.session.get(), "here"));
   }
-  std::vector<uint8_t> snapshot() const {
-    size_t needed = 0;
-    (void)oriel_snapshot_save(loaded_.session.get(), nullptr, 0, &needed);
-    std::vector<uint8_t> bytes(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(loaded_.session.get(), bytes.data(), needed, &needed));
-    return bytes;
-  }
+  std::vector<uint8_t> snapshot() const { return savedBytes(loaded_.session.get()); }
 
   CapturedLog log_;
   Loaded loaded_;
@@ -270,9 +264,7 @@ TEST_F(Describe, texts_of_an_app_are_escaped) {
   SessionOptions options;
   options.chat_template = "{{ messages[0]['content'] }}\n\"\\";
   loaded_.session.reset();
-  oriel_session* made = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded_.model.get(), &options, &made));
-  loaded_.session.reset(made);
+  loaded_.session = newSession(loaded_.model, &options);
   EXPECT_EQ(options.chat_template, describe(loaded_)["options"]["template"]);
 }
 

@@ -351,12 +351,8 @@ TEST_F(DraftModel, snapshots_go_to_sessions_without_one_and_back) {
   uint32_t right = 0;
   expectSame(plain, guessing, few(4, 30), &right);
   const auto carry = [&](const Loaded& from, const Loaded& to) {
-    size_t needed = 0;
-    (void)oriel_snapshot_save(from.session.get(), nullptr, 0, &needed);
-    std::vector<uint8_t> bytes(needed);
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(from.session.get(), bytes.data(), needed, &needed));
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(to.session.get(), bytes.data(), needed, 0, nullptr))
-        << log_.errors();
+    const std::vector<uint8_t> bytes = savedBytes(from.session.get());
+    ASSERT_EQ(ORIEL_OK, restoreFrom(to.session.get(), bytes)) << log_.errors();
   };
   carry(guessing, plain);
   expectSame(plain, guessing, few(5, 30), &right);

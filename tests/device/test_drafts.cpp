@@ -17,13 +17,7 @@ namespace {
 
 constexpr uint32_t kDrafts = 5;
 
-std::vector<uint8_t> save(const Loaded& loaded) {
-  size_t needed = 0;
-  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
-  std::vector<uint8_t> bytes(needed);
-  EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), bytes.data(), needed, &needed));
-  return bytes;
-}
+std::vector<uint8_t> save(const Loaded& loaded) { return savedBytes(loaded.session.get()); }
 
 ReplyOptions best(uint32_t tokens, bool of_four = true) {
   ReplyOptions options = few(1, tokens, of_four);
@@ -224,12 +218,10 @@ TEST_F(Drafts, snapshots_are_the_same_whatever_was_guessed) {
     (void)generate(loaded, few(4, 40), "auto");
     EXPECT_TRUE(snapshot == save(loaded));
     const Loaded other = load(kRandom, options(kDrafts, window));
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(other.session.get(), snapshot.data(),
-                                               snapshot.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(other.session.get(), snapshot));
     EXPECT_EQ(on.ids, generate(other, few(5, 30), "always").ids);
     const Loaded plain = load(kRandom, options(0, window));
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(plain.session.get(), snapshot.data(),
-                                               snapshot.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(plain.session.get(), snapshot));
     EXPECT_EQ(on.ids, generate(plain, few(5, 30), "auto").ids);
   }
 }
@@ -421,8 +413,7 @@ TEST_F(Drafts, drawn_tokens_have_the_chances_that_the_model_gives_them) {
   const std::vector<uint8_t> snapshot = save(guessing);
   uint32_t drafted = 0;
   for (uint32_t i = 0; i < draws; ++i) {
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(guessing.session.get(), snapshot.data(),
-                                               snapshot.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(guessing.session.get(), snapshot));
     sampling.seed = 1000 + i;
     const Written written = generate(guessing, sampling, "always");
     ASSERT_EQ(ORIEL_OK, written.status);

@@ -63,10 +63,7 @@ void talk(const Loaded& loaded) {
   ASSERT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded, wildOptions(12, 3)).status);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "What was it?"));
   EXPECT_FALSE(logitsOf(loaded).empty());
-  size_t needed = 0;
-  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
-  std::vector<uint8_t> snapshot(needed);
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), snapshot.data(), needed, &needed));
+  const std::vector<uint8_t> snapshot = savedBytes(loaded.session.get());
 }
 
 struct Memory {
@@ -90,9 +87,7 @@ TEST_P(ForgettingOnDevice, a_reset_and_a_destroy_leave_zeros_on_the_device) {
   EXPECT_EQ(0u, leftOn(model).all()) << "of a new session";
   for (const bool destroy : {false, true}) {
     if (loaded.session == nullptr) {
-      oriel_session* session = nullptr;
-      ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), nullptr, &session));
-      loaded.session.reset(session);
+      loaded.session = newSession(loaded.model);
     }
     talk(loaded);
     const Left before = leftOn(model);
@@ -282,13 +277,8 @@ const StackCase kStackCases[] = {
     {"a snapshot",
      [](const Loaded& loaded, const std::string& secret) {
        EXPECT_EQ(ORIEL_OK, add(loaded, "user", secret));
-       size_t needed = 0;
-       (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
-       std::vector<uint8_t> snapshot(needed);
-       EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), snapshot.data(),
-                                               snapshot.size(), &needed));
-       EXPECT_EQ(ORIEL_OK,
-                 oriel_snapshot_restore(loaded.session.get(), snapshot.data(), needed, 0, nullptr));
+       const std::vector<uint8_t> snapshot = savedBytes(loaded.session.get());
+       EXPECT_EQ(ORIEL_OK, restoreFrom(loaded.session.get(), snapshot));
      }},
     {"going back",
      [](const Loaded& loaded, const std::string& secret) {

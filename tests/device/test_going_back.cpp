@@ -42,11 +42,6 @@ class GoingBack : public ScratchFolder {
     EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session.get(), &stats));
     return stats;
   }
-  SessionPtr forkOf(const SessionPtr& session) {
-    oriel_session* fork = nullptr;
-    EXPECT_EQ(ORIEL_OK, oriel_session_fork(session.get(), &fork)) << log_.errors();
-    return SessionPtr(fork);
-  }
   std::vector<int32_t> tokensFrom(const SessionPtr& session, uint64_t first) const {
     std::vector<int32_t> ids(4096);
     size_t count = 0;
@@ -54,14 +49,6 @@ class GoingBack : public ScratchFolder {
               oriel_session_get_tokens(session.get(), first, ids.data(), ids.size(), &count));
     ids.resize(count);
     return ids;
-  }
-
-  static std::vector<uint8_t> snapshotOf(const SessionPtr& session) {
-    size_t needed = 0;
-    (void)oriel_snapshot_save(session.get(), nullptr, 0, &needed);
-    std::vector<uint8_t> bytes(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
-    return bytes;
   }
 
   CapturedLog log_;
@@ -97,18 +84,17 @@ TEST_F(GoingBack, a_snapshot_is_held_as_it_says_whatever_was_there) {
   const auto savedBy = [&](uint32_t window, uint32_t tokens) {
     const SessionPtr session = open(options(window, 16));
     EXPECT_EQ(ORIEL_OK, append(session, someIds(tokens, 300)));
-    return snapshotOf(session);
+    return savedBytes(session.get());
   };
   const std::vector<uint8_t> far = savedBy(40, 300);
   const std::vector<uint8_t> near = savedBy(100, 50);
   const SessionPtr session = open(options(100, 16));
   const SessionPtr fresh = newSession(model_);
   for (const auto& bytes : {far, near}) {
-    ASSERT_EQ(ORIEL_OK,
-              oriel_snapshot_restore(session.get(), bytes.data(), bytes.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(session.get(), bytes));
   }
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(fresh.get(), near.data(), near.size(), 0, nullptr));
-  EXPECT_EQ(snapshotOf(fresh), snapshotOf(session));
+  ASSERT_EQ(ORIEL_OK, restoreFrom(fresh.get(), near));
+  EXPECT_EQ(savedBytes(fresh.get()), savedBytes(session.get()));
   EXPECT_EQ(tokensFrom(fresh, 0), tokensFrom(session, 0));
 }
 

@@ -101,14 +101,10 @@ TEST(HeldTokens, come_back_with_a_snapshot_and_go_with_a_reset) {
   const Loaded loaded = load(kRandom, cpuOptions(&log, 20, 8));
   const std::vector<int32_t> all = someIds(70, 500);
   ASSERT_EQ(ORIEL_OK, append(loaded, all));
-  size_t needed = 0;
-  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
-  std::vector<uint8_t> snapshot(needed);
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), snapshot.data(), needed, &needed));
+  const std::vector<uint8_t> snapshot = savedBytes(loaded.session.get());
   const Loaded other = load(kRandom, cpuOptions(&log, 20, 8));
   ASSERT_EQ(ORIEL_OK, append(other, someIds(33, 400)));
-  ASSERT_EQ(ORIEL_OK,
-            oriel_snapshot_restore(other.session.get(), snapshot.data(), needed, 0, nullptr));
+  ASSERT_EQ(ORIEL_OK, restoreFrom(other.session.get(), snapshot));
   expectHeld(other, all);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(other.session.get()));
   EXPECT_TRUE(held(other, 0).empty());
@@ -120,9 +116,7 @@ TEST(HeldTokens, of_a_session_that_only_assumes_them_are_unknown) {
   loaded.session.reset();
   SessionOptions options;
   options.set("assumed_tokens", 1000);
-  oriel_session* session = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), &options, &session));
-  loaded.session.reset(session);
+  loaded.session = newSession(loaded.model, &options);
   ASSERT_EQ(ORIEL_OK, append(loaded, {5, 6}));
   const std::vector<int32_t> ids = held(loaded, 998);
   EXPECT_EQ((std::vector<int32_t>{-1, -1, 5, 6}), ids);

@@ -301,11 +301,9 @@ TEST_F(Knobs, a_snapshot_remembers_as_many_tokens_as_penalties_look_back) {
   const std::vector<uint8_t> snapshot = save();
   sampling.greedy = 1;
   const std::vector<int32_t> expected = more(sampling).ids();
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0,
-                                             nullptr));
+  ASSERT_EQ(ORIEL_OK, restoreFrom(model_->session(), snapshot));
   EXPECT_EQ(expected, more(sampling).ids());
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0,
-                                             nullptr));
+  ASSERT_EQ(ORIEL_OK, restoreFrom(model_->session(), snapshot));
   sampling.set("repeat_window", 64);
   EXPECT_NE(expected, more(sampling).ids());
 }

@@ -149,16 +149,11 @@ TEST(Latents, going_back_and_being_saved_change_nothing) {
 
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     ASSERT_EQ(ORIEL_OK, append(loaded, from(0, 45)));
-    size_t needed = 0;
-    (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
-    std::vector<uint8_t> bytes(needed);
-    ASSERT_EQ(ORIEL_OK,
-              oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+    const std::vector<uint8_t> bytes = savedBytes(loaded.session.get());
     ASSERT_EQ(ORIEL_OK, append(loaded, from(45, 60)));
     const std::vector<float> went_on = logitsOf(loaded);
     const Loaded other = load(file.path(), options);
-    ASSERT_EQ(ORIEL_OK,
-              oriel_snapshot_restore(other.session.get(), bytes.data(), bytes.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(other.session.get(), bytes));
     ASSERT_EQ(ORIEL_OK, append(other, from(45, 60)));
     EXPECT_EQ(went_on, logitsOf(other)) << "to the bit";
   }

@@ -107,8 +107,7 @@ TEST_P(LostDevice, is_one_line_and_every_call_fails_at_once_but_the_tokens_are_t
           oriel_chat_reply(session, nullptr, nullptr, nullptr, nullptr),
           oriel_snapshot_save(session, room.data(), room.size(), &needed),
           oriel_snapshot_save(session, nullptr, 0, &needed),
-          oriel_session_save(session, "/nowhere/at/all", 0),
-          oriel_snapshot_restore(session, room.data(), room.size(), 0, nullptr),
+          oriel_session_save(session, "/nowhere/at/all", 0), restoreFrom(session, room),
           oriel_session_restore(session, "/nowhere/at/all", 0, nullptr)}) {
       EXPECT_EQ(ORIEL_ERROR_DEVICE, status);
     }
@@ -129,9 +128,7 @@ TEST_P(LostDevice, is_one_line_and_every_call_fails_at_once_but_the_tokens_are_t
     EXPECT_EQ(3u, greedy(cpu, 3).size());
 
     model.loaded.session.reset();
-    oriel_session* another = nullptr;
-    EXPECT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), nullptr, &another));
-    model.loaded.session.reset(another);
+    model.loaded.session = newSession(loaded.model);
     EXPECT_EQ(ORIEL_ERROR_DEVICE, append(loaded, kPrompt)) << "it is lost as the one before it";
     EXPECT_EQ(1u, errorLines(log)) << log.errors();
     model.loaded.session.reset();

@@ -233,8 +233,7 @@ void expectSameSnapshots(const std::string& path, const char* other) {
       logits = logitsOf(loaded);
       continue;
     }
-    ASSERT_EQ(ORIEL_OK,
-              oriel_snapshot_restore(session, snapshot.data(), snapshot.size(), 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(session, snapshot));
     ASSERT_EQ(ORIEL_OK, append(loaded, {9, 8, 7}));
     EXPECT_EQ(logits, logitsOf(loaded)) << "held here, on file there";
   }

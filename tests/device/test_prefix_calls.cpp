@@ -41,10 +41,8 @@ TEST_P(PrefixCalls, no_session_begins_behind_a_prefix_that_is_being_cleared) {
   if (GetParam() > 1) {
     return;  // there a session waits for its turn on the device
   }
-  oriel_model* loaded = nullptr;
   const Options with = options();
-  ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &with, &loaded)) << log.errors();
-  const ModelPtr model(loaded);
+  const ModelPtr model = loadModel(kTrained, with);
   ASSERT_LT(0u, prefixTokensOf(model));
   Executor* const executor = model->executor;
   Creating creating(model.get());

@@ -94,10 +94,8 @@ TEST_F(ReadingAgain, the_transcript_keeps_what_a_cancel_left_unread) {
 }
 
 TEST_F(ReadingAgain, the_mark_that_is_gone_to_stays) {
-  oriel_model* loaded = nullptr;
   const Options with = options();
-  ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &with, &loaded));
-  const ModelPtr model(loaded);
+  const ModelPtr model = loadModel(kTrained, with);
   const SessionPtr session = newSession(model);
   talk(session);
   ASSERT_EQ(ORIEL_OK, oriel_session_mark(session.get(), "behind"));
@@ -200,9 +198,7 @@ TEST_F(ReadingAgain, the_folder_of_what_comes_back_may_be_gone) {
   const std::string folder = path("recall");
   std::filesystem::create_directories(folder);
   with.set("retrieval_folder", folder);
-  oriel_model* loaded = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &with, &loaded)) << log.errors();
-  const ModelPtr model(loaded);
+  const ModelPtr model = loadModel(kTrained, with);
   const SessionPtr session = newSession(model);
   exchange(session, "My name is Ada.");
   ASSERT_EQ(ORIEL_OK, oriel_session_mark(session.get(), "x"));
@@ -218,9 +214,7 @@ TEST_F(ReadingAgain, the_folder_of_what_comes_back_may_be_gone) {
 TEST_F(ReadingAgain, what_a_prefix_holds_is_not_read_once_more) {
   Options with = options();
   with.set("prefix_tokens", 24);
-  oriel_model* loaded = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &with, &loaded)) << log.errors();
-  const ModelPtr model(loaded);
+  const ModelPtr model = loadModel(kTrained, with);
   const SessionPtr session = newSession(model);
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session.get(), "system", "Be kind.", 8));
   ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.get(), session.get())) << log.errors();
@@ -323,9 +317,7 @@ TEST_F(ReadingAgain, a_call_that_is_being_refused_costs_no_conversation) {
   Options with = options();
   with.log = Slow::write;
   with.log_user = &slow;
-  oriel_model* loaded = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &with, &loaded));
-  const ModelPtr model(loaded);
+  const ModelPtr model = loadModel(kTrained, with);
   const SessionPtr session = newSession(model);
   exchange(session, "My name is Ada.");
   const std::string said = transcriptOf(session);

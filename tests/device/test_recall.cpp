@@ -130,9 +130,7 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
   ASSERT_EQ(ORIEL_OK, append(a, someIds(5, 200)));
   const std::vector<uint8_t> bytes = save(a);
   const Loaded b = load(kRandom, options({ORIEL_KV_INT8, ORIEL_KV_INT4}));
-  ASSERT_EQ(ORIEL_OK,
-            oriel_snapshot_restore(b.session.get(), bytes.data(), bytes.size(), 0, nullptr))
-      << log_.errors();
+  ASSERT_EQ(ORIEL_OK, restoreFrom(b.session.get(), bytes)) << log_.errors();
   EXPECT_EQ(recalled(a), recalled(b));
   EXPECT_EQ(bytes, save(b));
   EXPECT_EQ(greedy(a, 90), greedy(b, 90));  // past the window once more
@@ -141,9 +139,7 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
   Options plain = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
   plain.set("retrieval", 0).set("retrieval_tokens", 0);
   const Loaded c = load(kRandom, plain);
-  ASSERT_EQ(ORIEL_OK,
-            oriel_snapshot_restore(c.session.get(), bytes.data(), bytes.size(), 0, nullptr))
-      << log_.errors();
+  ASSERT_EQ(ORIEL_OK, restoreFrom(c.session.get(), bytes)) << log_.errors();
   EXPECT_TRUE(recalled(c).empty());
   EXPECT_EQ(statsOf(b).position - 90, statsOf(c).position);
   EXPECT_EQ(8u, greedy(c, 8).size());

@@ -19,9 +19,7 @@ class RecallEdges : public Recall {
  protected:
   Loaded restored(const Options& options, const std::vector<uint8_t>& bytes) {
     Loaded loaded = load(kRandom, options);
-    EXPECT_EQ(ORIEL_OK,
-              oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, nullptr))
-        << log_.errors();
+    EXPECT_EQ(ORIEL_OK, restoreFrom(loaded.session.get(), bytes)) << log_.errors();
     return loaded;
   }
   /// Of the session's file, which has no name; in bytes on the disk.
@@ -77,8 +75,7 @@ TEST_F(RecallEdges, without_its_file_a_session_goes_on) {
   ASSERT_EQ(ORIEL_OK, appendText(a, filler()));
   ASSERT_EQ(ORIEL_OK, recall(a, "number 37"));
   EXPECT_TRUE(recalled(a).empty());
-  ASSERT_EQ(ORIEL_OK,
-            oriel_snapshot_restore(a.session.get(), bytes.data(), bytes.size(), 0, nullptr));
+  ASSERT_EQ(ORIEL_OK, restoreFrom(a.session.get(), bytes));
   EXPECT_EQ(recalled(saved), recalled(a));
   ASSERT_EQ(ORIEL_OK, goBackTo(a.session.get(), 0));
   EXPECT_TRUE(recalled(a).empty());
@@ -173,11 +170,7 @@ TEST_F(RecallEdges, what_was_read_again_is_what_comes_back) {
     say("There went another day number " + std::to_string(i * 37) + " with nothing new.");
   }
   Loaded b;
-  {
-    oriel_session* made = nullptr;
-    ASSERT_EQ(ORIEL_OK, oriel_session_fork(a.session.get(), &made)) << log_.errors();
-    b.session.reset(made);
-  }
+  { b.session = forkOf(a.session); }
   const std::string question =
       "Now I would like to know something about violet elephants and purple umbrellas, and above "
       "all this: what is my dog called?";
@@ -209,9 +202,7 @@ TEST_F(RecallEdges, a_message_that_is_refused_asks_for_nothing) {
   EXPECT_EQ(ORIEL_OK, listen(&oriel_chat_reply, a, greedyOptions(4)).status);
   EXPECT_EQ(ORIEL_OK, appendText(a, filler()));
   Loaded b;
-  oriel_session* made = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_session_fork(a.session.get(), &made)) << log_.errors();
-  b.session.reset(made);
+  b.session = forkOf(a.session);
   for (const Loaded* loaded : {&a, static_cast<const Loaded*>(&b)}) {
     ASSERT_EQ(ORIEL_OK, add(*loaded, "user", "Please tell me a story."));
     if (loaded == &a) {

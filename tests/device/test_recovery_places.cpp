@@ -78,9 +78,7 @@ TEST(RecoveryPlaces, many_replies_at_once) {
   options.set("session_windows", listText(windows));
   options.set("constraints", true);
   LosableModel losing(kTrained, options);
-  oriel_model* loaded = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &loaded));
-  const ModelPtr model(loaded);
+  const ModelPtr model = loadModel(kTrained, options);
   std::vector<SessionPtr> mine, others;
   for (uint32_t i = 0; i < kSessions; ++i) {
     SessionOptions of;
@@ -263,13 +261,9 @@ TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_lies) {
     ASSERT_EQ(ORIEL_OK, say(session, text));
     ASSERT_EQ(60u, speak(session, oriel_chat_reply, options).ids.size());
   }
-  std::vector<uint8_t> bytes(1 << 22);
-  size_t needed = 0;
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
-  bytes.resize(needed);
+  std::vector<uint8_t> bytes = savedBytes(session.get());
   bytes = withLongReply(bytes);
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session.get(), bytes.data(), bytes.size(), 0, nullptr))
-      << log.errors();
+  ASSERT_EQ(ORIEL_OK, restoreFrom(session.get(), bytes)) << log.errors();
   const uint64_t position = positionOf(session);
   EXPECT_LT(uint64_t{1} << 62, position);
   losing.lose(Work::kRun, 1);
@@ -288,17 +282,13 @@ TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_is_no_conversation) {
     ASSERT_EQ(ORIEL_OK, say(session, text));
     ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 24).status);
   }
-  std::vector<uint8_t> bytes(1 << 22);
-  size_t needed = 0;
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
-  bytes.resize(needed);
+  std::vector<uint8_t> bytes = savedBytes(session.get());
   const std::string role = "\"user\"";
   const auto at = std::search(bytes.begin(), bytes.end(), role.begin(), role.end());
   ASSERT_NE(bytes.end(), at);
   at[1] = '7';
   makeSumsTrue(&bytes);
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session.get(), bytes.data(), bytes.size(), 0, nullptr))
-      << log.errors();
+  ASSERT_EQ(ORIEL_OK, restoreFrom(session.get(), bytes)) << log.errors();
   const uint64_t position = positionOf(session);
   losing.lose(Work::kRun, 1);
   EXPECT_EQ(ORIEL_ERROR_DEVICE, say(session, "Hello"));
@@ -319,9 +309,7 @@ TEST(RecoveryPlaces, a_session_and_its_fork) {
   twins.both([&](const SessionPtr& session) {
     ASSERT_EQ(ORIEL_OK, say(session, "My name is Ada."));
     ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 12).status);
-    oriel_session* fork = nullptr;
-    ASSERT_EQ(ORIEL_OK, oriel_session_fork(session.get(), &fork));
-    forks[next].reset(fork);
+    forks[next] = forkOf(session);
     ASSERT_EQ(ORIEL_OK, say(forks[next], "Tell me a story."));
     ASSERT_EQ(ORIEL_OK, speak(forks[next++], oriel_chat_reply, 12).status);
   });

@@ -83,8 +83,7 @@ class RunningAhead : public WatchedSession {
     EXPECT_EQ(logits, logitsOf(model_->loaded));
     EXPECT_EQ(snapshot, save()) << "cache, position, what can be taken back";
     EXPECT_EQ(next, goOn(after));
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(),
-                                               0, nullptr));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(model_->session(), snapshot));
     EXPECT_EQ(next, goOn(after));
   }
 };

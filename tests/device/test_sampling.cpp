@@ -57,8 +57,7 @@ TEST_F(Sampling, goes_on_from_a_snapshot_with_the_logits_that_it_holds) {
   const std::vector<int32_t> ids = goOn(sampling);
   EXPECT_EQ(0u, model_->executor->logits_asked);
   EXPECT_NE(logits, logitsOf(model_->loaded));
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(model_->session(), snapshot.data(), snapshot.size(), 0,
-                                             nullptr));
+  ASSERT_EQ(ORIEL_OK, restoreFrom(model_->session(), snapshot));
   EXPECT_EQ(logits, logitsOf(model_->loaded));
   EXPECT_EQ(ids, goOn(sampling));
   EXPECT_EQ(1u, model_->executor->logits_asked);

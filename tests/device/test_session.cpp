@@ -234,9 +234,7 @@ TEST(Session, reset_and_a_new_session_start_afresh_and_seeds_reproduce) {
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   EXPECT_NE(first, speak(12));
   loaded.session.reset();
-  oriel_session* session = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), nullptr, &session));
-  loaded.session.reset(session);
+  loaded.session = newSession(loaded.model);
   EXPECT_EQ(first, speak(11));
 }
 

@@ -82,14 +82,12 @@ TEST(Session, a_model_without_weights_has_none) {
   CapturedLog log;
   Options options = cpuOptions(&log);
   options.device = "none";
-  oriel_model* model = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_model_load(kRandom, &options, &model));
-  const ModelPtr owner(model);
+  const ModelPtr model = loadModel(kRandom, options);
   oriel_session* session = nullptr;
-  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_create(model, nullptr, &session));
+  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_create(model.get(), nullptr, &session));
   EXPECT_EQ(1u, errorLines(log));
   oriel_plan plan = ORIEL_PLAN_INIT;
-  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_model_get_plan(model, &plan));
+  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_model_get_plan(model.get(), &plan));
   EXPECT_EQ(2u, errorLines(log));  // one for each
 }
 
@@ -111,11 +109,8 @@ TEST(Session, positions_that_no_session_can_begin_at_are_refused) {
     const SessionPtr owner(session);
     const int32_t ids[] = {1, 2, 3};
     EXPECT_EQ(ORIEL_OK, oriel_session_append(session, ids, 3, nullptr, nullptr));
-    size_t bytes = 0;
-    (void)oriel_snapshot_save(session, nullptr, 0, &bytes);
-    std::vector<uint8_t> snapshot(bytes);
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session, snapshot.data(), bytes, &bytes));
-    EXPECT_EQ(ORIEL_OK, oriel_snapshot_restore(session, snapshot.data(), bytes, 0, nullptr));
+    const std::vector<uint8_t> snapshot = savedBytes(session);
+    EXPECT_EQ(ORIEL_OK, restoreFrom(session, snapshot));
   }
   EXPECT_EQ(4u, errorLines(log));
 }

@@ -55,13 +55,7 @@ std::vector<int32_t> greedyOf(const Owned& session, uint32_t tokens) {
   return ids;
 }
 
-std::vector<uint8_t> snapshotOf(const Owned& session) {
-  size_t needed = 0;
-  (void)oriel_snapshot_save(session.get(), nullptr, 0, &needed);
-  std::vector<uint8_t> bytes(needed);
-  EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session.get(), bytes.data(), bytes.size(), &needed));
-  return bytes;
-}
+std::vector<uint8_t> snapshotOf(const Owned& session) { return savedBytes(session.get()); }
 
 class SeveralSessions : public testing::TestWithParam<FamilyParam> {
  protected:

@@ -24,15 +24,10 @@ class ShortConvolutions : public testing::Test {
     return logitsOf(loaded);
   }
   static std::vector<uint8_t> save(const Loaded& loaded) {
-    size_t needed = 0;
-    (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
-    std::vector<uint8_t> bytes(needed);
-    EXPECT_EQ(ORIEL_OK,
-              oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
-    return bytes;
+    return savedBytes(loaded.session.get());
   }
   static oriel_status restore(const Loaded& loaded, const std::vector<uint8_t>& bytes) {
-    return oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, nullptr);
+    return restoreFrom(loaded.session.get(), bytes);
   }
 
   TemporaryModel file_{smallLfm2()};
@@ -123,9 +118,7 @@ TEST_F(ShortConvolutions, start_from_zeros_after_going_back_to_the_beginning_or_
     EXPECT_EQ(want, logitsOf(loaded)) << (rewinds ? "rewound" : "reset");
   }
   loaded.session.reset();
-  oriel_session* session = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), nullptr, &session));
-  loaded.session.reset(session);
+  loaded.session = newSession(loaded.model);
   ASSERT_EQ(ORIEL_OK, append(loaded, {5, 6, 7}));
   EXPECT_EQ(want, logitsOf(loaded)) << "a session in the memory of another";
 }

@@ -35,19 +35,10 @@ Options snapshotOptions(CapturedLog* log, uint32_t window = 200,
   return options;
 }
 
-Bytes save(const Loaded& loaded) {
-  size_t needed = 0;
-  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
-            oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed));
-  Bytes bytes(needed);
-  EXPECT_EQ(ORIEL_OK,
-            oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
-  EXPECT_EQ(bytes.size(), needed);
-  return bytes;
-}
+Bytes save(const Loaded& loaded) { return savedBytes(loaded.session.get()); }
 
 oriel_status restore(const Loaded& loaded, const Bytes& bytes) {
-  return oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, nullptr);
+  return restoreFrom(loaded.session.get(), bytes);
 }
 
 /// Ids below `vocabulary`, always the same ones.

@@ -36,14 +36,7 @@ Options optionsOf(const Layout& layout, CapturedLog* log) {
   return options;
 }
 
-Bytes save(const Loaded& loaded) {
-  size_t needed = 0;
-  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
-  Bytes bytes(needed);
-  EXPECT_EQ(ORIEL_OK,
-            oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
-  return bytes;
-}
+Bytes save(const Loaded& loaded) { return savedBytes(loaded.session.get()); }
 
 oriel_restored restored(const Loaded& loaded, const Bytes& bytes, uint32_t flags = 0) {
   oriel_restored result = ORIEL_INIT(oriel_restored);
@@ -347,8 +340,7 @@ TEST_F(SnapshotTravel, there_is_no_going_back_to_what_is_gone) {
       const oriel_status saved_status = goBackTo(saved.session.get(), 400 - back);
       EXPECT_TRUE(status != ORIEL_OK || saved_status == ORIEL_OK || to.window < 100)
           << "the saved one could not " << back;
-      ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(saved.session.get(), snapshot.data(),
-                                                 snapshot.size(), 0, nullptr));
+      ASSERT_EQ(ORIEL_OK, restoreFrom(saved.session.get(), snapshot));
     }
     EXPECT_LE(least, 400u - 5u) << "a little is always possible";
     // What it goes on with from there is no matter of what lay in the slots before.

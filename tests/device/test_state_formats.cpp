@@ -90,15 +90,12 @@ TEST(StateFormats, a_snapshot_is_exact_in_sessions_of_its_format_alone) {
     const Loaded loaded = load(file.path(), stateOptions(format));
     ASSERT_EQ(ORIEL_OK,
               oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
-    size_t bytes = 0;
-    (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &bytes);
-    std::vector<uint8_t> snapshot(bytes);
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), snapshot.data(), bytes, &bytes));
+    const std::vector<uint8_t> snapshot = test::savedBytes(loaded.session.get());
     const std::vector<int32_t> next = greedy(loaded, 20);
     for (const char* other : {"f32", "f16", "int8"}) {
       const Loaded fresh = load(file.path(), stateOptions(other));
       EXPECT_EQ(other == format ? ORIEL_OK : ORIEL_ERROR_FORMAT,
-                oriel_snapshot_restore(fresh.session.get(), snapshot.data(), bytes,
+                oriel_snapshot_restore(fresh.session.get(), snapshot.data(), snapshot.size(),
                                        ORIEL_RESTORE_EXACT, nullptr))
           << format << " into " << other;
       if (other == format) {

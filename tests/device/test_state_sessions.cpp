@@ -137,22 +137,14 @@ TEST_P(StateSessions, edit_the_last_turn_by_reading_that_turn_alone) {
 }
 
 TEST_P(StateSessions, go_on_from_a_snapshot_to_the_bit_with_any_number_of_checkpoints) {
-  const auto save = [](const Loaded& loaded) {
-    size_t needed = 0;
-    (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
-    std::vector<uint8_t> bytes(needed);
-    EXPECT_EQ(ORIEL_OK,
-              oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
-    return bytes;
-  };
+  const auto save = [](const Loaded& loaded) { return savedBytes(loaded.session.get()); };
   const Loaded loaded = fresh(3, 60);
   for (const char* text : {"One.", "Two and three.", "Four and five."}) {
     turn(loaded, text);
   }
   const std::vector<uint8_t> snapshot = save(loaded);
   const Loaded other = fresh(0, 60);
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(other.session.get(), snapshot.data(), snapshot.size(),
-                                             0, nullptr));
+  ASSERT_EQ(ORIEL_OK, restoreFrom(other.session.get(), snapshot));
   EXPECT_EQ(snapshot, save(other));
   for (const Loaded* one : {&loaded, &other}) {
     turn(*one, "Six.");

@@ -206,9 +206,7 @@ class Schedule {
       }
       return;
     }
-    expect("restore",
-           oriel_snapshot_restore(session, snapshot_.data(), snapshot_.size(), 0, nullptr),
-           {ORIEL_ERROR_STATE});
+    expect("restore", restoreFrom(session, snapshot_), {ORIEL_ERROR_STATE});
   }
   void look(oriel_session* session) {
     const float* logits = nullptr;
@@ -253,15 +251,14 @@ void stress(const char* path, const char* format) {
   options.sessions = kSessions;
   options.threads = 2;
   options.set("transcript", 1 << 14);
-  oriel_model* model = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_model_load(path, &options, &model));
-  const ModelPtr owner(model);
+  const ModelPtr model = loadModel(path, options);
   SessionOptions chat;
   chat.chat_template = format;
   std::array<Slot, kThreads * kSlots> slots;
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&, i] { Schedule(model, chat, &slots, i).run(operations() / kThreads); });
+    threads.emplace_back(
+        [&, i] { Schedule(model.get(), chat, &slots, i).run(operations() / kThreads); });
   }
   for (std::thread& thread : threads) {
     thread.join();

@@ -32,9 +32,7 @@ class TemplateSessions : public testing::TestWithParam<const char*> {
   void useTemplate(const char* text) {
     chat_.chat_template = text;
     loaded_.session.reset();
-    oriel_session* made = nullptr;
-    ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded_.model.get(), &chat_, &made)) << log_.errors();
-    loaded_.session.reset(made);
+    loaded_.session = newSession(loaded_.model, &chat_);
   }
   oriel_status addJson(const std::string& json) {
     return oriel_chat_add(loaded_.session.get(), nullptr, json.data(), json.size());
@@ -47,13 +45,7 @@ class TemplateSessions : public testing::TestWithParam<const char*> {
               oriel_session_get_tokens(loaded_.session.get(), 0, ids.data(), ids.size(), &needed));
     return ids;
   }
-  std::vector<uint8_t> saved() {
-    size_t bytes = 0;
-    (void)oriel_snapshot_save(loaded_.session.get(), nullptr, 0, &bytes);
-    std::vector<uint8_t> snapshot(bytes);
-    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(loaded_.session.get(), snapshot.data(), bytes, &bytes));
-    return snapshot;
-  }
+  std::vector<uint8_t> saved() { return savedBytes(loaded_.session.get()); }
   std::vector<int32_t> renderedIds(const std::string& json) {
     size_t sized = 0;
     EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
@@ -109,8 +101,7 @@ TEST_P(TemplateSessions, a_snapshot_goes_on_behind_a_reply_that_was_cut) {
   };
   const std::vector<int32_t> once = goOn();
   useTemplate(kMarks);
-  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(loaded_.session.get(), snapshot.data(),
-                                             snapshot.size(), 0, nullptr));
+  ASSERT_EQ(ORIEL_OK, restoreFrom(loaded_.session.get(), snapshot));
   EXPECT_EQ(once, goOn());
 }
 

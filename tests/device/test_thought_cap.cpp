@@ -67,9 +67,7 @@ class ThoughtCaps : public testing::Test {
     SessionOptions chat;
     chat.chat_template = template_.c_str();
     loaded_.session.reset();
-    oriel_session* made = nullptr;
-    ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded_.model.get(), &chat, &made)) << log_.errors();
-    loaded_.session.reset(made);
+    loaded_.session = newSession(loaded_.model, &chat);
   }
   Told chat(ReplyOptions options) {
     Told told;

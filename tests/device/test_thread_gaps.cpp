@@ -89,9 +89,8 @@ TEST(ThreadGaps, no_conversation_is_lost_in_a_thousand_rounds_of_trim_and_resume
   Options options = cpuOptions(nullptr);
   options.threads = 1;
   options.set("transcript", 1 << 14);
-  oriel_model* model = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_model_load(kRandom, &options, &model));
-  const ModelPtr model_owner(model);
+  const ModelPtr model_owner = loadModel(kRandom, options);
+  oriel_model* const model = model_owner.get();
   SessionOptions chats;
   chats.chat_template = "mistral-v1";
   oriel_session* session = nullptr;

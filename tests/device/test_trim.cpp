@@ -460,11 +460,7 @@ TEST_F(TrimOnDevice, several_sessions_behind_a_prefix_go_on_each_as_it_would_hav
       EXPECT_EQ(ORIEL_OK, oriel_session_append(sessions[which].get(), ids.data(), ids.size(),
                                                nullptr, nullptr));
     }
-    void create(int which) {
-      oriel_session* session = nullptr;
-      EXPECT_EQ(ORIEL_OK, oriel_session_create(model.get(), nullptr, &session));
-      sessions[which].reset(session);
-    }
+    void create(int which) { sessions[which] = newSession(model); }
   } both[2];
   for (Several& one : both) {
     oriel_model* model = nullptr;

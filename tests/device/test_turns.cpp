@@ -204,12 +204,9 @@ TEST(Turns, a_document_is_still_read_at_the_next_question) {
     EXPECT_EQ(expected, logitsOf(loaded));
 
     // Through a snapshot, too.
-    size_t bytes = 0;
-    (void)oriel_snapshot_save(session, nullptr, 0, &bytes);
-    std::vector<uint8_t> snapshot(bytes);
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_save(session, snapshot.data(), snapshot.size(), &bytes));
+    const std::vector<uint8_t> snapshot = savedBytes(session);
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
-    ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(session, snapshot.data(), bytes, 0, nullptr));
+    ASSERT_EQ(ORIEL_OK, restoreFrom(session, snapshot));
     EXPECT_EQ(statsOf(loaded).position - kWindow, statsOf(loaded).first_visible);
     EXPECT_EQ(expected, logitsOf(loaded));
   }
@@ -364,13 +361,8 @@ TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 300 - chunk - 1));
 
   // Nor through a snapshot.
-  size_t bytes = 0;
-  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &bytes);
-  std::vector<uint8_t> snapshot(bytes);
-  ASSERT_EQ(ORIEL_OK,
-            oriel_snapshot_save(loaded.session.get(), snapshot.data(), snapshot.size(), &bytes));
-  ASSERT_EQ(ORIEL_OK,
-            oriel_snapshot_restore(loaded.session.get(), snapshot.data(), bytes, 0, nullptr));
+  const std::vector<uint8_t> snapshot = savedBytes(loaded.session.get());
+  ASSERT_EQ(ORIEL_OK, restoreFrom(loaded.session.get(), snapshot));
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 300 - chunk - 1));
   EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 300 - chunk));
 }

@@ -129,14 +129,7 @@ TEST(SharedWindow, the_plan_has_a_group_for_each_length_and_takes_as_many_bytes)
   EXPECT_EQ(40u, of_part.window_tokens);
 }
 
-Bytes save(const Loaded& loaded) {
-  size_t needed = 0;
-  (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
-  Bytes bytes(needed);
-  EXPECT_EQ(ORIEL_OK,
-            oriel_snapshot_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
-  return bytes;
-}
+Bytes save(const Loaded& loaded) { return savedBytes(loaded.session.get()); }
 
 oriel_restored restore(const Loaded& loaded, const Bytes& bytes) {
   oriel_restored result = ORIEL_INIT(oriel_restored);

@@ -123,7 +123,7 @@ constexpr char kSchema[] = R"({"type": "object", "properties": {
 
 // A message that was not added is as if it had never been said.
 oriel_status chat(World& world) {
-  const uint32_t said = world.session->session->transcript().messages();
+  const uint32_t said = world.session->session->facts().transcript.messages();
   const std::string word(1500, 'a');  // what it takes to encode it is borrowed
   const oriel_status status =
       said != 0 ? ORIEL_OK : oriel_chat_add(world.session, "user", word.data(), word.size());

@@ -69,7 +69,7 @@ void goOn(SmallSession* session, uint32_t hash, Watch* watch) {
 void readAgain(SmallSession* session, uint32_t hash, Watch* watch) {
   oriel_stats view = ORIEL_INIT(oriel_stats);
   EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session->get(), &view));
-  const bool has_unread = session->get()->session->transcript().hasUnread();
+  const bool has_unread = session->get()->session->facts().transcript.hasUnread();
   session->get()->model->device_lost = true;
   session->get()->lost = true;
   oriel_recovered recovered = ORIEL_INIT(oriel_recovered);

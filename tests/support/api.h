@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "oriel/advanced.h"
 #include "oriel/tools.h"
 #include "support/captured_log.h"
 #include "support/describe.h"
@@ -27,6 +28,40 @@ inline Options makeOptions(CapturedLog* log = nullptr) {
     options.log_user = log->log().user;
   }
   return options;
+}
+
+inline ModelPtr loadModel(const std::string& path, const Options& options) {
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &model)) << path;
+  return ModelPtr(model);
+}
+
+inline SessionPtr newSession(const ModelPtr& model, const SessionOptions* options = nullptr) {
+  oriel_session* session = nullptr;
+  EXPECT_EQ(ORIEL_OK, oriel_session_create(model.get(), options, &session))
+      << oriel_model_last_error(model.get());
+  return SessionPtr(session);
+}
+
+inline SessionPtr forkOf(const SessionPtr& session) {
+  oriel_session* fork = nullptr;
+  EXPECT_EQ(ORIEL_OK, oriel_session_fork(session.get(), &fork))
+      << oriel_session_last_error(session.get());
+  return SessionPtr(fork);
+}
+
+/// A snapshot of the session.
+inline std::vector<uint8_t> savedBytes(oriel_session* session) {
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_snapshot_save(session, nullptr, 0, &needed));
+  std::vector<uint8_t> bytes(needed);
+  EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(session, bytes.data(), bytes.size(), &needed));
+  EXPECT_EQ(bytes.size(), needed);
+  return bytes;
+}
+
+inline oriel_status restoreFrom(oriel_session* session, const std::vector<uint8_t>& bytes) {
+  return oriel_snapshot_restore(session, bytes.data(), bytes.size(), 0, nullptr);
 }
 
 inline Loaded load(const std::string& path, const Options& options, uint64_t first_position = 0) {

@@ -50,11 +50,7 @@ class Recall : public ScratchFolder {
     return describe(loaded.session)["recalled_ids"];
   }
   static std::vector<uint8_t> save(const Loaded& loaded) {
-    size_t needed = 0;
-    (void)oriel_snapshot_save(loaded.session.get(), nullptr, 0, &needed);
-    std::vector<uint8_t> bytes(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(loaded.session.get(), bytes.data(), needed, &needed));
-    return bytes;
+    return savedBytes(loaded.session.get());
   }
   /// One that has a fact far behind its window.
   Loaded told(const std::string& model, const Options& options) {

@@ -23,13 +23,6 @@ inline oriel_recovered recoveredOf(oriel_session* session, oriel_status expected
   return result;
 }
 
-inline SessionPtr newSession(const ModelPtr& model, const SessionOptions* options = nullptr) {
-  oriel_session* session = nullptr;
-  EXPECT_EQ(ORIEL_OK, oriel_session_create(model.get(), options, &session))
-      << oriel_model_last_error(model.get());
-  return SessionPtr(session);
-}
-
 inline std::vector<float> logitsOf(const SessionPtr& session) {
   const float* logits = nullptr;
   size_t count = 0;
@@ -116,10 +109,8 @@ class Twins {
   Twins(const std::string& path, const Options& options,
         const SessionOptions* session_options = nullptr)
       : losing(path, options) {
-    oriel_model* loaded = nullptr;
-    EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &loaded));
-    model.reset(loaded);
-    if (loaded != nullptr && losing.model != nullptr) {
+    model = loadModel(path, options);
+    if (model != nullptr && losing.model != nullptr) {
       mine = newSession(losing.model, session_options);
       other = newSession(model, session_options);
     }

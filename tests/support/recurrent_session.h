@@ -105,6 +105,17 @@ inline const LearnedTemplate& learnedLetters() {
   return learned;
 }
 
+/// Its logits go to `on_logits`, if there is one.
+inline TokenSource sourceOf(const std::vector<int32_t>& ids, oriel_logits_fn on_logits = nullptr,
+                            void* user = nullptr) {
+  TokenSource source;
+  source.ids = ids.data();
+  source.count = ids.size();
+  source.on_logits = on_logits;
+  source.user = user;
+  return source;
+}
+
 /// One call on a session, which can be cancelled.
 class CallScope {
  public:
@@ -150,7 +161,7 @@ class RecurrentSession {
     Arena arena(block_.data(), measure.used());
     session_ = Session::create(context, 0, shape.whole_turns, &arena);
     EXPECT_NE(nullptr, session_);
-    EXPECT_TRUE(session_->reset().ok());
+    EXPECT_TRUE(session_->reset(Session::Begin::kAgain).ok());
   }
 
   Rebuilt restored;
@@ -169,7 +180,7 @@ class RecurrentSession {
   }
   oriel_status tryAppend(const Ids& ids) {
     const CallScope call(session_);
-    return session_->append(ids.data(), ids.size()).code();
+    return session_->append(sourceOf(ids)).code();
   }
 
   struct Reply {
@@ -219,14 +230,16 @@ class RecurrentSession {
 
   std::vector<float> logits() {
     const float* values = nullptr;
-    const Status status = session_->logits(&values);
+    const Status status = session_->facts().stepper.logits(&values);
     EXPECT_TRUE(status.ok()) << log.errors();
     return status.ok() ? std::vector<float>(values, values + kRecurrentVocabulary)
                        : std::vector<float>();
   }
   std::vector<uint8_t> save() {
-    std::vector<uint8_t> bytes(static_cast<size_t>(session_->snapshotBytes()));
-    EXPECT_TRUE(session_->save(bytes.data()).ok()) << log.errors();
+    uint64_t size = 0;
+    EXPECT_TRUE(session_->save(nullptr, &size).ok());
+    std::vector<uint8_t> bytes(static_cast<size_t>(size));
+    EXPECT_TRUE(session_->save(bytes.data(), &size).ok()) << log.errors();
     return bytes;
   }
   oriel_status restore(const std::vector<uint8_t>& bytes) {
@@ -247,7 +260,7 @@ class RecurrentSession {
   /// A message or a reply; what it committed is read off the session, which holds it.
   oriel_status say(const std::string& text, const char* role = "user") {
     const CallScope call(session_);
-    const oriel_status status = session_->appendMessage(role, text.data(), text.size()).code();
+    const oriel_status status = session_->appendMessages(role, text.data(), text.size()).code();
     noteCommitted();
     return status;
   }
@@ -269,13 +282,15 @@ class RecurrentSession {
     return status;
   }
   void noteCommitted() {
-    const uint64_t position = session_->at().position;
+    const uint64_t position = session_->facts().at.position;
     if (committed.size() > position) {
       committed.resize(static_cast<size_t>(position));
     }
     uint64_t count = 0;
     Ids more(static_cast<size_t>(position) - committed.size());
-    ASSERT_TRUE(session_->memory().copyHeld(committed.size(), more.data(), more.size(), &count));
+    const SessionMemory& memory = session_->facts().memory;
+    ASSERT_TRUE(
+        copyHeld(memory.ids, memory.held(), committed.size(), more.data(), more.size(), &count));
     ASSERT_EQ(more.size(), count);
     committed.insert(committed.end(), more.begin(), more.end());
   }
@@ -283,7 +298,7 @@ class RecurrentSession {
   /// Another few tokens and a reply behind what was committed are those of the definition.
   void expectAsDefined(const char* what) {
     SCOPED_TRACE(what);
-    ASSERT_EQ(committed.size(), session_->at().position);
+    ASSERT_EQ(committed.size(), session_->facts().at.position);
     PlainModel plain(window_, committed);
     const Ids more = someTokens(3, 99);
     append(more);

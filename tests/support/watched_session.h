@@ -83,13 +83,7 @@ class WatchedSession : public testing::Test {
     return goOn(sampling);
   }
 
-  std::vector<uint8_t> save() {
-    size_t needed = 0;
-    (void)oriel_snapshot_save(model_->session(), nullptr, 0, &needed);
-    std::vector<uint8_t> snapshot(needed);
-    EXPECT_EQ(ORIEL_OK, oriel_snapshot_save(model_->session(), snapshot.data(), needed, &needed));
-    return snapshot;
-  }
+  std::vector<uint8_t> save() { return savedBytes(model_->session()); }
 
   std::vector<int32_t> goOn(const ReplyOptions& sampling) {
     std::vector<int32_t> ids;

@@ -100,7 +100,7 @@ void happen(RecurrentSession* session, Dice* dice) {
       break;
     }
     case 7: {
-      const uint64_t position = (*session)->at().position;
+      const uint64_t position = (*session)->facts().at.position;
       const uint32_t most = static_cast<uint32_t>(std::min<uint64_t>(position, 20));
       if (most != 0 && session->rewind(position - upTo(most)) == ORIEL_OK) {
         session->noteCommitted();
@@ -129,7 +129,7 @@ TEST(Checkpoints, from_any_history_to_any_position_equals_a_session_that_was_nev
         Dice dice(seed);
         for (int i = 0; i < 7; ++i) {
           happen(&session, &dice);
-          ASSERT_EQ(session.committed.size(), session->at().position);
+          ASSERT_EQ(session.committed.size(), session->facts().at.position);
         }
         further = target < session.committed.size();
         if (!further) {
@@ -219,24 +219,24 @@ TEST(Checkpoints, the_start_of_a_turn_is_gone_back_to_without_its_text) {
     RecurrentSession session(shape);
     ASSERT_EQ(ORIEL_OK, session.say(letters(90, 1)));
     ASSERT_EQ(ORIEL_OK, session.answer(30));
-    const uint64_t end = session->at().position;
+    const uint64_t end = session->facts().at.position;
     ASSERT_EQ(ORIEL_OK, session.say(letters(70, 2)));
-    const uint64_t reply = session->at().position;
+    const uint64_t reply = session->facts().at.position;
     ASSERT_EQ(ORIEL_OK, session.answer(40));
     if (checkpoints >= 2) {
       ASSERT_EQ(ORIEL_OK, session.rewind(reply));
       session.noteCommitted();
-      EXPECT_EQ(0u, session->feeder().tokensReadAgain()) << "a reply is made again at once";
+      EXPECT_EQ(0u, session->facts().call.counts.read_again) << "a reply is made again at once";
       ASSERT_EQ(ORIEL_OK, session.answer(40));
     }
-    const uint64_t turn = session->at().turns.at(session->at().turns.count() - 1);
+    const uint64_t turn = session->facts().at.turns.at(session->facts().at.turns.count() - 1);
     EXPECT_EQ(end + 2, turn) << "behind what closes the reply";
     ASSERT_EQ(ORIEL_OK, session.rewind(turn));
-    EXPECT_EQ(2u, session->feeder().tokensReadAgain()) << "which is what is read again";
+    EXPECT_EQ(2u, session->facts().call.counts.read_again) << "which is what is read again";
     session.noteCommitted();
     ASSERT_EQ(ORIEL_OK, session.rewind(end));
     session.noteCommitted();
-    EXPECT_EQ(2u, session->feeder().tokensReadAgain()) << "before it, nothing is";
+    EXPECT_EQ(2u, session->facts().call.counts.read_again) << "before it, nothing is";
 
     // Edited, the turn goes on as in a conversation that never had another.
     ASSERT_EQ(ORIEL_OK, session.say(letters(33, 3)));
@@ -254,7 +254,7 @@ TEST(Checkpoints, a_little_way_back_in_a_long_text_reads_little_again) {
       RecurrentSession session(shape);
       session.append(someTokens(2000));
       ASSERT_EQ(ORIEL_OK, session.rewind(2000 - back));
-      EXPECT_LE(session->feeder().tokensReadAgain(), 2 * kCheckpointTokens);
+      EXPECT_LE(session->facts().call.counts.read_again, 2 * kCheckpointTokens);
     }
   }
 }
@@ -266,12 +266,12 @@ TEST(Checkpoints, those_that_lead_nowhere_any_more_are_not_kept) {
   for (uint32_t turn = 0; turn < 12; ++turn) {
     ASSERT_EQ(ORIEL_OK, session.say(letters(10, turn)));
     ASSERT_EQ(ORIEL_OK, session.answer(5));
-    const StateSlots& states = *session->memory().states();
+    const StateSlots& states = *session->facts().memory.states;
     for (uint32_t i = 0; i < states.count(); ++i) {
       RecurrentSession other(shape);
       const uint64_t at = states.at(i);
-      const bool reached = at + 1 <= shape.window || session->at().position - at <= 16 + 16;
-      EXPECT_TRUE(reached) << at << " of " << session->at().position;
+      const bool reached = at + 1 <= shape.window || session->facts().at.position - at <= 16 + 16;
+      EXPECT_TRUE(reached) << at << " of " << session->facts().at.position;
     }
   }
 }
@@ -303,12 +303,12 @@ TEST(Checkpoints, a_message_of_many_batches_that_fails_is_taken_back_whole) {
                     session.say(letters(tokens - 4, 2)));
           session.executor->before_token = nullptr;
           ASSERT_EQ(before, session.committed);
-          EXPECT_EQ(0u, session->feeder().tokensReadAgain());
+          EXPECT_EQ(0u, session->facts().call.counts.read_again);
           ASSERT_EQ(ORIEL_OK, session.say(letters(9, 3)));
           ASSERT_EQ(ORIEL_OK, session.answer(10));
           PlainModel plain(kNever, session.committed);
           ASSERT_EQ(plain.logits(), session.logits());
-          EXPECT_EQ(before.size() + 2, session->at().turns.at(1));
+          EXPECT_EQ(before.size() + 2, session->facts().at.turns.at(1));
         }
       }
     }
@@ -334,7 +334,7 @@ TEST(Checkpoints, going_back_that_is_cancelled_or_fails_stands_where_it_got_to) 
         };
         ASSERT_EQ(cancels ? ORIEL_ERROR_CANCELLED : ORIEL_ERROR_INTERNAL, session.rewind(35));
         session.executor->before_token = nullptr;
-        EXPECT_EQ((nth - 1) / chunk * chunk, session->at().position);
+        EXPECT_EQ((nth - 1) / chunk * chunk, session->facts().at.position);
         session.noteCommitted();
         session.expectAsDefined("from there on");
       }
@@ -349,7 +349,7 @@ TEST(Checkpoints, going_back_that_is_cancelled_or_fails_stands_where_it_got_to) 
     source.position = 35;
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, session->rebuild(source, nullptr).code());
   }
-  EXPECT_EQ(60u, session->at().position) << "nothing had begun";
+  EXPECT_EQ(60u, session->facts().at.position) << "nothing had begun";
   EXPECT_EQ(ORIEL_OK, session.rewind(35));
 }
 
@@ -373,7 +373,7 @@ TEST(Checkpoints, a_snapshot_has_none_and_is_the_same_with_and_without) {
       ASSERT_EQ(none.save(), session.save());
       RecurrentSession other(shape);
       ASSERT_EQ(ORIEL_OK, other.restore(none.save())) << "nor does it matter how many there are";
-      EXPECT_EQ(0u, other->memory().states()->count());
+      EXPECT_EQ(0u, other->facts().memory.states->count());
       other.committed = session.committed;
       ASSERT_EQ(ORIEL_OK, other.say(letters(9, 3)));
       ASSERT_EQ(ORIEL_OK, session.say(letters(9, 3)));
@@ -421,7 +421,7 @@ TEST(Checkpoints, reading_again_says_how_far_it_is_and_can_be_stopped) {
         {7, 30}, {14, 30}, {21, 30}, {28, 30}, {30, 30}};
     told.resize(stop_at == 0 ? told.size() : stop_at);
     EXPECT_EQ(told, session.progress);
-    EXPECT_EQ(stop_at == 0 ? 30u : 14u, session->at().position);
+    EXPECT_EQ(stop_at == 0 ? 30u : 14u, session->facts().at.position);
   }
 }
 

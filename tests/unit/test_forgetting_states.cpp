@@ -60,13 +60,13 @@ class Talk {
   explicit Talk(const Shape& shape) : session(shape) {}
 
   void say(uint32_t turn) {
-    const uint64_t begin = session->at().position;
+    const uint64_t begin = session->facts().at.position;
     ASSERT_EQ(ORIEL_OK, session.say(letters(6 + turn % 5, turn)));
     is.turns.push_back(begin == 0 ? 0 : begin + 2);
     is.ids = session.committed;
   }
   oriel_status answer() {
-    const uint64_t begin = session->at().position;
+    const uint64_t begin = session->facts().at.position;
     const oriel_status status = session.answer(9);
     if (status == ORIEL_OK) {
       is.replies.push_back(begin);
@@ -115,7 +115,7 @@ TEST(ForgettingStates, a_reply_follows_from_what_attention_sees_and_from_nothing
       talk.check();
     }
     EXPECT_GT(talk.is.base(talk.is.ids.size()), 150u) << "else nothing is put to the test";
-    EXPECT_GT(talk.session->feeder().tokensReadAgain(), 150u);
+    EXPECT_GT(talk.session->facts().call.counts.read_again, 150u);
   });
 }
 
@@ -126,7 +126,7 @@ TEST(ForgettingStates, without_the_option_a_trace_of_everything_stays) {
     talk.say(turn);
     ASSERT_EQ(ORIEL_OK, talk.answer());
   }
-  EXPECT_EQ(0u, talk.session->feeder().tokensReadAgain());
+  EXPECT_EQ(0u, talk.session->facts().call.counts.read_again);
   EXPECT_NE(talk.is.logits(talk.is.ids.size()), talk.session.logits());
 }
 
@@ -141,7 +141,7 @@ TEST(ForgettingStates, what_was_stopped_while_it_was_read_again_is_read_before_a
           ASSERT_EQ(ORIEL_OK, talk.answer());
         }
         talk.say(7);
-        const uint64_t position = talk.session->at().position;
+        const uint64_t position = talk.session->facts().at.position;
         uint32_t left = nth;
         if (cancels) {
           talk.session.executor->before_token = [&] {
@@ -155,7 +155,7 @@ TEST(ForgettingStates, what_was_stopped_while_it_was_read_again_is_read_before_a
         const oriel_status status = talk.session.answer(9);
         talk.session.executor->before_token = nullptr;
         talk.session.executor->fails_in = 0;
-        if (status == ORIEL_OK || talk.session->at().position != position) {
+        if (status == ORIEL_OK || talk.session->facts().at.position != position) {
           break;  // it came too late for the reading
         }
         ASSERT_EQ(cancels ? ORIEL_ERROR_CANCELLED : ORIEL_ERROR_INTERNAL, status);

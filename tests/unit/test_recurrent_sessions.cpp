@@ -44,7 +44,7 @@ TEST(RecurrentSession, all_logits_of_a_text_are_those_of_the_definition) {
       static_cast<std::vector<std::vector<float>>*>(user)->emplace_back(logits, logits + count);
       return 0;
     };
-    ASSERT_TRUE(session->evaluate(ids.data(), ids.size(), keep, &all).ok());
+    ASSERT_TRUE(session->append(sourceOf(ids, keep, &all)).ok());
     session.committed = ids;
     ASSERT_EQ(ids.size(), all.size());
     PlainModel plain(shape.window, {});
@@ -76,7 +76,7 @@ TEST(RecurrentSession, a_chunk_that_was_cancelled_is_as_if_it_had_not_begun) {
       session.executor->before_token = nullptr;
       const uint32_t whole = (nth - 1) / shape.chunk * shape.chunk;
       session.committed.insert(session.committed.end(), more.begin(), more.begin() + whole);
-      ASSERT_EQ(20u + whole, session->at().position);
+      ASSERT_EQ(20u + whole, session->facts().at.position);
       if (whole == 0) {
         ASSERT_EQ(before, session.logits());
         PlainModel plain(shape.window, session.committed);
@@ -109,7 +109,7 @@ TEST(RecurrentSession, a_step_that_fails_leaves_the_state_of_the_last_committed_
       RecurrentSession::Reply reply;
       reply.expected = ORIEL_ERROR_INTERNAL;
       ASSERT_EQ(plain.greedy(nth), session.generate(reply));
-      ASSERT_EQ(20u + nth - 1, session->at().position);
+      ASSERT_EQ(20u + nth - 1, session->facts().at.position);
       session.expectAsDefined("after the reply that failed");
     }
   });
@@ -165,7 +165,7 @@ TEST(RecurrentSession, an_evaluation_that_ends_early_leaves_whole_chunks) {
         };
         const auto evaluate = [&] {
           const CallScope call(&*session);
-          return session->evaluate(more.data(), more.size(), note, &watch).code();
+          return session->append(sourceOf(more, note, &watch)).code();
         };
         const oriel_status status = evaluate();
         const uint32_t begun = std::min((nth + shape.chunk - 1) / shape.chunk * shape.chunk, 30u);
@@ -177,7 +177,7 @@ TEST(RecurrentSession, an_evaluation_that_ends_early_leaves_whole_chunks) {
         }
         const uint32_t kept = !cancels || whole ? begun : (nth - 1) / shape.chunk * shape.chunk;
         session.committed.insert(session.committed.end(), more.begin(), more.begin() + kept);
-        ASSERT_EQ(session.committed.size(), session->at().position);
+        ASSERT_EQ(session.committed.size(), session->facts().at.position);
         if (cancels && nth == 30) {
           session.append({1});  // the cancel came too late, and counts for nothing
         }
@@ -254,7 +254,7 @@ TEST(RecurrentSession, snapshots_are_equal_whichever_slot_the_state_lay_in) {
 
     RecurrentSession all({7, ahead});
     const auto ignore = [](size_t, const float*, size_t, void*) { return 0; };
-    ASSERT_TRUE(all->evaluate(ids.data(), ids.size(), ignore, nullptr).ok());
+    ASSERT_TRUE(all->append(sourceOf(ids, ignore)).ok());
     EXPECT_EQ(even.save(), all.save()) << "and whichever row the logits";
   }
 }
@@ -325,7 +325,7 @@ TEST(RecurrentSession, a_reset_forgets_the_state) {
     session.goOn(9);
     const std::vector<uint8_t> before = session.executor->cache();
     ASSERT_TRUE(std::any_of(before.begin(), before.end(), [](uint8_t byte) { return byte != 0; }));
-    ASSERT_TRUE(session->reset().ok());
+    ASSERT_TRUE(session->reset(Session::Begin::kAgain).ok());
     const std::vector<uint8_t>& after = session.executor->cache();
     EXPECT_TRUE(std::all_of(after.begin(), after.end(), [](uint8_t byte) { return byte == 0; }));
     session.committed.clear();

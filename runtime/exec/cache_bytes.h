@@ -1,0 +1,73 @@
+// Where a session's bytes lie in the cache, and how they get to the device and from it. There are two carriers:
+//
+//   memory copy, snapshot  head by head: sinks, ring, scales, as they lie in the cache. Forks and prefixes are copied on
+//                          the device (exec/memory_copy.h), snapshots and the file of a trim through the upload ring.
+//   retrieval's file       block by block (exec/recall_file.h): 16 tokens of all heads lie together. In the other form each
+//                          block would be written to, and each turn read from, as many places as there are heads and
+//                          layers.
+//
+// It knows: rows of sinks, rings and scales, pieces that half the upload ring holds.
+// It must never know: what the bytes are for, files, ids, messages.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "exec/executor.h"
+
+namespace oriel_internal {
+
+/// Bytes of a vector in a ring, and of its scales.
+inline uint64_t valueBytes(KvFormat format, uint32_t head_dim) {
+  return 4ull * kvValueWords(format, head_dim);
+}
+inline uint64_t scaleBytes(KvFormat format, uint32_t head_dim) {
+  return format == KvFormat::kF16 ? 0 : 2ull * kvGroups(head_dim);
+}
+
+/// Where the vectors of a side lie: bytes before the first, and of each.
+struct SlotRows {
+  uint64_t begin = 0;
+  uint64_t bytes = 0;
+  BufferRef of(const BufferRef& side, uint64_t row, uint64_t count) const {
+    return side.part(begin + row * bytes, count * bytes);
+  }
+};
+SlotRows sinkRows(const CacheShape& shape);
+SlotRows ringRows(KvFormat format, const CacheShape& shape);
+SlotRows scaleRows(KvFormat format, const CacheShape& shape);
+/// Of columns and states.
+inline SlotRows wordRows(const CacheShape& shape) { return {0, 4ull * shape.head_dim}; }
+
+/// Where the logits of a session's last token lie between two calls.
+BufferRef logitsPlace(const Plan& plan, uint32_t session);
+
+/// fill(piece, done, bytes) for pieces of a part of the device's memory, which they go to.
+template <typename Fill>
+Status sendBytes(const Plan& plan, Executor* executor, const BufferRef& to, const Fill& fill) {
+  const uint64_t most = plan.upload.size_bytes / 2;
+  for (uint64_t done = 0; done < to.size_bytes; done += most) {
+    const uint64_t bytes = std::min(most, to.size_bytes - done);
+    void* piece = nullptr;
+    ORIEL_TRY(executor->beginWrite(bytes, &piece));
+    ORIEL_TRY(fill(piece, done, bytes));
+    ORIEL_TRY(executor->endWrite(to, done, bytes));
+  }
+  return kOk;
+}
+Status sendCopy(const Plan& plan, Executor* executor, const BufferRef& to, const void* from);
+
+/// take(piece, done, bytes) for pieces of a part of the device's memory.
+template <typename Take>
+Status readBytes(const Plan& plan, Executor* executor, const BufferRef& from, const Take& take) {
+  const uint64_t most = plan.upload.size_bytes / 2;
+  for (uint64_t done = 0; done < from.size_bytes; done += most) {
+    const uint64_t bytes = std::min(most, from.size_bytes - done);
+    const void* piece = nullptr;
+    ORIEL_TRY(executor->read(from, done, bytes, &piece));
+    ORIEL_TRY(take(piece, done, bytes));
+  }
+  return kOk;
+}
+
+}  // namespace oriel_internal
