@@ -206,10 +206,9 @@ class CpuExecutor final : public HostExecutor {
       const bool of_all = op.kind == OpKind::kTopBlocks || op.kind == OpKind::kTopTokens;
       return of_all && op.push.top.all_outputs != 0 ? walk.rows : 1;
     }
-    return op.kind == OpKind::kGatedActivation
-               ? walk.rows * op.push.gated_activation.rows_per_token
-           : op.kind == OpKind::kExpertBias ? walk.rows * op.push.expert_bias.n_used
-                                            : walk.rows;
+    return op.kind == OpKind::kGatedActivation ? walk.rows * op.push.gated_activation.rows_per_token
+           : op.kind == OpKind::kExpertBias    ? walk.rows * op.push.expert_bias.n_used
+                                               : walk.rows;
   }
 
   // Every thread makes the input of the product after op `n` for itself.

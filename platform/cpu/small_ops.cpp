@@ -216,7 +216,7 @@ void softCap(float cap, uint32_t n, float* values) {
 void change(const float* values, uint32_t change, float limit, uint32_t cols, float* out) {
   const float times = change == kChangeTimes ? values[0] : 1;
   for (uint32_t c = 0; c < cols; ++c) {
-    out[c] = change == kChangeAdd   ? out[c] + values[c]
+    out[c] = change == kChangeAdd     ? out[c] + values[c]
              : change == kChangeTimes ? out[c] * times
                                       : std::clamp(out[c], -limit, limit);
   }
@@ -274,7 +274,6 @@ void layerNorm(const RmsNormPush& p, const float* in, const float* weight, float
     weight += p.weight_rows != 0 ? p.cols : 0;
   }
 }
-
 
 ShortConvTask shortConvTask(const ShortConvPush& p, const StepBlock& step, uint32_t row,
                             const float* in, float* rings) {

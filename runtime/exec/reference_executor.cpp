@@ -326,7 +326,7 @@ class ReferenceExecutor final : public HostExecutor {
       const float* up = row + p.up_offset;
       float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride;
       for (uint32_t c = 0; c < p.cols; ++c) {
-        const float by = p.plain != 0                      ? 1.0f
+        const float by = p.plain != 0                   ? 1.0f
                          : p.activation == kClampedSilu ? std::clamp(up[c], -p.a, p.a) + 1
                                                         : up[c];
         out[c] = activated(p, gate[c]) * by * p.scale;

@@ -193,9 +193,8 @@ void referenceGatedNorm(const GatedNormPush& p, uint32_t n_tokens, const float* 
     for (uint32_t r = 0; r < p.rows; ++r) {
       const float* const from = in + static_cast<uint64_t>(t) * p.in_stride + r * p.cols;
       float* const to = out + static_cast<uint64_t>(t) * p.out_stride + r * p.cols;
-      const float* const gate =
-          gates + static_cast<uint64_t>(t) * p.gate_stride + p.gate_first +
-          (p.gate_rows != 0 ? r : r * p.cols);
+      const float* const gate = gates + static_cast<uint64_t>(t) * p.gate_stride + p.gate_first +
+                                (p.gate_rows != 0 ? r : r * p.cols);
       const auto gated = [&](uint32_t c, double x) {
         return x * gateOf(p.gate, gate[p.gate_rows != 0 ? 0 : c]);
       };

@@ -64,7 +64,9 @@ float smallScale(uint32_t byte) {
   const uint32_t e = byte >> 3 & 15;
   const uint32_t m = byte & 7;
   const bool none = (byte & 0x7f) == 0x7f;
-  return none ? 0 : std::ldexp(static_cast<float>(e == 0 ? m : 8 + m), static_cast<int>(e == 0 ? 1 : e) - 10);
+  return none ? 0
+              : std::ldexp(static_cast<float>(e == 0 ? m : 8 + m),
+                           static_cast<int>(e == 0 ? 1 : e) - 10);
 }
 
 // Code i of an entry of a codebook.
@@ -287,7 +289,8 @@ void WeightRows::unpack(uint32_t r, uint32_t unit, float (&out)[kUnit]) const {
     case WeightType::kQ1_0:
       return scaled(
           lowHalf(row.side(unit / 4 * 5)),
-          [&](uint32_t i) { return 2 * highBit(row.side(unit / 4 * 5 + 1 + unit % 4), i) - 1; }, out);
+          [&](uint32_t i) { return 2 * highBit(row.side(unit / 4 * 5 + 1 + unit % 4), i) - 1; },
+          out);
     case WeightType::kQ2_0:
     case WeightType::kTq2_0:
     case WeightType::kTq1_0:

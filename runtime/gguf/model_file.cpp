@@ -128,7 +128,7 @@ Status ModelFile::join(const char* path, const oriel_allocator& allocator, uint6
   uint64_t list_bytes = 0;
   uint64_t at = 0;          // in the header
   uint64_t data_begin = 0;  // behind it
-  uint64_t first = 0;  // of the part
+  uint64_t first = 0;       // of the part
   // First everything is checked and counted, then the header is made.
   for (const bool counts : {true, false}) {
     for (uint64_t i = 0; i < count; ++i) {
@@ -140,7 +140,8 @@ Status ModelFile::join(const char* path, const oriel_allocator& allocator, uint6
       stated = i == 0 ? all : stated;
       if (gguf.partCount() != count || gguf.partNumber() != i || all != stated) {
         return named.log().fail(ORIEL_ERROR_FORMAT,
-                                "%.300s is no part %" PRIu64 " of the same model: download it again",
+                                "%.300s is no part %" PRIu64
+                                " of the same model: download it again",
                                 name.of(i), i + 1);
       }
       const uint64_t own_list = gguf.headerBytes() - gguf.tensorListBegin();

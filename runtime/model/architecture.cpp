@@ -323,18 +323,60 @@ constexpr TensorRule kMixerNorm[] = {
     kEnd};
 // clang-format on
 
-constexpr TensorRules kGroups[] = {
-    kEmbedding, kHead, kUntiedHead, kRopeFactors, kPreNorms,
-    kPostNorms, kAttention, kBiases, kHeadNorms, kRowNorms,
-    kFeedForward, kSharedAttention, kDraftAttention, kDraftEnds, kLayerInputs,
-    kDenseFeedForward, kExperts, kExpertBias, kSharedExpert, kFused,
-    kLfm2Head, kShortConv, kLatentAttention, kTwoRopeFactors, kDelta,
-    kDeltaJoined, kMamba2, kGatedAttention, kAnyAttention, kGate,
-    kNeededGate, kScoresBeside, kOptionalHeadNorms, kOwnHeadNorms, kOptionalPostNorms,
-    kNeededRopeFactors, kLayerNorms, kBothLayerNorms, kFalconLayerNorms, kHeadBiases,
-    kBareHead, kPositions, kPlainFeedForward, kFusedFeedForward, kSubNorms,
-    kPlainExperts, kExpertBiases, kShortExpertBias, kSharedGate, kExpertsBeside,
-    kValueExperts, kQwen35Norms, kFalconNorms, kMixerNorm};
+constexpr TensorRules kGroups[] = {kEmbedding,
+                                   kHead,
+                                   kUntiedHead,
+                                   kRopeFactors,
+                                   kPreNorms,
+                                   kPostNorms,
+                                   kAttention,
+                                   kBiases,
+                                   kHeadNorms,
+                                   kRowNorms,
+                                   kFeedForward,
+                                   kSharedAttention,
+                                   kDraftAttention,
+                                   kDraftEnds,
+                                   kLayerInputs,
+                                   kDenseFeedForward,
+                                   kExperts,
+                                   kExpertBias,
+                                   kSharedExpert,
+                                   kFused,
+                                   kLfm2Head,
+                                   kShortConv,
+                                   kLatentAttention,
+                                   kTwoRopeFactors,
+                                   kDelta,
+                                   kDeltaJoined,
+                                   kMamba2,
+                                   kGatedAttention,
+                                   kAnyAttention,
+                                   kGate,
+                                   kNeededGate,
+                                   kScoresBeside,
+                                   kOptionalHeadNorms,
+                                   kOwnHeadNorms,
+                                   kOptionalPostNorms,
+                                   kNeededRopeFactors,
+                                   kLayerNorms,
+                                   kBothLayerNorms,
+                                   kFalconLayerNorms,
+                                   kHeadBiases,
+                                   kBareHead,
+                                   kPositions,
+                                   kPlainFeedForward,
+                                   kFusedFeedForward,
+                                   kSubNorms,
+                                   kPlainExperts,
+                                   kExpertBiases,
+                                   kShortExpertBias,
+                                   kSharedGate,
+                                   kExpertsBeside,
+                                   kValueExperts,
+                                   kQwen35Norms,
+                                   kFalconNorms,
+                                   kMixerNorm};
 
 template <typename Change>
 constexpr Traits traits(const Change& change) {
@@ -526,11 +568,10 @@ constexpr Traits kHunyuanMoeTraits = traits([](Traits* t) {
   t->norms_after_rope = t->rope_alpha = true;
   t->experts = t->expert_normalised = t->shared_expert = true;
 });
-constexpr Traits kQwen2MoeTraits = mixture(
-    [](Traits* t) { t->shared_expert = t->shared_by_width = t->shared_gate = true; });
-constexpr Traits kDeepSeekTraits = mixture([](Traits* t) {
-  t->expert_gating = t->expert_weight_keys = t->leading_dense = true;
-});
+constexpr Traits kQwen2MoeTraits =
+    mixture([](Traits* t) { t->shared_expert = t->shared_by_width = t->shared_gate = true; });
+constexpr Traits kDeepSeekTraits =
+    mixture([](Traits* t) { t->expert_gating = t->expert_weight_keys = t->leading_dense = true; });
 constexpr Traits kGlm4MoeTraits = mixture([](Traits* t) {
   t->expert_gating = t->expert_weight_keys = t->expert_sigmoid = true;
   t->leading_dense = t->extra_layers = true;

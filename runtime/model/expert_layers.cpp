@@ -55,7 +55,7 @@ Status readShared(const GgufFile& file, const Architecture& architecture, uint32
     ORIEL_TRY(readModelCount(file, architecture, "expert_shared_feed_forward_length",
                              Need::kOptional, 0, kMaxFeedForward, log, &width));
   }
-  const uint64_t all = width == 0           ? uint64_t{found->shared_count} * found->experts.n_ff
+  const uint64_t all = width == 0            ? uint64_t{found->shared_count} * found->experts.n_ff
                        : traits.shared_times ? uint64_t{found->shared_count} * width
                                              : width;
   ORIEL_TRY(checkRange(KeyName(architecture, "expert_shared_feed_forward_length").text, all, 0,

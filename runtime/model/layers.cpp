@@ -375,8 +375,8 @@ Status describeLayer(const Architecture& architecture, uint32_t layer, LayerKind
     kind.value_experts = Experts();
     window = 0;
   } else {
-    kind.rope = ropeOf(architecture.traits, *desc, layer, window != 0, some_slide,
-                       kind.experts.count == 0);
+    kind.rope =
+        ropeOf(architecture.traits, *desc, layer, window != 0, some_slide, kind.experts.count == 0);
   }
   if (kind.mixer != Mixer::kShortConv) {
     kind.conv_taps = 0;
@@ -427,9 +427,9 @@ Status readForm(const GgufFile& file, const Architecture& architecture, const Lo
   GgufTensor tensor;
   desc->bare_norms = traits.bare_norms;
   desc->learned_positions = traits.learned_positions;
-  desc->post_norms = traits.optional_post_norms &&
-                     (file.findTensor("blk.0.post_attention_norm.weight", &tensor) ||
-                      file.findTensor("blk.0.post_ffw_norm.weight", &tensor));
+  desc->post_norms =
+      traits.optional_post_norms && (file.findTensor("blk.0.post_attention_norm.weight", &tensor) ||
+                                     file.findTensor("blk.0.post_ffw_norm.weight", &tensor));
   if (traits.grouped_norms) {
     constexpr char kGroups[] = "attention.group_norm_groups";
     ORIEL_TRY(readModelCount(file, architecture, kGroups, Need::kOptional, 1, kMaxEmbedding, log,
@@ -443,8 +443,7 @@ Status readForm(const GgufFile& file, const Architecture& architecture, const Lo
   }
   if (traits.qkv_limit) {
     double limit = 0;
-    ORIEL_TRY(
-        readScale(file, architecture, "attention.clamp_kqv", Need::kOptional, log, &limit));
+    ORIEL_TRY(readScale(file, architecture, "attention.clamp_kqv", Need::kOptional, log, &limit));
     desc->qkv_limit = static_cast<float>(limit);
   }
   if (traits.loops) {
@@ -483,7 +482,9 @@ Status readXielu(const GgufFile& file, const Log& log, ModelDesc* desc) {
   }
   for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
     float(&of)[4] = desc->layers[layer].activation;
-    const auto softplus = [](float x) { return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x))); };
+    const auto softplus = [](float x) {
+      return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x)));
+    };
     of[0] = softplus(of[0]);
     of[1] = of[2] + softplus(of[1]);
   }

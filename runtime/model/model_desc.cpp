@@ -308,8 +308,7 @@ const TensorRule* findScaled(const Architecture& architecture, const GgufString&
   }
   const int stem = static_cast<int>(name.bytes - kBytes);
   std::snprintf(weight, sizeof(weight), "%.*s.weight", stem, name.data);
-  const TensorRule* const rule =
-      findRule(architecture, {weight, std::strlen(weight)}, in_layers);
+  const TensorRule* const rule = findRule(architecture, {weight, std::strlen(weight)}, in_layers);
   return rule != nullptr && isMatrix(*rule) && rule->role != TensorRole::kTokenEmbedding ? rule
                                                                                          : nullptr;
 }
@@ -356,8 +355,7 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
     uint32_t layer = 0;
     GgufString name = tensor.name;
     const bool in_layer = splitLayer(tensor.name, &layer, &name);
-    const bool is_extra =
-        in_layer && layer >= n_layers && layer < n_layers + desc->extra_layers;
+    const bool is_extra = in_layer && layer >= n_layers && layer < n_layers + desc->extra_layers;
     if (isIgnored(name) || is_extra) {
       continue;
     }
@@ -379,10 +377,9 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
                       PrintableText(tensor.name).text, unknownTensorPurpose(tensor.name));
     }
     if (in_layer && layer >= n_layers) {
-      return log.fail(ORIEL_ERROR_FORMAT,
-                      "tensor %s is there, but %s is %" PRIu32 ": convert the model again",
-                      PrintableText(tensor.name).text, KeyName(architecture, "block_count").text,
-                      n_layers);
+      return log.fail(
+          ORIEL_ERROR_FORMAT, "tensor %s is there, but %s is %" PRIu32 ": convert the model again",
+          PrintableText(tensor.name).text, KeyName(architecture, "block_count").text, n_layers);
     }
     if (in_layer && !isIn(*rule, *desc, layer)) {
       if (rule->where == Where::kMemoryLayers || rule->where == Where::kJoinedLatentLayers) {

@@ -98,9 +98,7 @@ Status MixerPattern::next(uint32_t layer, uint32_t n_kv_heads, uint32_t n_ff, co
       *mixer = n_kv_heads != 0 ? Mixer::kAttention : Mixer::kState;
       return kOk;
     case StateLayers::kBranches:
-      *mixer = n_ff != 0         ? Mixer::kNone
-               : n_kv_heads != 0 ? Mixer::kAttention
-                                 : Mixer::kState;
+      *mixer = n_ff != 0 ? Mixer::kNone : n_kv_heads != 0 ? Mixer::kAttention : Mixer::kState;
       return kOk;
     case StateLayers::kMost:
       attends = interval_ != 0 && (layer + 1) % interval_ == 0;

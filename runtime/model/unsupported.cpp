@@ -117,8 +117,8 @@ bool reads(const Traits& traits, const char* suffix) {
         Read{"attention.q_lora_rank", traits.latent_attention},
         Read{"attention.shared_kv_layers", traits.shared_memories},
         Read{"attention.clamp_kqv", traits.qkv_limit},
-        Read{"logit_scale", traits.scales || traits.logit_factor}, Read{"residual_scale", traits.scales},
-        Read{"embedding_scale", traits.scales}}) {
+        Read{"logit_scale", traits.scales || traits.logit_factor},
+        Read{"residual_scale", traits.scales}, Read{"embedding_scale", traits.scales}}) {
     if (read.known && std::strcmp(read.suffix, suffix) == 0) {
       return true;
     }

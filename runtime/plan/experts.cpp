@@ -50,8 +50,8 @@ class ExpertOps {
       if (!kind.plain) {
         addPart({TensorRole::kExpertGate, TensorRole::kExpertGateBias, false, n_ff, 0});
       }
-      addPart({TensorRole::kExpertUp, TensorRole::kExpertUpBias, false, n_ff,
-               kind.plain ? 0 : n_ff});
+      addPart(
+          {TensorRole::kExpertUp, TensorRole::kExpertUpBias, false, n_ff, kind.plain ? 0 : n_ff});
     }
     addPart({TensorRole::kExpertDown, TensorRole::kExpertDownBias, true, rows_.in.cols, 0});
     activation_ = activationPush(model, layer_);
@@ -148,8 +148,13 @@ class ExpertOps {
   void combine(const Rows& from) {
     const Rows& out = rows_.out;
     Op op = ops_.make(OpKind::kExpertCombine, {from.place, act_.device_step, out.place, routes_});
-    op.push.expert_combine = {out.cols,   experts_.used, n_routes_, from.stride,
-                              out.stride, out.first,     rows_.write == Write::kAdd ? 1u : 0u};
+    op.push.expert_combine = {out.cols,
+                              experts_.used,
+                              n_routes_,
+                              from.stride,
+                              out.stride,
+                              out.first,
+                              rows_.write == Write::kAdd ? 1u : 0u};
     ops_.toBody(op);
   }
 

@@ -98,10 +98,14 @@ class Forward {
   Op embed(const MatrixSlice& slice, const Rows& out) const {
     Op op = ops_.make(OpKind::kEmbed, {slice.place, act_.device_step, out.place});
     op.weights = slice.type;
-    op.push.embed = {out.cols,        slice.geometry.groupWords(),
-                     slice.geometry.sideWord(), slice.first_row,
-                     slice.rows,      out.stride,
-                     1,               kEmbedIds,
+    op.push.embed = {out.cols,
+                     slice.geometry.groupWords(),
+                     slice.geometry.sideWord(),
+                     slice.first_row,
+                     slice.rows,
+                     out.stride,
+                     1,
+                     kEmbedIds,
                      0};
     return op;
   }
@@ -216,8 +220,7 @@ class Forward {
     if (!ops_.has(norm, layer) && !model_.bare_norms) {
       return residual_;
     }
-    ops_.toBody(
-        ops_.streamNorm(norm, layer, residual_, out, model_.residual_eps, Write::kOver));
+    ops_.toBody(ops_.streamNorm(norm, layer, residual_, out, model_.residual_eps, Write::kOver));
     ops_.addBias(norm == TensorRole::kAttentionNorm ? TensorRole::kAttentionNormBias
                                                     : TensorRole::kFeedForwardNormBias,
                  layer, out);
@@ -312,9 +315,9 @@ class Forward {
       ops_.toBody(ops_.norm(TensorRole::kAttentionSubNorm, layer, attended, attended,
                             model_.rms_eps, Write::kOver));
     }
-    return addBranch({TensorRole::kAttentionOut, TensorRole::kAttentionOutBias,
-                      TensorRole::kAttentionPostNorm},
-                     layer, attended, kind.isLatent() ? act_.sums : act_.queries);
+    return addBranch(
+        {TensorRole::kAttentionOut, TensorRole::kAttentionOutBias, TensorRole::kAttentionPostNorm},
+        layer, attended, kind.isLatent() ? act_.sums : act_.queries);
   }
 
   Status queriesKeysValues(uint32_t layer, const LayerKind& kind, const Rows& in) {
@@ -404,8 +407,9 @@ class Forward {
 
   // Where gates of attention's result are: behind all that is made with them.
   Rows gateRows(const LayerKind& kind) const {
-    return kind.isLatent() ? Rows{act_.gates, act_.gates_stride, 0}
-                           : Rows{act_.qkv, act_.qkv_stride, 0, kind.queryCols() + 2 * kind.kvCols()};
+    return kind.isLatent()
+               ? Rows{act_.gates, act_.gates_stride, 0}
+               : Rows{act_.qkv, act_.qkv_stride, 0, kind.queryCols() + 2 * kind.kvCols()};
   }
   Status gates(uint32_t layer, const LayerKind& kind, const Rows& in) {
     if (kind.gate == kNoGate || kind.gate_beside) {
@@ -417,8 +421,8 @@ class Forward {
 
   void gateHeads(const LayerKind& kind) {
     const Rows gates = gateRows(kind);
-    Op op =
-        ops_.make(OpKind::kGatedNorm, {act_.attended, act_.device_step, act_.attended, gates.place});
+    Op op = ops_.make(OpKind::kGatedNorm,
+                      {act_.attended, act_.device_step, act_.attended, gates.place});
     GatedNormPush& push = op.push.gated_norm;
     push.rows = kind.n_heads;
     push.cols = kind.isLatent() ? kind.value_dim : kind.head_dim;
@@ -502,8 +506,8 @@ class Forward {
     }
     const Branch branch = {TensorRole::kDown, TensorRole::kDownBias,
                            TensorRole::kFeedForwardPostNorm, model_.layer_input == 0};
-    const TensorRole norm = kind.mixer == Mixer::kNone ? TensorRole::kAttentionNorm
-                                                       : TensorRole::kFeedForwardNorm;
+    const TensorRole norm =
+        kind.mixer == Mixer::kNone ? TensorRole::kAttentionNorm : TensorRole::kFeedForwardNorm;
     const Rows in = kind.parallel ? parallel_ : branchInput(norm, layer, normed_);
     const Rows gated = {act_.gated, act_.gated_stride, kind.n_ff};
     if (kind.n_ff != 0) {
@@ -518,12 +522,11 @@ class Forward {
       ORIEL_TRY(branchProduct(branch, layer, gated, out, act_.gate_up, write));
       write = Write::kAdd;
     }
-    ORIEL_TRY(experts.own_input        ? expertsBeside(layer)
-              : experts.latent != 0    ? expertsOfLatent(layer, kind, in, out)
-                                       : emitExperts(layer, model_, act_, io_,
-                                                     {experts.routed_first ? Rows() : in, in, out,
-                                                      write},
-                                                     &ops_));
+    ORIEL_TRY(experts.own_input ? expertsBeside(layer)
+              : experts.latent != 0
+                  ? expertsOfLatent(layer, kind, in, out)
+                  : emitExperts(layer, model_, act_, io_,
+                                {experts.routed_first ? Rows() : in, in, out, write}, &ops_));
     if (kind.norms_summed) {
       addNormed(branch, layer, branch_);
     }
@@ -542,7 +545,8 @@ class Forward {
                            {act_.scores, act_.scores_stride, 0}, act_.expert_gated, Write::kOver));
     ops_.toBody(ops_.norm(TensorRole::kExpertNorm, layer, residual_, normed_, model_.residual_eps,
                           Write::kOver));
-    ORIEL_TRY(emitExperts(layer, model_, act_, io_, {Rows(), normed_, beside_, Write::kOver}, &ops_));
+    ORIEL_TRY(
+        emitExperts(layer, model_, act_, io_, {Rows(), normed_, beside_, Write::kOver}, &ops_));
     ops_.toBody(ops_.norm(TensorRole::kExpertPostNorm, layer, beside_, branch_, model_.rms_eps,
                           Write::kAdd));
     return kOk;
@@ -630,7 +634,8 @@ class Forward {
       plan_->norm_ops = 2;
     }
     if (ops_.has(scaleOf(TensorRole::kOutput), 0)) {
-      headChange(ops_.change(kChangeTimes, ops_.vector(scaleOf(TensorRole::kOutput), 0, 1), normed));
+      headChange(
+          ops_.change(kChangeTimes, ops_.vector(scaleOf(TensorRole::kOutput), 0, 1), normed));
     }
   }
   void headChange(Op op) {

@@ -82,8 +82,8 @@ uint64_t layoutLatents(const ModelDesc& model, uint32_t chunk, uint64_t most_sha
     return staged.offset_bytes + staged.size_bytes;
   };
   uint64_t end = std::max({end_of_rest, endOfStaged(layout->latent_queries, layout->embd_stride),
-                   endOfStaged(layout->latent_queries, layout->compressed_stride),
-                   endOfStaged(layout->sums, layout->attended_stride)});
+                           endOfStaged(layout->latent_queries, layout->compressed_stride),
+                           endOfStaged(layout->sums, layout->attended_stride)});
   // Behind all that products stage: gates are made first.
   layout->gates_stride = paddedCols(gates);
   PieceCounter last(ArenaKind::kActivations, end);
@@ -260,8 +260,7 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.gated = feed_forward.take(vector * layout.gated_stride);
 
   // Experts that make values work while queries and keys wait.
-  PieceCounter mixture(ArenaKind::kActivations,
-                       has_value_experts ? attention.used() : kept.used());
+  PieceCounter mixture(ArenaKind::kActivations, has_value_experts ? attention.used() : kept.used());
   if (experts.count != 0 && !routes_first) {
     layout.scores = mixture.take(vector * layout.scores_stride);
   }
@@ -281,8 +280,8 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
     const LayerKind& kind = model.kinds[k];
     layout.padded = layout.padded || kind.n_ff % kUnit != 0 ||
                     (!kind.isLatent() && kind.queryCols() % kUnit != 0) ||
-                    kind.experts.n_ff % kUnit != 0 || kind.experts.latent % kUnit != 0 || kind.state.valueCols() % kUnit != 0 ||
-                    model.layer_input % kUnit != 0;
+                    kind.experts.n_ff % kUnit != 0 || kind.experts.latent % kUnit != 0 ||
+                    kind.state.valueCols() % kUnit != 0 || model.layer_input % kUnit != 0;
   }
   const uint64_t latents_end =
       layoutLatents(model, chunk, batch * mostSplits(cache), kept.used(), &layout);

@@ -119,18 +119,17 @@ void packMxfp4(const GroupRows& rows) {
 
 // A scale of each 16 values, their quants (8 bytes each, the first eight values in the low nibbles).
 void packNvfp4(const GroupRows& rows) {
-  packBlocks<36, 2, 1>(rows, rows.cols / 64,
-                       [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
-                         side[0] = readU32(block);
-                         for (uint32_t i = 0; i < 32; ++i) {  // bytes of both units
-                           const uint32_t v = i % 16;
-                           const uint8_t* const first = block + 4 + 16 * (i / 16) + v % 8;
-                           const uint32_t shift = v / 8 * 4;
-                           uint8_t* const out = reinterpret_cast<uint8_t*>(quads + i / 16 * kQuadStep);
-                           out[v] = static_cast<uint8_t>((first[0] >> shift & 15) |
-                                                         (first[8] >> shift & 15) << 4);
-                         }
-                       });
+  packBlocks<36, 2, 1>(
+      rows, rows.cols / 64, [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
+        side[0] = readU32(block);
+        for (uint32_t i = 0; i < 32; ++i) {  // bytes of both units
+          const uint32_t v = i % 16;
+          const uint8_t* const first = block + 4 + 16 * (i / 16) + v % 8;
+          const uint32_t shift = v / 8 * 4;
+          uint8_t* const out = reinterpret_cast<uint8_t*>(quads + i / 16 * kQuadStep);
+          out[v] = static_cast<uint8_t>((first[0] >> shift & 15) | (first[8] >> shift & 15) << 4);
+        }
+      });
 }
 
 // d, a bit of each value.

@@ -98,7 +98,8 @@ void CheckPlan::addGatedNorms() {
     add(list, OpKind::kGatedNorm, norm_last, {in_place, in_place, in_, weight});
     expect(list, "gated_norm (in place)", in_place, kFloatLimit);
     for (const uint32_t gate : {kGateSoftplus, kGateSoftplus2}) {
-      GatedNormPush rows = {kNormRows, kNormCols, kCols, kWidth, kCols, kGateFirst, gate, 0, 0, 0, 0};
+      GatedNormPush rows = {kNormRows, kNormCols, kCols, kWidth, kCols, kGateFirst,
+                            gate,      0,         0,     0,      0};
       rows.gate_rows = 1;
       const BufferRef gated = take(ArenaKind::kActivations, kChunk * kWidth);
       add(list, OpKind::kGatedNorm, rows, {in_, gated, in_});

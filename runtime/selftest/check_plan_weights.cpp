@@ -53,8 +53,8 @@ void CheckPlan::addExperts() {
     expect(list, "route (groups)", in_groups, kFloatLimit);
     const BufferRef changed = take(ArenaKind::kActivations, kRoutes * kExperts);
     for (const uint32_t change : {kChangeAdd, kChangeTimes}) {
-      add(list, OpKind::kExpertBias,
-          ExpertBiasPush{1, kExpertsUsed, kRoutes, kExperts, 1, change}, {bias, changed, routes});
+      add(list, OpKind::kExpertBias, ExpertBiasPush{1, kExpertsUsed, kRoutes, kExperts, 1, change},
+          {bias, changed, routes});
     }
     expect(list, "expert_bias", changed, kFloatLimit);
   }

@@ -285,8 +285,8 @@ size_t tinyAyaWordEnd(const Reader& reader, size_t begin, DigitCount* count) {
       return end;
     }
   }
-  const size_t end = casedWordEnd<&Char::notLower, &Char::notUpper>(reader, begin, 3, true,
-                                                                    isLineEndOrSlash);
+  const size_t end =
+      casedWordEnd<&Char::notLower, &Char::notUpper>(reader, begin, 3, true, isLineEndOrSlash);
   if (first.space() && reader.at(end).space()) {
     const size_t behind = end + reader.at(end).bytes;
     DigitCount ahead;

@@ -86,6 +86,20 @@ constexpr ShapeLayers mamba2(const char* sorts, uint32_t heads, uint32_t value_d
   return layers;
 }
 
+/// With a shared expert, and a gate of it.
+constexpr ShapeLayers gatedExperts(uint32_t count, uint32_t used, uint32_t n_ff,
+                                   ShapeLayers layers) {
+  layers = experts(count, used, n_ff, layers, 0, n_ff);
+  layers.experts.shared_gate = true;
+  return layers;
+}
+
+constexpr ShapeLayers lfm3(const char* sorts) {
+  ShapeLayers layers = sliding(sorts, 256);
+  layers.conv_taps = 7;
+  return layers;
+}
+
 constexpr const char* kGemma3Sorts = "sssssa";
 constexpr const char* kLfm2Sorts = "ccaccaccacacacac";
 constexpr const char* kGraniteHybridSorts = "rrrrrarrrr";
@@ -118,6 +132,8 @@ constexpr ModelShape kShapes[] = {
     {"qwen3.5-0.8b", "qwen35", 24, 8, 2, 256, 1024, 3584, 248320, 262144, kQwen35, deltaNet("rrra", 16, 16)},
     {"qwen3.5-2b", "qwen35", 24, 8, 2, 256, 2048, 6144, 248320, 262144, kQwen35, deltaNet("rrra", 16, 16)},
     {"qwen3.5-4b", "qwen35", 32, 16, 4, 256, 2560, 9216, 248320, 262144, kQwen35, deltaNet("rrra", 16, 32)},
+    {"qwen3.5-35b-a3b", "qwen35moe", 40, 16, 2, 256, 2048, 512, 248320, 262144, kHeadNorms | kGatedAttention,
+     gatedExperts(256, 8, 512, deltaNet("rrra", 16, 32))},
     {"smollm2-135m", "llama", 30, 9, 3, 64, 576, 1536, 49152, 8192, kTied},
     {"smollm2-360m", "llama", 32, 15, 5, 64, 960, 2560, 49152, 8192, kTied},
     {"smollm2-1.7b", "llama", 24, 32, 32, 64, 2048, 8192, 49152, 8192, kTied},
@@ -141,6 +157,7 @@ constexpr ModelShape kShapes[] = {
     {"lfm2-700m", "lfm2", 16, 24, 8, 64, 1536, 6912, 65536, 128000, kQwen3, convolutions(kLfm2Sorts)},
     {"lfm2-1.2b", "lfm2", 16, 32, 8, 64, 2048, 8192, 65536, 128000, kQwen3, convolutions(kLfm2Sorts)},
     {"lfm2-2.6b", "lfm2", 30, 32, 8, 64, 2048, 10752, 65536, 128000, kQwen3, convolutions("ccacccacccacccaccaccaccaccaccc")},
+    {"lfm3-1.7b", "lfm3", 24, 16, 4, 128, 2048, 7680, 128000, 262144, kQwen3 | kFourNorms | kHeadGates, lfm3("ccacscacscacscacscacscac")},
     {"lfm2-8b-a1b", "lfm2moe", 24, 32, 8, 64, 2048, 7168, 65536, 128000, kQwen3 | kRouterBias,
      experts(32, 4, 1792, convolutions("ccacccacccacccacccaccacc"), 2)},
     {"lfm2.5-8b-a1b", "lfm2moe", 24, 32, 8, 64, 2048, 7168, 128000, 128000, kQwen3 | kRouterBias,
@@ -186,6 +203,10 @@ LayerKind attentionKind(const ModelShape& shape) {
   kind.row_norms = shape.has(kRowNorms);
   kind.norms_after_rope = shape.has(kNormsAfterRope);
   kind.value_norm = shape.has(kValueNorm);
+  if (shape.has(kHeadGates)) {
+    kind.gate = kGateSigmoid;
+    kind.gate_heads = true;
+  }
   if (shape.has(kGatedAttention)) {
     kind.gate = kGateSigmoid;
     kind.gate_beside = true;
@@ -290,6 +311,7 @@ ModelDesc modelDescOf(const ModelShape& shape) {
   model.ropes[kSlidingRope].dims =
       shape.layers.sliding_head_dim != 0 ? shape.layers.sliding_head_dim : shape.head_dim;
   model.tied_output = shape.has(kTied);
+  model.post_norms = shape.has(kFourNorms);
   for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
     const char sort = shape.layers.sort(layer);
     const bool shared = layer >= shape.n_layers - shape.layers.shared_layers;

@@ -27,6 +27,7 @@ enum ShapeFeature : uint32_t {
   kLayerScale = 1u << 13,      ///< a factor behind every layer
   kRouterBias = 1u << 14,  ///< a bias of experts for choosing them, which counts as no parameter
   kGatedAttention = 1u << 15,  ///< queries come with as many gates of what attention gives
+  kHeadGates = 1u << 16,       ///< a matrix makes a gate for each head
 };
 
 /// What sets layers apart; all 0: attention over everything and one feed-forward.

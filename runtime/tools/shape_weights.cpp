@@ -120,6 +120,9 @@ class WeightWalk {
     const uint32_t query = shape_.n_heads * head_dim;
     const uint32_t keys = shape_.n_kv_heads * head_dim;
     const uint32_t gates = shape_.has(kGatedAttention) ? query : 0;
+    if (shape_.has(kHeadGates)) {
+      visit_.matrix(shape_.n_heads, shape_.n_embd, Use::kBody);
+    }
     visit_.matrix(gates + query + (owns ? 2 * keys : 0), shape_.n_embd, Use::kBody);
     if (shape_.has(kValueNorm) && owns) {
       visit_.ones(head_dim);
@@ -175,7 +178,7 @@ class WeightWalk {
       return;
     }
     if (layers.shared_expert_ff != 0) {
-      gatedFeedForward(layers.shared_expert_ff);
+      gatedFeedForward(layers.shared_expert_ff, layers.experts.shared_gate);
     }
     visit_.matrix(layers.experts.count, shape_.n_embd, Use::kRouter);
     if (shape_.has(kRouterBias)) {
@@ -186,8 +189,11 @@ class WeightWalk {
     visit_.stack(shape_.n_embd, layers.experts.n_ff, layers.experts);
   }
 
-  void gatedFeedForward(uint32_t n_ff) {
+  void gatedFeedForward(uint32_t n_ff, bool with_gate = false) {
     visit_.matrix((shape_.has(kPlainFeedForward) ? 1 : 2) * n_ff, shape_.n_embd, Use::kBody);
+    if (with_gate) {
+      visit_.matrix(1, shape_.n_embd, Use::kRouter);
+    }
     visit_.matrix(shape_.n_embd, n_ff, Use::kBody);
     if (shape_.has(kAllBiases)) {  // of attention's output, too
       visit_.vector(shape_.n_embd);

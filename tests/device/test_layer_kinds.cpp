@@ -71,7 +71,8 @@ TEST_P(LayerKinds, stream_past_their_window) {
     ASSERT_EQ(ORIEL_OK, append(loaded, someIds(150, 250)));
     (void)greedy(loaded, 20);
     const std::vector<float> logits = logitsOf(loaded);
-    EXPECT_TRUE(std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }));
+    EXPECT_TRUE(
+        std::all_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }));
     first = round == 0 ? logits : first;
     EXPECT_EQ(first, logits);
   }

@@ -321,15 +321,43 @@ TEST_P(Kernels, matmul_covers_more_rows_than_one_side_of_a_grid_has_workgroups) 
 
 // ---- gated_activation ----------------------------------------------------------------------------
 
-TEST_P(Kernels, gated_activation_multiplies_silu_or_gelu_of_the_gate_with_up) {
+/// What GatedActivationPush makes of a gate, and of what it is multiplied by.
+double activated(const GatedActivationPush& p, double x) {
+  const auto of = [](float value) { return static_cast<double>(value); };
+  const double positive = std::max(x, 0.0);
+  const double cut = std::min(x, of(p.a));
+  switch (p.activation) {
+    case kGelu: {
+      const double scale = std::sqrt(2 / 3.14159265358979323846);
+      return 0.5 * x * (1 + std::tanh(scale * (x + 0.044715 * x * x * x)));
+    }
+    case kGeluErf:
+      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case kRelu:
+      return positive;
+    case kReluSquared:
+      return positive * positive;
+    case kClampedSilu:
+      return cut / (1 + std::exp(-of(p.b) * cut));
+    case kXielu:
+      return of(p.c) * x +
+             (x > 0 ? of(p.a) * x * x : (std::expm1(std::min(x, of(p.d))) - x) * of(p.b));
+    default:
+      return x / (1 + std::exp(-x));
+  }
+}
+
+TEST_P(Kernels, gated_activation_multiplies_what_it_makes_of_the_gate_with_up) {
   constexpr uint32_t kChunk = 3;
-  const auto tanhGelu = [](double x) {
-    const double scale = std::sqrt(2 / 3.14159265358979323846);
-    return 0.5 * x * (1 + std::tanh(scale * (x + 0.044715 * x * x * x)));
+  struct Case {
+    uint32_t cols, activation, plain;
   };
-  for (const auto& [cols, gelu] :
-       {std::pair{8u, 0u}, std::pair{172u, 1u}, std::pair{1536u, 0u}, std::pair{24u, 1u}}) {
-    SCOPED_TRACE(gelu);
+  for (const Case& c : {Case{8, kSilu, 0}, Case{172, kGelu, 0}, Case{1536, kSilu, 0},
+                        Case{24, kGelu, 0}, Case{171, kGeluErf, 0}, Case{40, kGeluErf, 1},
+                        Case{33, kRelu, 0}, Case{90, kReluSquared, 1}, Case{77, kClampedSilu, 0},
+                        Case{50, kXielu, 1}, Case{20, kSilu, 1}}) {
+    const uint32_t cols = c.cols;
+    SCOPED_TRACE(c.activation);
     Random random(cols);
     KernelRig rig(kChunk);
     const uint32_t padded = unitsOf(cols) * kUnit;
@@ -337,10 +365,17 @@ TEST_P(Kernels, gated_activation_multiplies_silu_or_gelu_of_the_gate_with_up) {
     in[0] = -1000.0f;  // exp overflows
     in[1] = 1000.0f;
     const BufferRef out = rig.output(kChunk * padded);
+    GatedActivationPush push = {cols, 2 * padded, 0, padded, padded, c.activation, 1};
+    push.plain = c.plain;
+    if (c.activation > kGelu) {
+      push.scale = 0.5f;
+      push.a = 7;
+      push.b = 1.702f;
+      push.c = 0.5f;
+      push.d = -1e-6f;
+    }
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
-      rig.add(list, OpKind::kGatedActivation,
-              GatedActivationPush{cols, 2 * padded, 0, padded, padded, gelu, 1},
-              {rig.input(in), out});
+      rig.add(list, OpKind::kGatedActivation, push, {rig.input(in), out});
     }
     load(&rig);
     for (const uint32_t n_tokens : {1u, kChunk}) {
@@ -348,15 +383,67 @@ TEST_P(Kernels, gated_activation_multiplies_silu_or_gelu_of_the_gate_with_up) {
       rig.header().n_tokens = n_tokens;
       run(&rig, n_tokens == 1 ? StepRun::kDecode : StepRun::kChunk);
       for (uint32_t t = 0; t < kChunk; ++t) {
-        for (uint32_t c = 0; c < padded; ++c) {
+        for (uint32_t i = 0; i < padded; ++i) {
           double want = kUntouched;
-          if (t < n_tokens && c < cols) {
-            const double gate = static_cast<double>(in[t * 2 * padded + c]);
-            want = (gelu != 0 ? tanhGelu(gate) : gate / (1 + std::exp(-gate))) *
-                   static_cast<double>(in[t * 2 * padded + padded + c]);
+          double least = 1e-6;
+          if (t < n_tokens && i < cols) {
+            const double gate = static_cast<double>(in[t * 2 * padded + i]);
+            double up = static_cast<double>(in[t * 2 * padded + padded + i]);
+            up = c.plain != 0                   ? 1
+                 : c.activation == kClampedSilu ? std::clamp(up, -7.0, 7.0) + 1
+                                                : up;
+            want = activated(push, gate) * up * static_cast<double>(push.scale);
+            // Far below zero 1 + erf is what is left of two ones.
+            least += c.activation == kGeluErf ? 5e-7 * std::fabs(gate * up) : 0;
           }
-          ASSERT_NEAR(rig.floats(out)[t * padded + c], want, 1e-6 + 1e-5 * std::fabs(want));
+          ASSERT_NEAR(rig.floats(out)[t * padded + i], want, least + 1e-5 * std::fabs(want))
+              << "of " << in[t * 2 * padded + i];
         }
+      }
+    }
+  }
+}
+
+// ---- Layer norms, and what products are changed by ----------------------------------------------
+
+TEST_P(Kernels, layer_norms_take_the_mean_off_each_row) {
+  constexpr uint32_t kChunk = 3, kRows = 3, kCols = 37;
+  Random random(11);
+  KernelRig rig(kChunk);
+  std::vector<float> in = random.normals(size_t{kChunk} * kRows * kCols, 2.0f);
+  for (float& value : in) {
+    value += 5;
+  }
+  const std::vector<float> weight = random.normals(kRows * kCols, 1.0f);
+  const BufferRef in_piece = rig.input(in);
+  const BufferRef weight_piece = rig.input(weight);
+  RmsNormPush push = {kCols, kRows * kCols, kRows * kCols, 0, 1e-5f, kRows, 0, 0, 0, 1, 0};
+  push.centred = 1;
+  BufferRef outs[2];
+  for (const uint32_t own : {0u, 1u}) {
+    push.weight_rows = own;
+    outs[own] = rig.output(kChunk * kRows * kCols);
+    rig.add(StepList::kChunk, OpKind::kRmsNorm, push, {in_piece, outs[own], weight_piece});
+  }
+  load(&rig);
+  rig.header().n_tokens = kChunk;
+  run(&rig, StepRun::kChunk);
+  for (uint32_t row = 0; row < kChunk * kRows; ++row) {
+    double mean = 0;
+    double squares = 0;
+    for (uint32_t c = 0; c < kCols; ++c) {
+      mean += static_cast<double>(in[row * kCols + c]) / kCols;
+    }
+    for (uint32_t c = 0; c < kCols; ++c) {
+      const double x = static_cast<double>(in[row * kCols + c]) - mean;
+      squares += x * x / kCols;
+    }
+    for (uint32_t c = 0; c < kCols; ++c) {
+      const double x =
+          (static_cast<double>(in[row * kCols + c]) - mean) / std::sqrt(squares + 1e-5);
+      for (const uint32_t own : {0u, 1u}) {
+        const float by = weight[(own != 0 ? row % kRows * kCols : 0) + c];
+        ASSERT_NEAR(rig.floats(outs[own])[row * kCols + c], x * static_cast<double>(by), 2e-5);
       }
     }
   }

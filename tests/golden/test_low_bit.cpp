@@ -12,7 +12,7 @@ namespace {
 
 constexpr TensorType kTypes[] = {TensorType::kIq2Xxs, TensorType::kIq2Xs, TensorType::kIq2S,
                                  TensorType::kIq3Xxs, TensorType::kIq3S,  TensorType::kTq1_0,
-                                 TensorType::kTq2_0,  TensorType::kMxfp4,  TensorType::kNvfp4,
+                                 TensorType::kTq2_0,  TensorType::kMxfp4, TensorType::kNvfp4,
                                  TensorType::kQ1_0,   TensorType::kQ2_0};
 constexpr size_t kMixed = std::size(kTypes);  // one after the other
 

@@ -185,11 +185,11 @@ inline float blockValue(TensorType type, const uint8_t* b, uint32_t i) {
     case TensorType::kNvfp4: {
       static const float kE2m1[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
       const int byte = b[i / 16] & 127;
-      const float scale = byte == 127  ? 0
-                          : byte < 8 ? std::ldexp(f(byte), -9)
-                                     : std::ldexp(f(8 + byte % 8), byte / 8 - 10);
+      const float of_run = byte == 127 ? 0
+                           : byte < 8  ? std::ldexp(f(byte), -9)
+                                       : std::ldexp(f(8 + byte % 8), byte / 8 - 10);
       const int q = b[4 + i / 16 * 8 + i % 8] >> (i % 16 / 8 * 4) & 15;
-      const float size = kE2m1[q & 7] * scale;
+      const float size = kE2m1[q & 7] * of_run;
       return q > 8 ? -size : size;
     }
     case TensorType::kQ1_0:

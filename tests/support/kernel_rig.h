@@ -86,7 +86,7 @@ class KernelRig {
     }
     op.n_bindings = static_cast<uint8_t>(bindings.size());
     std::copy(bindings.begin(), bindings.end(), op.bindings);
-    std::memcpy(&op.push, &push, sizeof(push));
+    std::memcpy(&op.push.words, &push, sizeof(push));
     op.push_bytes = sizeof(push);
     op.candidate = candidate;
     completeSinks(&op);

@@ -201,6 +201,32 @@ TEST(LayerKinds, convolutions_that_make_no_sense_are_refused) {
                 "llama.attention.head_count_kv is 0");
 }
 
+TEST(LayerKinds, of_new_models_are_told_apart_by_every_field) {
+  const std::vector<std::function<void(LayerKind*)>> changes = {
+      [](LayerKind* k) { k->plain = true; },
+      [](LayerKind* k) { k->parallel = true; },
+      [](LayerKind* k) { k->norms_summed = true; },
+      [](LayerKind* k) { k->head_norms = true; },
+      [](LayerKind* k) { k->gate = kGateSigmoid; },
+      [](LayerKind* k) { k->gate_heads = true; },
+      [](LayerKind* k) { k->gate_beside = true; },
+      [](LayerKind* k) { k->experts.groups = 2; },
+      [](LayerKind* k) { k->experts.routed_first = true; },
+      [](LayerKind* k) { k->experts.shared_gate = true; },
+      [](LayerKind* k) { k->experts.shared_scale = 0.5f; },
+      [](LayerKind* k) { k->experts.latent = 8; },
+      [](LayerKind* k) { k->value_experts.count = 2; },
+      [](LayerKind* k) { k->state.in_order = true; }};
+  for (const auto& change : changes) {
+    ModelDesc desc;
+    LayerKind kind;
+    EXPECT_EQ(0, addKind(kind, &desc));
+    change(&kind);
+    EXPECT_EQ(1, addKind(kind, &desc));
+    EXPECT_EQ(1, addKind(kind, &desc));
+  }
+}
+
 TEST(LayerKinds, kinds_and_views_are_told_apart_by_every_field) {
   ModelDesc desc;
   const LayerKind plain;
@@ -210,7 +236,7 @@ TEST(LayerKinds, kinds_and_views_are_told_apart_by_every_field) {
       [](LayerKind* k) { k->mixer = Mixer::kState; },
       [](LayerKind* k) { k->rope = kNoRope; },
       [](LayerKind* k) { k->view = 1; },
-      [](LayerKind* k) { k->gelu = true; },
+      [](LayerKind* k) { k->activation = kGelu; },
       [](LayerKind* k) { k->row_norms = true; },
       [](LayerKind* k) { k->norms_after_rope = true; },
       [](LayerKind* k) { k->n_heads = 1; },

@@ -88,8 +88,9 @@ TEST(NewArchitectures, tensors_beside_matrices_fit_them) {
                 [](GgufWriter* w) { resize(w, "blk.1.attn_sinks.weight", {5}); });
   expectRefused("gpt-oss-mxfp4", {"blk.0.attn_sinks.weight", "missing"},
                 [](GgufWriter* w) { w->removeTensor("blk.0.attn_sinks.weight"); });
-  expectRefused("lfm3", {"blk.4.attn_gate.weight"},
-                [](GgufWriter* w) { resize(w, "blk.4.attn_gate.weight", {40, 3}); });
+  expectRefused("lfm3", {"blk.4.attn_gate.weight"}, [](GgufWriter* w) {
+    resize(w, "blk.4.attn_gate.weight", {40, 3});
+  });
   expectRefused("lfm3", {"post_ffw_norm.weight", "missing"}, [](GgufWriter* w) {
     for (int layer = 0; layer < 10; ++layer) {
       w->removeTensor("blk." + std::to_string(layer) + ".post_ffw_norm.weight");

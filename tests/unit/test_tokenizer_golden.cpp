@@ -197,7 +197,8 @@ TEST(TokenizerGolden, names_of_2026_give_the_ids_of_their_published_expressions)
     ASSERT_TRUE(c.status.ok()) << c.log.errors();
     for (size_t i = 0; i < ids.size(); ++i) {
       const std::string text = textOf(golden["bytes_b64"][i]);
-      EXPECT_EQ(ids[i].get<std::vector<int32_t>>(), c.encode(text)) << name << ": " << printed(text);
+      EXPECT_EQ(ids[i].get<std::vector<int32_t>>(), c.encode(text))
+          << name << ": " << printed(text);
     }
   }
 }
