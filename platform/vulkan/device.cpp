@@ -10,8 +10,34 @@
 namespace oriel_internal {
 namespace {
 
+// VkDriverId: not in the oldest headers that will do.
+constexpr uint32_t kMesaTurnip = 18;
+constexpr uint32_t kMesaNvk = 24;
+
 constexpr const char* kPortabilityEnumeration = "VK_KHR_portability_enumeration";
 constexpr VkInstanceCreateFlags kEnumeratePortability = 1;  // not in headers before 1.3.207
+
+// Of two drivers of one card: higher is better.
+int preferenceOfDriver(uint32_t driver_id) {
+  switch (driver_id) {
+    case VK_DRIVER_ID_MESA_RADV:
+    case VK_DRIVER_ID_NVIDIA_PROPRIETARY:
+    case kMesaTurnip:
+      return 2;
+    case VK_DRIVER_ID_AMD_PROPRIETARY:
+    case VK_DRIVER_ID_AMD_OPEN_SOURCE:
+    case VK_DRIVER_ID_QUALCOMM_PROPRIETARY:
+    case kMesaNvk:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+bool isSameCard(const DeviceCaps& a, const DeviceCaps& b) {
+  return a.vendor_id == b.vendor_id && a.device_id == b.device_id && a.driver_id != b.driver_id &&
+         std::memcmp(a.device_uuid, b.device_uuid, VK_UUID_SIZE) == 0;
+}
 
 // Higher is better.
 int preference(VkPhysicalDeviceType type) {
@@ -27,6 +53,13 @@ int preference(VkPhysicalDeviceType type) {
     default:
       return 0;
   }
+}
+
+bool isPreferred(const DeviceCaps& candidate, const DeviceCaps& to) {
+  if (isSameCard(candidate, to)) {
+    return preferenceOfDriver(candidate.driver_id) > preferenceOfDriver(to.driver_id);
+  }
+  return preference(candidate.type) > preference(to.type);
 }
 
 void wrapApi(const ExecutorOptions& options, VulkanApi* api) {
@@ -193,7 +226,7 @@ Status VulkanDevice::choose(const ExecutorOptions& options, uint32_t skip, const
     } else if (options.not_software && candidate.isSoftware()) {
       log.write(ORIEL_LOG_INFO, "Vulkan device %u (%s) is this processor: used only when asked for",
                 i + 1, candidate.name);
-    } else if (physical == VK_NULL_HANDLE || preference(candidate.type) > preference(caps.type)) {
+    } else if (physical == VK_NULL_HANDLE || isPreferred(candidate, caps)) {
       physical = all[i];
       caps = candidate;
       verdict = options.verdict != nullptr ? *options.verdict : known;
@@ -323,6 +356,14 @@ Status VulkanDevice::createLogical(const Log& log) {
     readFeatures(api, physical, matrices.chain(nullptr));
     (void)matrices.keepNeeded();
     info.pNext = matrices.chain(const_cast<void*>(info.pNext));
+  }
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT subgroups = {};
+  subgroups.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT;
+  subgroups.computeFullSubgroups = VK_TRUE;
+  if (caps.full_subgroups && !caps.has(VulkanFeature::kCooperativeMatrix)) {
+    extensions[info.enabledExtensionCount++] = kSubgroupSizeControl;
+    subgroups.pNext = const_cast<void*>(info.pNext);
+    info.pNext = &subgroups;
   }
   ORIEL_TRY(checkMade(api.vkCreateDevice(physical, &info, nullptr, &device), &device,
                       "create a Vulkan device", log));

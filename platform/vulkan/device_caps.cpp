@@ -19,18 +19,36 @@ constexpr uint32_t kNeededInvocations = 128;
 constexpr uint32_t kNeededSharedBytes = 16384;
 constexpr uint32_t kNeededPushBytes = 64;
 
-// The first queue family that can compute.
+// The first queue family that can compute, preferably one without graphics: on the other a long submission stalls the
+// desktop.
 bool findComputeFamily(const VulkanApi& api, VkPhysicalDevice physical, uint32_t* family) {
   VkQueueFamilyProperties families[16];
   uint32_t count = 16;
   api.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (families[i].queueCount > 0 && (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0) {
-      *family = i;
-      return true;
+  for (const VkQueueFlags unwanted : {VkQueueFlags{VK_QUEUE_GRAPHICS_BIT}, VkQueueFlags{0}}) {
+    for (uint32_t i = 0; i < count; ++i) {
+      const VkQueueFlags flags = families[i].queueFlags;
+      if (families[i].queueCount > 0 && (flags & VK_QUEUE_COMPUTE_BIT) != 0 &&
+          (flags & unwanted) == 0) {
+        *family = i;
+        return true;
+      }
     }
   }
   return false;
+}
+
+// Some drivers report 0 or a size that is no power of two: no subgroups that a kernel can count on.
+uint32_t saneSubgroupSize(uint32_t reported) {
+  return reported != 0 && (reported & (reported - 1)) == 0 ? reported : 1;
+}
+
+// Devices that have the extension.
+bool canRequireFullSubgroups(const VulkanApi& api, VkPhysicalDevice physical) {
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT control = {};
+  control.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT;
+  readFeatures(api, physical, &control);
+  return control.computeFullSubgroups != VK_FALSE;
 }
 
 uint64_t largestLocalHeap(const VulkanApi& api, VkPhysicalDevice physical) {
@@ -173,6 +191,7 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
   caps.vendor_id = properties.vendorID;
   caps.device_id = properties.deviceID;
   caps.driver_version = properties.driverVersion;
+  caps.non_coherent_atom_bytes = properties.limits.nonCoherentAtomSize;
   std::memcpy(caps.pipeline_cache_uuid, properties.pipelineCacheUUID, VK_UUID_SIZE);
   caps.memory_bytes = largestLocalHeap(api, physical);
   if (properties.apiVersion < VK_API_VERSION_1_1) {
@@ -183,7 +202,7 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
   }
 
   // kMatrixExtensions follow.
-  enum { kSubset, kFeedback, kDriver, kDot, kFloats, kMatrix };
+  enum { kSubset, kFeedback, kDriver, kDot, kFloats, kMatrix, kSizeControl = kMatrix + 2 };
   const char* names[kMatrix + std::size(kMatrixExtensions)] = {
       kPortabilitySubset, kCreationFeedback, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME,
       kIntegerDotProduct, kFloat16Int8};
@@ -221,12 +240,13 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
   caps.max_allocation_bytes = maintenance.maxMemoryAllocationSize;
   constexpr VkSubgroupFeatureFlags kNeededOperations =
       VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
-  caps.subgroup_size = subgroup.subgroupSize;
+  caps.subgroup_size = saneSubgroupSize(subgroup.subgroupSize);
   if ((subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
       (subgroup.supportedOperations & kNeededOperations) == kNeededOperations &&
-      subgroup.subgroupSize > 1) {
+      caps.subgroup_size > 1) {
     caps.features |= featureBit(VulkanFeature::kSubgroup);
   }
+  caps.full_subgroups = has(kSizeControl) && canRequireFullSubgroups(api, physical);
   if (has(kDot)) {
     readIntegerDot(api, physical, &caps);
   }

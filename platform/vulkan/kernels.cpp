@@ -18,6 +18,11 @@ constexpr uint32_t kLanes = 64;
 constexpr uint32_t kSoftwareLanes = 8;
 /// Likewise, where a lane works on many values, one after the other.
 constexpr uint32_t kTopBlocksLanes = 128;
+/// Of rms_norm.
+constexpr uint32_t kNormLanes = 128;
+/// Ends of kernels' names.
+constexpr const char* kSubgroups = "_subgroup";
+constexpr const char* kShared = "_shared";
 /// Of kernels that route: as many as every device allows, for what one workgroup does.
 constexpr uint32_t kRouteLanes = 128;
 /// Of gated_norm: as many as every device allows, for rows may be long and few.
@@ -82,8 +87,12 @@ constexpr AttentionShape kSoftwareAttention = {8, 1, 8, 8};
 /// Neighbouring lanes read neighbouring pieces; registers bound the queries.
 constexpr AttentionShape kGpuAttention = {128, 4, 1, 16};
 
+/// Two halves of scores, or a workgroup's totals.
+constexpr uint32_t attentionScratchWords(uint32_t lanes, uint32_t queries, uint32_t lane_octets) {
+  return lanes * std::max(2 * 2 * queries, 8 * lane_octets);
+}
 constexpr uint32_t attentionSharedBytes(AttentionShape shape, uint32_t lane_octets) {
-  return 4 * (shape.lanes * std::max(2 * 2 * shape.queries, 8 * lane_octets) +
+  return 4 * (attentionScratchWords(shape.lanes, shape.queries, lane_octets) +
               2 * shape.lanes * shape.queries);
 }
 static_assert(attentionSharedBytes(kGpuAttention, 2) <= 16384, "attention's scores and totals");
@@ -120,7 +129,7 @@ constexpr uint32_t scanSharedBytes(uint32_t key_dim, ScanShape shape) {
   const uint32_t rows = shape.lanes / shape.pieces * shape.rows;
   const uint32_t groups = key_dim / kUnit;
   return 4 * (2 * kScanStaged + shape.tokens * (rows + 2) + 2 * (2 * shape.rows + 1) * shape.lanes +
-              rows * groups * (shape.pieces + 1));
+              rows * groups * (shape.pieces + 1) + 2);
 }
 static_assert(scanSharedBytes(kNarrowRow, {64, 4, 2, 8}) <= 16384, "state_scan's rows and tokens");
 static_assert(scanSharedBytes(256, {64, 8, 1, 8}) <= 16384, "likewise");
@@ -221,6 +230,7 @@ void divideMatrices(const MatmulPush& push, uint32_t tokens, const DeviceCaps& c
   static_assert(sizeof(constants) == sizeof(kernel->constants), "as matmul_matrix.comp has them");
   std::copy(constants, constants + kMaxSpecConstants, kernel->constants);
   kernel->subgroup_size = caps.subgroup_size;
+  kernel->full_subgroups = true;
   kernel->grid[0] = workgroups(tokens, token_matrices * matrix.n);
   divideRows(push.rows, down * own_rows * matrix.m, kernel);
 }
@@ -259,6 +269,7 @@ void divideAttention(const AttentionPush& push, uint32_t lane_octets, const Give
   kernel->constants[6] = apart ? 1 : 0;
   kernel->constants[3] = lane_octets;
   kernel->constants[4] = push.soft_cap != 0 ? 1 : 0;
+  kernel->constants[7] = attentionScratchWords(shape.lanes, kernel->constants[2], lane_octets);
   kernel->grid[0] = push.n_kv_heads;
   kernel->grid[1] = apart ? tiles * tokens : tiles;
   kernel->grid[2] = push.splits;
@@ -291,7 +302,13 @@ const char* divideEmbed(const Op& op, const Given& given, Kernel* kernel) {
 const char* divideNorm(const Op& op, const Given& given, Kernel* kernel) {
   kernel->grid[0] = op.push.rms_norm.rows;
   kernel->grid[1] = given.rows;
-  return given.caps.has(VulkanFeature::kSubgroup) ? "_subgroup" : "_shared";
+  if (!given.caps.has(VulkanFeature::kSubgroup)) {
+    return kShared;
+  }
+  // Subgroups with idle lanes hang at barriers on some drivers (llama.cpp#17389).
+  kernel->full_subgroups =
+      given.caps.full_subgroups && kNormLanes % given.caps.subgroup_size == 0;
+  return kSubgroups;
 }
 
 const char* divideProduct(const Op& op, const Given& given, Kernel* kernel) {
@@ -558,6 +575,17 @@ void nameParts(NameOf what, const Op& op, char* text, size_t capacity) {
 
 const char* subgroupPath(const DeviceCaps& caps) {
   return caps.has(VulkanFeature::kSubgroup) ? "subgroup" : "shared";
+}
+
+bool findStandIn(uint32_t shader, uint32_t* stand_in) {
+  const char* const name = kShaders[shader].name;
+  const char* const end = std::strstr(name, kSubgroups);
+  char other[sizeof(kShaders[0].name) + 8];
+  if (end == nullptr) {
+    return false;
+  }
+  std::snprintf(other, sizeof(other), "%.*s%s", static_cast<int>(end - name), name, kShared);
+  return findShader(other, Log(), stand_in).ok();
 }
 
 Status chooseStaging(const Op& op, uint32_t rows, Staging staging, const DeviceCaps& caps,

@@ -10,6 +10,8 @@ namespace {
 constexpr uint32_t kAmd = 0x1002;
 constexpr uint32_t kImagination = 0x1010;
 constexpr uint32_t kSamsung = 0x144D;
+constexpr uint32_t kBroadcom = 0x14E4;
+constexpr uint32_t kIntel = 0x8086;
 constexpr uint32_t kQualcomm = 0x5143;
 constexpr uint32_t kAny = 0;
 
@@ -20,7 +22,9 @@ constexpr uint32_t kIntelMesa = 6;
 constexpr uint32_t kImaginationProprietary = 7;
 constexpr uint32_t kQualcommProprietary = 8;
 constexpr uint32_t kMoltenVk = 14;
+constexpr uint32_t kV3d = 19;
 constexpr uint32_t kSamsungProprietary = 21;
+constexpr uint32_t kDozen = 23;
 
 constexpr VkPhysicalDeviceType kAnyType = VK_PHYSICAL_DEVICE_TYPE_MAX_ENUM;
 constexpr VkPhysicalDeviceType kIntegrated = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
@@ -50,6 +54,16 @@ const KnownDevice kKnownDevices[] = {
      "packed integer dot products come out wrong", "ggml#1601"},
     {kQualcomm, kQualcommProprietary, kAnyType, "Adreno (TM) 830", 0, kLast, kSubgroups, 0, false,
      "kernels that sum over subgroups do not compile", "llama.cpp#28635"},
+    {kQualcomm, kQualcommProprietary, kAnyType, "Adreno (TM) 750", 0, kLast, kSubgroups, 0, false,
+     "kernels that sum over subgroups do not compile", "llama.cpp#29165"},
+    {kBroadcom, kV3d, kAnyType, "", 0, kLast, 0, 0, true,
+     "products take minutes to compile and keep their values in memory",
+     "Mesa 26.1 for V3D 4.2: one product, 49 s"},
+    {kAny, kDozen, kAnyType, "", 0, kLast, 0, 0, true,
+     "Direct3D 12 behind Vulkan, which this library was never run on", "Mesa calls it incomplete"},
+    {kIntel, kIntelMesa, kIntegrated, "(TGL", 0, kLast, kDot, 0, false,
+     "text comes out garbled since packed integer dot products are used",
+     "llama.cpp#17106, llama.cpp#17056"},
     {kAmd, kAmdProprietary, kIntegrated, "", 0, kLast, kMatrix, 0, false, kAsking, kAskingSource},
     {kAmd, kAmdOpenSource, kIntegrated, "", 0, kLast, kMatrix, 0, false, kAsking, kAskingSource},
     {kAmd, kAmdProprietary, kAnyType, "RX 5", 0, kLast, kMatrix, 0, false, kNoUnits,

@@ -37,6 +37,8 @@
   X(vkFreeMemory)                             \
   X(vkBindBufferMemory)                       \
   X(vkMapMemory)                              \
+  X(vkFlushMappedMemoryRanges)                \
+  X(vkInvalidateMappedMemoryRanges)           \
   X(vkCreateDescriptorSetLayout)              \
   X(vkDestroyDescriptorSetLayout)             \
   X(vkCreateDescriptorPool)                   \

@@ -252,7 +252,7 @@ class Executor {
 
 /// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and a few
 /// handles per op. Device-independent, so that a plan is, too.
-constexpr uint64_t kExecutorObjectBytes = 26624;
+constexpr uint64_t kExecutorObjectBytes = 26752;
 constexpr uint64_t kExecutorBytesPerOp = 48;
 
 /// Takes kExecutorObjectBytes and n_ops * kExecutorBytesPerOp from `host` in one piece each; does the
