@@ -55,13 +55,6 @@ int preference(VkPhysicalDeviceType type) {
   }
 }
 
-bool isPreferred(const DeviceCaps& candidate, const DeviceCaps& to) {
-  if (isSameCard(candidate, to)) {
-    return preferenceOfDriver(candidate.driver_id) > preferenceOfDriver(to.driver_id);
-  }
-  return preference(candidate.type) > preference(to.type);
-}
-
 void wrapApi(const ExecutorOptions& options, VulkanApi* api) {
   if (options.driver_tap != nullptr) {
     static_cast<const VulkanDriverTap*>(options.driver_tap)->wrap(api);
@@ -69,6 +62,13 @@ void wrapApi(const ExecutorOptions& options, VulkanApi* api) {
 }
 
 }  // namespace
+
+bool isPreferred(const DeviceCaps& candidate, const DeviceCaps& to) {
+  if (isSameCard(candidate, to)) {
+    return preferenceOfDriver(candidate.driver_id) > preferenceOfDriver(to.driver_id);
+  }
+  return preference(candidate.type) > preference(to.type);
+}
 
 Status createInstance(const ExecutorOptions& options, VulkanDevice* device) {
   VulkanApi* api = &device->api;
@@ -432,6 +432,7 @@ Status listVulkanDevices(const ExecutorOptions& options, DeviceInfo* devices, si
     const uint32_t distrusted = (known.wrongFeatures() | known.diedFeatures()) & ~enabled;
     caps.features &= ~(disabled | distrusted);
     describeDevice(caps, options.trust_dir, &devices[i]);
+    describeLimits(device.api, physical[i], caps, devices[i].limits, sizeof(devices[i].limits));
   }
   start.survived();
   device.destroy();

@@ -29,6 +29,7 @@ struct DeviceCaps {
   uint64_t max_allocation_bytes;
   uint64_t non_coherent_atom_bytes;  ///< host reads and writes of such memory are made visible in these units
   uint64_t memory_bytes;  ///< of the largest device-local heap
+  uint64_t free_bytes;    ///< of that heap, without paging others out; 0: the driver does not say
   char faults[320];       ///< that it is known for, for people (known_devices.h); ""
   double most_work;       ///< of a submission, as plan/op.h counts; 0: any
 
@@ -45,6 +46,9 @@ struct DeviceCaps {
 DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint32_t enabled = 0);
 /// What of `caps.features` kernels can use, for people.
 void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity);
+/// Limits, memory types and queue families as the driver reports them, in one line.
+void describeLimits(const VulkanApi& api, VkPhysicalDevice physical, const DeviceCaps& caps,
+                    char* text, size_t capacity);
 /// "discrete", as DeviceInfo has it.
 const char* kindName(VkPhysicalDeviceType type);
 /// Which of `names` the device has, the first in the lowest bit; without a device: the instance.

@@ -153,6 +153,14 @@ Status DeviceArenas::take(const VulkanDevice& device, const Plan& plan, ArenaSet
         "the weights need %u allocations, at most %u are supported: use a smaller model",
         plan.weight_segments, kMaxWeightSegments);
   }
+  const uint64_t wanted = plan.weights_bytes + plan.cache_bytes + plan.activation_bytes;
+  if (contains(arenas, ArenaKind::kWeights) && device.caps.free_bytes != 0 &&
+      wanted > device.caps.free_bytes) {
+    log.write(ORIEL_LOG_WARNING,
+              "%s has %" PRIu64 " MiB free and the plan takes %" PRIu64
+              ": what does not fit may move to slower memory; give a smaller memory budget",
+              device.caps.name, device.caps.free_bytes >> 20, wanted >> 20);
+  }
   for (uint32_t i = 0; contains(arenas, ArenaKind::kWeights) && i < plan.weight_segments; ++i) {
     ORIEL_TRY(
         takeSegment(device, ArenaKind::kWeights, plan.weight_segment_bytes[i], log, &weights_[i]));

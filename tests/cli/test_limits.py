@@ -51,6 +51,14 @@ def test_small_allocations():
           result)
 
 
+def test_memory_budget():
+    result, _ = run("budget=100000")
+    check("budget: the text is right", same(result), result)
+    check("budget: too small is said", b"MiB free and the plan takes" in result.err, result)
+    result, _ = run("budget=4000000000")
+    check("budget: enough is not", same(result) and b"MiB free" not in result.err, result)
+
+
 def test_queue_families():
     # Flags of RADV: graphics with compute, compute alone, copies.
     for families, chosen in (("f,e,c", 1), ("f", 0), ("c,2,7", 1), ("1,f", 1)):

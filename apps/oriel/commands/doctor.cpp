@@ -10,6 +10,7 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "result_file.h"
 #include "system.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
@@ -22,6 +23,7 @@ struct DoctorOptions {
   CommonOptions common;
   bool no_timing = false;
   bool forget = false;
+  std::string report;
 };
 
 struct Findings {
@@ -164,6 +166,13 @@ int runDoctor(const DoctorOptions& options) {
   diagnostics.check(oriel_self_test(&library_options, onCheck,
                                     options.no_timing ? nullptr : onCandidate, &findings, &result),
                     Diagnostics::Blame::kOptions);
+  if (!options.report.empty()) {
+    Json report;
+    report["oriel"] = oriel_version();
+    report["devices"] = listDevices(options.common);
+    report["doctor"] = jsonOf(result, findings);
+    writeResultFile(options.report, report.dump(1) + "\n");
+  }
   if (options.common.json) {
     printJson(jsonOf(result, findings));
   } else {
@@ -188,6 +197,9 @@ Command addDoctorCommand(CLI::App* program) {
   app->add_flag("--forget-drivers", options->forget,
                 "Only forget what was found out about drivers: kernels that were wrong, and where "
                 "one ended a program");
+  app->add_option("--report", options->report,
+                  "Also write limits, results and times to FILE, to mail with a bug report")
+      ->type_name("FILE");
   addCommonOptions(app, &options->common, Uses::kDevice);
   return {app, [options] { return runDoctor(*options); }};
 }

@@ -57,6 +57,8 @@ void Book::read(const std::string& order) {
     padding_ = std::strtoull(order.c_str() + is + 1, nullptr, 10);
   } else if (beginsWith(order, "allocation=")) {
     most_of_allocation_ = std::strtoull(order.c_str() + is + 1, nullptr, 10);
+  } else if (beginsWith(order, "budget=")) {
+    budget_ = std::strtoull(order.c_str() + is + 1, nullptr, 10);
   } else if (beginsWith(order, "subgroup=")) {
     subgroup_ = std::strtoll(order.c_str() + is + 1, nullptr, 10);
   } else if (at < is) {

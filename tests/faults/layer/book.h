@@ -31,6 +31,7 @@ class Book {
   const std::vector<uint32_t>& families() const { return families_; }
   uint64_t padding() const { return padding_; }
   uint64_t mostOfAllocation() const { return most_of_allocation_; }
+  uint64_t budget() const { return budget_; }
   int64_t subgroup() const { return subgroup_; }
   /// One more line of complaints.
   void note(const std::string& line) {
@@ -82,6 +83,7 @@ class Book {
   std::vector<uint32_t> types_, families_;
   uint64_t padding_ = 0;
   uint64_t most_of_allocation_ = 0;
+  uint64_t budget_ = 0;
   int64_t subgroup_ = -1;
   std::string when_, report_;
 };

@@ -225,6 +225,26 @@ void imitateProperties(VkPhysicalDeviceProperties* properties) {
   }
 }
 
+void imitateExtensions(const char* layer, uint32_t* count, VkExtensionProperties* extensions) {
+  if (layer != nullptr || book().budget() == 0) {
+    return;
+  }
+  if (extensions != nullptr) {
+    std::strcpy(extensions[*count].extensionName, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    extensions[*count].specVersion = 1;
+  }
+  ++*count;
+}
+
+void imitateBudget(void* chain) {
+  for (auto* next = static_cast<VkBaseOutStructure*>(chain); next != nullptr; next = next->pNext) {
+    if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT) {
+      reinterpret_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(next)->heapBudget[0] =
+          book().budget();
+    }
+  }
+}
+
 void imitateChain(void* chain) {
   for (auto* next = static_cast<VkBaseOutStructure*>(chain); next != nullptr; next = next->pNext) {
     if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES) {
@@ -426,6 +446,16 @@ struct Entry<id, Result(VKAPI_PTR*)(First, Rest...)> {
         limit(&memory->memoryHeaps[i].size);
       }
       imitateTypes(memory);
+    } else if constexpr (id == Id::vkGetPhysicalDeviceMemoryProperties2) {
+      VkPhysicalDeviceMemoryProperties2* const memory = std::get<0>(std::make_tuple(rest...));
+      for (uint32_t i = 0; i < memory->memoryProperties.memoryHeapCount; ++i) {
+        limit(&memory->memoryProperties.memoryHeaps[i].size);
+      }
+      imitateTypes(&memory->memoryProperties);
+      imitateBudget(memory->pNext);
+    } else if constexpr (id == Id::vkEnumerateDeviceExtensionProperties) {
+      imitateExtensions(std::get<0>(std::make_tuple(rest...)), std::get<1>(std::make_tuple(rest...)),
+                        std::get<2>(std::make_tuple(rest...)));
     } else if constexpr (id == Id::vkGetPhysicalDeviceQueueFamilyProperties) {
       imitateFamilies(std::get<0>(std::make_tuple(rest...)), std::get<1>(std::make_tuple(rest...)));
     } else if constexpr (id == Id::vkGetPhysicalDeviceProperties) {

@@ -17,6 +17,7 @@
 //                         padding=65536          bytes that a buffer needs on top of its own
 //                         allocation=1000000     bytes of an allocation at most
 //                         families=f,e           flags of its queue families, in hexadecimal
+//                         budget=1000000         bytes of its first heap that are free (VK_EXT_memory_budget)
 //                         subgroup=0             lanes of a subgroup, as it reports them
 //   ORIEL_FAULTS_WHEN   a file: calls are counted, and fail, while it is there
 //   ORIEL_FAULTS_REPORT a file: what is wrong with objects is written behind what it holds; with families= also
