@@ -5,14 +5,11 @@
 
 #include "vulkan/cache_file.h"
 #include "vulkan/pipeline_cache.h"
+#include "vulkan/vendors.h"
 #include "vulkan/vulkan_executor.h"
 
 namespace oriel_internal {
 namespace {
-
-// VkDriverId: not in the oldest headers that will do.
-constexpr uint32_t kMesaTurnip = 18;
-constexpr uint32_t kMesaNvk = 24;
 
 constexpr const char* kPortabilityEnumeration = "VK_KHR_portability_enumeration";
 constexpr VkInstanceCreateFlags kEnumeratePortability = 1;  // not in headers before 1.3.207
@@ -20,14 +17,14 @@ constexpr VkInstanceCreateFlags kEnumeratePortability = 1;  // not in headers be
 // Of two drivers of one card: higher is better.
 int preferenceOfDriver(uint32_t driver_id) {
   switch (driver_id) {
-    case VK_DRIVER_ID_MESA_RADV:
-    case VK_DRIVER_ID_NVIDIA_PROPRIETARY:
-    case kMesaTurnip:
+    case driver::kRadv:
+    case driver::kNvidiaProprietary:
+    case driver::kTurnip:
       return 2;
-    case VK_DRIVER_ID_AMD_PROPRIETARY:
-    case VK_DRIVER_ID_AMD_OPEN_SOURCE:
-    case VK_DRIVER_ID_QUALCOMM_PROPRIETARY:
-    case kMesaNvk:
+    case driver::kAmdProprietary:
+    case driver::kAmdOpenSource:
+    case driver::kQualcommProprietary:
+    case driver::kNvk:
       return 1;
     default:
       return 0;

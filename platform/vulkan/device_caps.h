@@ -23,15 +23,17 @@ struct DeviceCaps {
   bool creation_feedback;  ///< says whether a pipeline came from the cache
   uint32_t features;       ///< featureBit()s of what it has, less what was turned off
   bool fast_integer_dot;   ///< the driver calls packed dot products accelerated
-  uint32_t subgroup_size;  ///< as declared, 1 if that makes no sense; a driver may run narrower ones
-  bool full_subgroups;     ///< a pipeline may require subgroups without idle lanes
-  MatrixShape matrix;      ///< of kCooperativeMatrix
+  uint32_t
+      subgroup_size;    ///< as declared, 1 if that makes no sense; a driver may run narrower ones
+  bool full_subgroups;  ///< a pipeline may require subgroups without idle lanes
+  MatrixShape matrix;   ///< of kCooperativeMatrix
   uint64_t max_allocation_bytes;
-  uint64_t non_coherent_atom_bytes;  ///< host reads and writes of such memory are made visible in these units
-  uint64_t memory_bytes;  ///< of the largest device-local heap
-  uint64_t free_bytes;    ///< of that heap, without paging others out; 0: the driver does not say
-  char faults[320];       ///< that it is known for, for people (known_devices.h); ""
-  double most_work;       ///< of a submission, as plan/op.h counts; 0: any
+  uint64_t
+      non_coherent_atom_bytes;  ///< host reads and writes of such memory are made visible in these units
+  uint64_t memory_bytes;        ///< of the largest device-local heap
+  uint64_t free_bytes;  ///< of that heap, without paging others out; 0: the driver does not say
+  char faults[320];     ///< that it is known for, for people (known_devices.h); ""
+  double most_work;     ///< of a submission, as plan/op.h counts; 0: any
 
   bool divide_as_gpu;  ///< tests only: whatever the device is, work is divided as on a GPU
 

@@ -5,19 +5,10 @@
 #include <iterator>
 
 #include "shaders/shared/layout.h"
+#include "vulkan/vendors.h"
 
 namespace oriel_internal {
 namespace {
-
-constexpr uint32_t kAny = 0;
-constexpr uint32_t kAmd = 0x1002;
-constexpr uint32_t kApple = 0x106B;
-constexpr uint32_t kArm = 0x13B5;
-constexpr uint32_t kIntel = 0x8086;
-constexpr uint32_t kMesa = 0x10005;
-constexpr uint32_t kNvidia = 0x10DE;
-constexpr uint32_t kQualcomm = 0x5143;
-constexpr uint32_t kSamsung = 0x144D;
 
 /// Measured on lavapipe (2 cores, subgroups of 8). A team alone reads its rows as streams: twice
 /// the speed of teams that take turns once a matrix is larger than the caches. 8 rows gain up to a
@@ -26,8 +17,8 @@ constexpr MatmulShape kSoftware = {8, 8, 8, 4};
 constexpr MatmulShape kSmallSoftware = {8, 8, 4, 4};
 /// A whole head in a lane: lanes of a CPU's vector have no quick way to each other, and its
 /// compiler takes too long over more values than these.
-constexpr DeviceShapes kSoftwareShapes = {
-    kAny, "", kSoftware, kSoftware, kSmallSoftware, 16, 16, {8, 8, 8, {1, 1, 1}}};
+constexpr DeviceShapes kSoftwareShapes = {vendor::kAny,   "", kSoftware, kSoftware,
+                                          kSmallSoftware, 16, 16,        {8, 8, 8, {1, 1, 1}}};
 
 /// GPUs have lanes to spare and too few rows per matrix to fill them.
 constexpr MatmulShape kOneRow = {64, kGroupRows, 1, 1};
@@ -46,18 +37,18 @@ constexpr DeviceShapes gpu(uint32_t vendor_id, const char* name_part, const Matm
 // The first row that matches counts. Compiled with Mesa 26.1: AMD, NVIDIA, Qualcomm, Apple (tests/compilers/bounds.json),
 // Intel and Arm by hand. The last row is for devices that nobody has compiled for.
 constexpr DeviceShapes kGpuShapes[] = {
-    gpu(kAmd, "VEGA", kRow1Tokens4, 16, 16, 2, 1, 1),
-    gpu(kAmd, "POLARIS", kRow1Tokens4, 16, 16, 2, 1, 1),
-    gpu(kAmd, "", kRows2Tokens8, 16, 32, 4, 2, 2),
-    gpu(kSamsung, "", kRows2Tokens8, 16, 32, 4, 2, 2),
-    gpu(kNvidia, "", kRows2Tokens8, 16, 16, 4, 2, 2),
-    gpu(kQualcomm, "(TM) 6", kRow1Tokens2, 4, 4, 1, 1, 1),
-    gpu(kQualcomm, "", kRow1Tokens4, 16, 16, 2, 1, 1),
-    gpu(kApple, "", kRow1Tokens4, 4, 16, 2, 1, 1),
-    gpu(kMesa, "Apple", kRow1Tokens4, 4, 16, 2, 1, 1),
-    gpu(kIntel, "", kRow1Tokens4, 8, 16, 2, 1, 1),
-    gpu(kArm, "", kRow1Tokens4, 8, 16, 1, 1, 1),
-    gpu(kAny, "", kRow1Tokens4, 8, 16, 1, 1, 1),
+    gpu(vendor::kAmd, "VEGA", kRow1Tokens4, 16, 16, 2, 1, 1),
+    gpu(vendor::kAmd, "POLARIS", kRow1Tokens4, 16, 16, 2, 1, 1),
+    gpu(vendor::kAmd, "", kRows2Tokens8, 16, 32, 4, 2, 2),
+    gpu(vendor::kSamsung, "", kRows2Tokens8, 16, 32, 4, 2, 2),
+    gpu(vendor::kNvidia, "", kRows2Tokens8, 16, 16, 4, 2, 2),
+    gpu(vendor::kQualcomm, "(TM) 6", kRow1Tokens2, 4, 4, 1, 1, 1),
+    gpu(vendor::kQualcomm, "", kRow1Tokens4, 16, 16, 2, 1, 1),
+    gpu(vendor::kApple, "", kRow1Tokens4, 4, 16, 2, 1, 1),
+    gpu(vendor::kMesa, "Apple", kRow1Tokens4, 4, 16, 2, 1, 1),
+    gpu(vendor::kIntel, "", kRow1Tokens4, 8, 16, 2, 1, 1),
+    gpu(vendor::kArm, "", kRow1Tokens4, 8, 16, 1, 1, 1),
+    gpu(vendor::kAny, "", kRow1Tokens4, 8, 16, 1, 1, 1),
 };
 /// What tests divide software's work as: the most that any GPU does.
 constexpr const DeviceShapes& kMostShapes = kGpuShapes[2];
@@ -83,11 +74,11 @@ const DeviceShapes& shapesOf(const DeviceCaps& caps) {
   if (caps.divide_as_gpu && caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
     return kMostShapes;
   }
-  return *std::find_if(std::begin(kGpuShapes), std::end(kGpuShapes) - 1,
-                       [&caps](const DeviceShapes& row) {
-                         return (row.vendor_id == kAny || row.vendor_id == caps.vendor_id) &&
-                                std::strstr(caps.name, row.name_part) != nullptr;
-                       });
+  return *std::find_if(
+      std::begin(kGpuShapes), std::end(kGpuShapes) - 1, [&caps](const DeviceShapes& row) {
+        return (row.vendor_id == vendor::kAny || row.vendor_id == caps.vendor_id) &&
+               std::strstr(caps.name, row.name_part) != nullptr;
+      });
 }
 
 }  // namespace oriel_internal

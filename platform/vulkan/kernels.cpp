@@ -271,8 +271,7 @@ const char* divideNorm(const Op& op, const Given& given, Kernel* kernel) {
     return kShared;
   }
   // Subgroups with idle lanes hang at barriers on some drivers (llama.cpp#17389).
-  kernel->full_subgroups =
-      given.caps.full_subgroups && kNormLanes % given.caps.subgroup_size == 0;
+  kernel->full_subgroups = given.caps.full_subgroups && kNormLanes % given.caps.subgroup_size == 0;
   return kSubgroups;
 }
 

@@ -14,9 +14,8 @@ constexpr uint32_t kMatrixSharedBytes = 32768;
 constexpr uint32_t kMatrixSums = 1024;
 
 constexpr const char* kSubgroupSizeControl = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
-constexpr const char* kMatrixExtensions[] = {"VK_KHR_cooperative_matrix",
-                                             VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME,
-                                             kSubgroupSizeControl};
+constexpr const char* kMatrixExtensions[] = {
+    "VK_KHR_cooperative_matrix", VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, kSubgroupSizeControl};
 constexpr uint32_t kMatrixExtensionCount = 3;
 
 /// The feature structures behind those extensions, all in one chain; to be asked with, and to be enabled with.

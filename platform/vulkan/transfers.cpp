@@ -210,8 +210,7 @@ void Transfers::wipeHost(uint64_t begin, uint64_t bytes) const {
 // What recordRead() recorded.
 Status Transfers::submitRead(VkCommandBuffer commands, uint64_t bytes) const {
   ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands)));
-  return queue_->settle(
-      arenas_->invalidate(*device_, plan_->upload.offset_bytes, bytes, log_));
+  return queue_->settle(arenas_->invalidate(*device_, plan_->upload.offset_bytes, bytes, log_));
 }
 
 // To the beginning of the upload ring, whose uploads must be over.

@@ -185,7 +185,8 @@ class Compiler {
     };
     const DeviceCaps& caps = device_.caps;
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics = {};
-    statistics.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR;
+    statistics.sType =
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR;
     statistics.pipelineExecutableInfo = VK_TRUE;
     extend(has_statistics_, kStatistics, &statistics);
     VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = {};

@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   }
   take(session.add("user", prompt), "a prompt that is longer than the window");
   expect(session.stats().position > 512, "a prompt that is longer than the window");
-    (void)answer(&session, 16);
+  (void)answer(&session, 16);
   const oriel_generation timed = answer(&session, 200);
   expect(timed.tokens > 1, "generate");
 

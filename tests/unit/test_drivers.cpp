@@ -19,10 +19,10 @@
 
 #include "support/captured_log.h"
 #include "support/scratch_folder.h"
+#include "vulkan/device.h"
 #include "vulkan/device_shapes.h"
 #include "vulkan/known_devices.h"
 #include "vulkan/shader_table.h"
-#include "vulkan/device.h"
 
 namespace oriel_internal::test::test_drivers {
 namespace {
@@ -119,7 +119,8 @@ TEST(KnownDevices, devices_that_are_not_used_at_all) {
 TEST(KnownDevices, kernels_that_others_have_seen_fail) {
   EXPECT_EQ(kMatrix | kSubgroups, faultsOf(madeUp(0x5143, 8, "Adreno (TM) 750")).features_off);
   EXPECT_EQ(0u, faultsOf(madeUp(0x5143, 18, "Turnip Adreno (TM) 750")).features_off);
-  EXPECT_EQ(kHalf | kDot, faultsOf(madeUp(0x8086, 6, "Intel(R) Xe Graphics (TGL GT2)")).features_off);
+  EXPECT_EQ(kHalf | kDot,
+            faultsOf(madeUp(0x8086, 6, "Intel(R) Xe Graphics (TGL GT2)")).features_off);
 }
 
 TEST(ChoiceOfDevice, of_two_drivers_of_one_card_the_better_one_is_taken) {

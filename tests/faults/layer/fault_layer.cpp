@@ -269,8 +269,7 @@ void imitateRequirements(VkMemoryRequirements* requirements) {
 
 void mirror(const VkDeviceMemory memory, uint64_t bytes, void** data) {
   const std::lock_guard<std::mutex> lock(mirrors_mutex);
-  if (isImitated() &&
-      (memory_types[number(memory)] & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) == 0) {
+  if (isImitated() && (memory_types[number(memory)] & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) == 0) {
     Mirror& one = mirrors[number(memory)];
     one.device = static_cast<uint8_t*>(*data);
     one.host.assign(one.device, one.device + bytes);
@@ -454,7 +453,8 @@ struct Entry<id, Result(VKAPI_PTR*)(First, Rest...)> {
       imitateTypes(&memory->memoryProperties);
       imitateBudget(memory->pNext);
     } else if constexpr (id == Id::vkEnumerateDeviceExtensionProperties) {
-      imitateExtensions(std::get<0>(std::make_tuple(rest...)), std::get<1>(std::make_tuple(rest...)),
+      imitateExtensions(std::get<0>(std::make_tuple(rest...)),
+                        std::get<1>(std::make_tuple(rest...)),
                         std::get<2>(std::make_tuple(rest...)));
     } else if constexpr (id == Id::vkGetPhysicalDeviceQueueFamilyProperties) {
       imitateFamilies(std::get<0>(std::make_tuple(rest...)), std::get<1>(std::make_tuple(rest...)));
