@@ -2,6 +2,7 @@
 """Compiles the kernels for GPUs that are not here and compares the compilers' statistics with recorded bounds:
 
     gpu_compilers.py TOOL ROOT MODELS [--quick] [--gpu NAME]... [--record] [--worst N]
+    gpu_compilers.py --start GPU ROOT                        prints what starts a program on a GPU
 
 TOOL is oriel_compile_plan, ROOT a Debian with Mesa's drivers and mesa-drm-shim, MODELS a folder for made-up models.
 scripts/gpu_compilers.sh prepares all three. Prints one row a GPU; the exit code is 1 if a pipeline fails or exceeds its
@@ -157,7 +158,17 @@ def compare(gpu, driver, pipelines, bounds, seconds):
     return failures
 
 
+def print_start(gpu, root):
+    """What starts a program on that GPU, a word a line."""
+    command, environment = start(pathlib.Path(root).resolve(), gpu, [])
+    changed = [f"{key}={value}" for key, value in environment.items() if os.environ.get(key) != value]
+    print("\n".join(["env"] + changed + command))
+
+
 def main():
+    if sys.argv[1:2] == ["--start"]:
+        print_start(*sys.argv[2:4])
+        return 0
     parser = argparse.ArgumentParser()
     parser.add_argument("tool", type=pathlib.Path)
     parser.add_argument("root", type=pathlib.Path)
