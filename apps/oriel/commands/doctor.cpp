@@ -148,11 +148,24 @@ int forgetDrivers(const CommonOptions& options) {
   return kExitDone;
 }
 
+void writeReport(const DoctorOptions& options, oriel_status status, const Json& findings,
+                 ResultFile* file) {
+  Json report;
+  report["oriel"] = oriel_version();
+  report["status"] = oriel_status_text(status);
+  report["devices"] = listDevices(options.common);
+  report["doctor"] = findings;
+  file->commit(report.dump(1) + "\n");
+}
+
 int runDoctor(const DoctorOptions& options) {
   if (options.forget) {
     return forgetDrivers(options.common);
   }
   catchInterrupts();
+  // It has its place before anything is tested.
+  const auto report =
+      options.report.empty() ? nullptr : std::make_unique<ResultFile>(options.report);
   Diagnostics diagnostics(options.common.verbose, true, "testing the device");
   CommonOptions given = options.common;
   if (const std::string cache = cacheFolder(given); !cache.empty()) {
@@ -163,16 +176,12 @@ int runDoctor(const DoctorOptions& options) {
   diagnostics.watch(&library_options);
   oriel_self_test_result result = ORIEL_INIT(oriel_self_test_result);
   Findings findings;
-  diagnostics.check(oriel_self_test(&library_options, onCheck,
-                                    options.no_timing ? nullptr : onCandidate, &findings, &result),
-                    Diagnostics::Blame::kOptions);
-  if (!options.report.empty()) {
-    Json report;
-    report["oriel"] = oriel_version();
-    report["devices"] = listDevices(options.common);
-    report["doctor"] = jsonOf(result, findings);
-    writeResultFile(options.report, report.dump(1) + "\n");
+  const oriel_status status = oriel_self_test(
+      &library_options, onCheck, options.no_timing ? nullptr : onCandidate, &findings, &result);
+  if (report != nullptr) {  // of a device that fails, too
+    writeReport(options, status, jsonOf(result, findings), report.get());
   }
+  diagnostics.check(status, Diagnostics::Blame::kOptions);
   if (options.common.json) {
     printJson(jsonOf(result, findings));
   } else {
