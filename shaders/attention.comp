@@ -22,9 +22,13 @@ layout(constant_id = 0) const uint kLanes = 64u;
 layout(constant_id = 1) const uint kHeadDim = 64u;
 layout(constant_id = 2) const uint kQueries = 4u;
 layout(constant_id = 3) const uint kLaneOctets = 1u;
-layout(constant_id = 4) const bool kCapped = false;   // push.soft_cap is none
+layout(constant_id = 4) const uint kFlags = 0u;
+const bool kCapped = (kFlags & 1u) != 0u;  // push.soft_cap is none
+const bool kScored = (kFlags & 2u) != 0u;  // every head has one more score
 layout(constant_id = 6) const bool kApart = false;  // tiles have queries of one token only
-layout(constant_id = 7) const bool kScored = false;  // every head has one more score
+// The larger of 2 * kScoreWords and kLanes * kLaneValues. Not computed here: a driver of Adreno allocates too little for an array
+// whose length is chosen between constants (ncnn#6972).
+layout(constant_id = 7) const uint kScratchWords = 1024u;
 
 #if defined(LATENT)
 layout(constant_id = 5) const uint kValueDim = 32u;  // of kHeadDim
@@ -51,10 +55,10 @@ const uint kSlots = 2u;  // that a team works on at a time
 const uint kLaneVectors = 2u * kLaneOctets;
 const uint kLaneValues = 8u * kLaneOctets;
 const uint kScoreWords = kLanes * kSlots * kQueries;
-const uint kTotalWords = kLanes * kLaneValues;
 
-// Below every score, and far from overflow when scores are subtracted.
-const float kLowest = -3.0e38;
+// Below every score. Far from overflow when a score is subtracted and the difference multiplied by log2(e), as drivers
+// compute exp().
+const float kLowest = -1.0e30;
 
 vec4 query[kQueries * kLaneVectors];
 vec4 total[kQueries * kLaneVectors];
@@ -68,7 +72,7 @@ uint ring_from[kQueries];
 uint ring_seen[kQueries];
 
 // Two halves of scores used in turn, then totals.
-shared float scratch[2u * kScoreWords > kTotalWords ? 2u * kScoreWords : kTotalWords];
+shared float scratch[kScratchWords];
 shared float team_maximum[kTeams * kQueries];
 shared float team_sum[kTeams * kQueries];
 

@@ -54,8 +54,10 @@ shared vec4 staged_queries[kTokens * kPaddedVectors];
 shared float staged_values[kTokens * kBlockRows];
 shared float staged_gates[kTokens * 2u];
 shared float lane_sums[2u * kSums * kLanes];  // two halves used in turn
-shared float largest[kFormat == kInt8 ? kBlockRows * kGroups * kPieces : 1u];
-shared float inverses[kFormat == kInt8 ? kBlockRows * kGroups : 1u];  // of scales
+// One value unless the format is int8. Not chosen between two constants: see kScratchWords in attention.comp.
+const uint kScaled = kFormat / kInt8;
+shared float largest[kScaled * kBlockRows * kGroups * kPieces + 1u];
+shared float inverses[kScaled * kBlockRows * kGroups + 1u];  // of scales
 
 struct Place {
   uint head;

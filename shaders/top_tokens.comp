@@ -110,9 +110,10 @@ void main() {
   barrier();
 
   const bool fit = n_chosen <= kRoom && n_found <= kRoom;
-  [[unroll]] for (uint i = 0u; i < kBlocksOfLane; ++i) {
-    if (!fit && mine[i] == highest) {
-      for (uint id = lane + i * kLanes; id < push.n_vocab; id += push.blocks) {
+  // Keys are read again: this loop is not unrolled, and a lane's own would go to memory.
+  for (uint block = lane; !fit && block < push.blocks; block += kLanes) {
+    if (keys[output_index * push.blocks + block] == highest) {
+      for (uint id = block; id < push.n_vocab; id += push.blocks) {
         if (keyOf(logits[row + id]) == highest) {
           atomicMin(best_id, id);
         }

@@ -3,6 +3,8 @@
 
 #include <functional>
 
+#include "described.h"
+
 namespace CLI {
 class App;
 }
@@ -34,5 +36,9 @@ Command addOptionsCommand(CLI::App* program);
 Command addCompletionsCommand(CLI::App* program);
 Command addManualCommand(CLI::App* program);
 Command addRemoveCommand(CLI::App* program);
+
+struct CommonOptions;
+/// What oriel_device_describe() says of this machine's devices.
+Json listDevices(const CommonOptions& common);
 
 }  // namespace cli

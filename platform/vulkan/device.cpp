@@ -5,6 +5,7 @@
 
 #include "vulkan/cache_file.h"
 #include "vulkan/pipeline_cache.h"
+#include "vulkan/vendors.h"
 #include "vulkan/vulkan_executor.h"
 
 namespace oriel_internal {
@@ -12,6 +13,28 @@ namespace {
 
 constexpr const char* kPortabilityEnumeration = "VK_KHR_portability_enumeration";
 constexpr VkInstanceCreateFlags kEnumeratePortability = 1;  // not in headers before 1.3.207
+
+// Of two drivers of one card: higher is better.
+int preferenceOfDriver(uint32_t driver_id) {
+  switch (driver_id) {
+    case driver::kRadv:
+    case driver::kNvidiaProprietary:
+    case driver::kTurnip:
+      return 2;
+    case driver::kAmdProprietary:
+    case driver::kAmdOpenSource:
+    case driver::kQualcommProprietary:
+    case driver::kNvk:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+bool isSameCard(const DeviceCaps& a, const DeviceCaps& b) {
+  return a.vendor_id == b.vendor_id && a.device_id == b.device_id && a.driver_id != b.driver_id &&
+         std::memcmp(a.device_uuid, b.device_uuid, VK_UUID_SIZE) == 0;
+}
 
 // Higher is better.
 int preference(VkPhysicalDeviceType type) {
@@ -36,6 +59,13 @@ void wrapApi(const ExecutorOptions& options, VulkanApi* api) {
 }
 
 }  // namespace
+
+bool isPreferred(const DeviceCaps& candidate, const DeviceCaps& to) {
+  if (isSameCard(candidate, to)) {
+    return preferenceOfDriver(candidate.driver_id) > preferenceOfDriver(to.driver_id);
+  }
+  return preference(candidate.type) > preference(to.type);
+}
 
 Status createInstance(const ExecutorOptions& options, VulkanDevice* device) {
   VulkanApi* api = &device->api;
@@ -193,7 +223,7 @@ Status VulkanDevice::choose(const ExecutorOptions& options, uint32_t skip, const
     } else if (options.not_software && candidate.isSoftware()) {
       log.write(ORIEL_LOG_INFO, "Vulkan device %u (%s) is this processor: used only when asked for",
                 i + 1, candidate.name);
-    } else if (physical == VK_NULL_HANDLE || preference(candidate.type) > preference(caps.type)) {
+    } else if (physical == VK_NULL_HANDLE || isPreferred(candidate, caps)) {
       physical = all[i];
       caps = candidate;
       verdict = options.verdict != nullptr ? *options.verdict : known;
@@ -324,6 +354,14 @@ Status VulkanDevice::createLogical(const Log& log) {
     (void)matrices.keepNeeded();
     info.pNext = matrices.chain(const_cast<void*>(info.pNext));
   }
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT subgroups = {};
+  subgroups.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT;
+  subgroups.computeFullSubgroups = VK_TRUE;
+  if (caps.full_subgroups && !caps.has(VulkanFeature::kCooperativeMatrix)) {
+    extensions[info.enabledExtensionCount++] = kSubgroupSizeControl;
+    subgroups.pNext = const_cast<void*>(info.pNext);
+    info.pNext = &subgroups;
+  }
   ORIEL_TRY(checkMade(api.vkCreateDevice(physical, &info, nullptr, &device), &device,
                       "create a Vulkan device", log));
   api.vkGetDeviceQueue(device, caps.compute_family, 0, &queue);
@@ -391,6 +429,7 @@ Status listVulkanDevices(const ExecutorOptions& options, DeviceInfo* devices, si
     const uint32_t distrusted = (known.wrongFeatures() | known.diedFeatures()) & ~enabled;
     caps.features &= ~(disabled | distrusted);
     describeDevice(caps, options.trust_dir, &devices[i]);
+    describeLimits(device.api, physical[i], caps, devices[i].limits, sizeof(devices[i].limits));
   }
   start.survived();
   device.destroy();

@@ -31,6 +31,9 @@ struct VulkanDevice {
   Status createLogical(const Log& log);
 };
 
+/// Whether a device is chosen before another one. Of two drivers of one card the faster one is.
+bool isPreferred(const DeviceCaps& candidate, const DeviceCaps& to);
+
 /// Creates an instance; `device->instance` stays null, and the status kOk, where there is no Vulkan.
 Status createInstance(const ExecutorOptions& options, VulkanDevice* device);
 

@@ -19,31 +19,54 @@ constexpr uint32_t kNeededInvocations = 128;
 constexpr uint32_t kNeededSharedBytes = 16384;
 constexpr uint32_t kNeededPushBytes = 64;
 
-// The first queue family that can compute.
+// The first queue family that can compute, preferably one without graphics: on the other a long submission stalls the
+// desktop.
 bool findComputeFamily(const VulkanApi& api, VkPhysicalDevice physical, uint32_t* family) {
   VkQueueFamilyProperties families[16];
   uint32_t count = 16;
   api.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (families[i].queueCount > 0 && (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0) {
-      *family = i;
-      return true;
+  for (const VkQueueFlags unwanted : {VkQueueFlags{VK_QUEUE_GRAPHICS_BIT}, VkQueueFlags{0}}) {
+    for (uint32_t i = 0; i < count; ++i) {
+      const VkQueueFlags flags = families[i].queueFlags;
+      if (families[i].queueCount > 0 && (flags & VK_QUEUE_COMPUTE_BIT) != 0 &&
+          (flags & unwanted) == 0) {
+        *family = i;
+        return true;
+      }
     }
   }
   return false;
 }
 
-uint64_t largestLocalHeap(const VulkanApi& api, VkPhysicalDevice physical) {
-  VkPhysicalDeviceMemoryProperties memory;
-  api.vkGetPhysicalDeviceMemoryProperties(physical, &memory);
-  uint64_t largest = 0;
-  for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
-    const VkMemoryHeap& heap = memory.memoryHeaps[i];
-    if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0 && heap.size > largest) {
-      largest = heap.size;
+// Some drivers report 0 or a size that is no power of two: no subgroups that a kernel can count on.
+uint32_t saneSubgroupSize(uint32_t reported) {
+  return reported != 0 && (reported & (reported - 1)) == 0 ? reported : 1;
+}
+
+// Devices that have the extension.
+bool canRequireFullSubgroups(const VulkanApi& api, VkPhysicalDevice physical) {
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT control = {};
+  control.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT;
+  readFeatures(api, physical, &control);
+  return control.computeFullSubgroups != VK_FALSE;
+}
+
+// Of the largest device-local heap. `has_budget`: VK_EXT_memory_budget.
+void readMemory(const VulkanApi& api, VkPhysicalDevice physical, bool has_budget,
+                DeviceCaps* caps) {
+  VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {};
+  budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
+  VkPhysicalDeviceMemoryProperties2 memory = {};
+  memory.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
+  memory.pNext = has_budget ? &budget : nullptr;
+  api.vkGetPhysicalDeviceMemoryProperties2(physical, &memory);
+  for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = memory.memoryProperties.memoryHeaps[i];
+    if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0 && heap.size > caps->memory_bytes) {
+      caps->memory_bytes = heap.size;
+      caps->free_bytes = budget.heapBudget[i] - std::min(budget.heapUsage[i], budget.heapBudget[i]);
     }
   }
-  return largest;
 }
 
 void explainRefusal(const VkPhysicalDeviceLimits& limits, bool has_compute, DeviceCaps* caps) {
@@ -163,6 +186,39 @@ void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity) {
   }
 }
 
+void describeLimits(const VulkanApi& api, VkPhysicalDevice physical, const DeviceCaps& caps,
+                    char* text, size_t capacity) {
+  VkPhysicalDeviceProperties properties;
+  api.vkGetPhysicalDeviceProperties(physical, &properties);
+  const VkPhysicalDeviceLimits& limits = properties.limits;
+  size_t used = 0;
+  const auto add = [&](const char* format, auto... values) {
+    const int length = std::snprintf(text + used, capacity - used, format, values...);
+    used = std::min(capacity - 1, used + static_cast<size_t>(std::max(length, 0)));
+  };
+  add("vendor %x device %x api %u.%u subgroup %u shared %u lanes %u storage %u range %u texels %u "
+      "align %u atom %u allocation %" PRIu64 " free %" PRIu64 " types",
+      caps.vendor_id, caps.device_id, VK_API_VERSION_MAJOR(properties.apiVersion),
+      VK_API_VERSION_MINOR(properties.apiVersion), caps.subgroup_size,
+      limits.maxComputeSharedMemorySize, limits.maxComputeWorkGroupInvocations,
+      limits.maxPerStageDescriptorStorageBuffers, limits.maxStorageBufferRange,
+      limits.maxTexelBufferElements, static_cast<uint32_t>(limits.minStorageBufferOffsetAlignment),
+      static_cast<uint32_t>(limits.nonCoherentAtomSize), caps.max_allocation_bytes,
+      caps.free_bytes);
+  VkPhysicalDeviceMemoryProperties memory;
+  api.vkGetPhysicalDeviceMemoryProperties(physical, &memory);
+  for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
+    add(" %x@%u", memory.memoryTypes[i].propertyFlags, memory.memoryTypes[i].heapIndex);
+  }
+  VkQueueFamilyProperties families[16];
+  uint32_t count = 16;
+  api.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
+  add(" queues");
+  for (uint32_t i = 0; i < count; ++i) {
+    add(" %x*%u", families[i].queueFlags, families[i].queueCount);
+  }
+}
+
 DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint32_t enabled) {
   DeviceCaps caps = {};
   VkPhysicalDeviceProperties properties;
@@ -173,8 +229,8 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
   caps.vendor_id = properties.vendorID;
   caps.device_id = properties.deviceID;
   caps.driver_version = properties.driverVersion;
+  caps.non_coherent_atom_bytes = properties.limits.nonCoherentAtomSize;
   std::memcpy(caps.pipeline_cache_uuid, properties.pipelineCacheUUID, VK_UUID_SIZE);
-  caps.memory_bytes = largestLocalHeap(api, physical);
   if (properties.apiVersion < VK_API_VERSION_1_1) {
     std::snprintf(caps.reason, sizeof(caps.reason), "it has Vulkan %u.%u, 1.1 needed",
                   VK_API_VERSION_MAJOR(properties.apiVersion),
@@ -183,15 +239,16 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
   }
 
   // kMatrixExtensions follow.
-  enum { kSubset, kFeedback, kDriver, kDot, kFloats, kMatrix };
+  enum { kSubset, kFeedback, kDriver, kDot, kFloats, kBudget, kMatrix, kSizeControl = kMatrix + 2 };
   const char* names[kMatrix + std::size(kMatrixExtensions)] = {
       kPortabilitySubset, kCreationFeedback, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME,
-      kIntegerDotProduct, kFloat16Int8};
+      kIntegerDotProduct, kFloat16Int8,      VK_EXT_MEMORY_BUDGET_EXTENSION_NAME};
   std::copy(std::begin(kMatrixExtensions), std::end(kMatrixExtensions), names + kMatrix);
   const uint32_t extensions = findExtensions(api, physical, names, std::size(names));
   const auto has = [extensions](uint32_t name) { return (extensions >> name & 1) != 0; };
   caps.needs_portability_subset = has(kSubset);
   caps.creation_feedback = has(kFeedback);
+  readMemory(api, physical, has(kBudget), &caps);
 
   VkPhysicalDeviceDriverPropertiesKHR driver = {};
   driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES_KHR;
@@ -221,12 +278,13 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
   caps.max_allocation_bytes = maintenance.maxMemoryAllocationSize;
   constexpr VkSubgroupFeatureFlags kNeededOperations =
       VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
-  caps.subgroup_size = subgroup.subgroupSize;
+  caps.subgroup_size = saneSubgroupSize(subgroup.subgroupSize);
   if ((subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
       (subgroup.supportedOperations & kNeededOperations) == kNeededOperations &&
-      subgroup.subgroupSize > 1) {
+      caps.subgroup_size > 1) {
     caps.features |= featureBit(VulkanFeature::kSubgroup);
   }
+  caps.full_subgroups = has(kSizeControl) && canRequireFullSubgroups(api, physical);
   if (has(kDot)) {
     readIntegerDot(api, physical, &caps);
   }

@@ -23,12 +23,17 @@ struct DeviceCaps {
   bool creation_feedback;  ///< says whether a pipeline came from the cache
   uint32_t features;       ///< featureBit()s of what it has, less what was turned off
   bool fast_integer_dot;   ///< the driver calls packed dot products accelerated
-  uint32_t subgroup_size;  ///< as declared; a driver may run narrower ones
-  MatrixShape matrix;      ///< of kCooperativeMatrix
+  uint32_t
+      subgroup_size;    ///< as declared, 1 if that makes no sense; a driver may run narrower ones
+  bool full_subgroups;  ///< a pipeline may require subgroups without idle lanes
+  MatrixShape matrix;   ///< of kCooperativeMatrix
   uint64_t max_allocation_bytes;
-  uint64_t memory_bytes;  ///< of the largest device-local heap
-  char faults[320];       ///< that it is known for, for people (known_devices.h); ""
-  double most_work;       ///< of a submission, as plan/op.h counts; 0: any
+  uint64_t
+      non_coherent_atom_bytes;  ///< host reads and writes of such memory are made visible in these units
+  uint64_t memory_bytes;        ///< of the largest device-local heap
+  uint64_t free_bytes;  ///< of that heap, without paging others out; 0: the driver does not say
+  char faults[320];     ///< that it is known for, for people (known_devices.h); ""
+  double most_work;     ///< of a submission, as plan/op.h counts; 0: any
 
   bool divide_as_gpu;  ///< tests only: whatever the device is, work is divided as on a GPU
 
@@ -43,6 +48,9 @@ struct DeviceCaps {
 DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint32_t enabled = 0);
 /// What of `caps.features` kernels can use, for people.
 void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity);
+/// Limits, memory types and queue families as the driver reports them, in one line.
+void describeLimits(const VulkanApi& api, VkPhysicalDevice physical, const DeviceCaps& caps,
+                    char* text, size_t capacity);
 /// "discrete", as DeviceInfo has it.
 const char* kindName(VkPhysicalDeviceType type);
 /// Which of `names` the device has, the first in the lowest bit; without a device: the instance.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "vulkan/device_shapes.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel_internal {
@@ -18,38 +19,19 @@ constexpr uint32_t kLanes = 64;
 constexpr uint32_t kSoftwareLanes = 8;
 /// Likewise, where a lane works on many values, one after the other.
 constexpr uint32_t kTopBlocksLanes = 128;
+/// Of rms_norm.
+constexpr uint32_t kNormLanes = 128;
+/// Ends of kernels' names.
+constexpr const char* kSubgroups = "_subgroup";
+constexpr const char* kShared = "_shared";
 /// Of kernels that route: as many as every device allows, for what one workgroup does.
 constexpr uint32_t kRouteLanes = 128;
 /// Of gated_norm: as many as every device allows, for rows may be long and few.
 constexpr uint32_t kGatedNormLanes = 128;
 /// Workgroups along one side of a grid that every device allows, less what rounds.
 constexpr uint32_t kMaxGridSide = 32768;
-/// How matmul divides its work: matmul.comp says what the numbers are. More rows a lane reuse each
-/// input more often, more tokens each unpacked weight; both leave fewer workgroups and take
-/// registers.
-struct MatmulShape {
-  uint32_t lanes;
-  uint32_t team_lanes;
-  uint32_t rows;
-  uint32_t tokens;
-};
-/// Measured on lavapipe (2 cores, subgroups of 8). A team alone reads its rows as streams: twice
-/// the speed of teams that take turns once a matrix is larger than the caches. 8 rows gain up to a
-/// quarter over 4, but leave small matrices too few workgroups.
-constexpr MatmulShape kSoftwareMatmul = {8, 8, 8, 4};
-constexpr MatmulShape kSmallSoftwareMatmul = {8, 8, 4, 4};
-constexpr uint32_t kSmallRows = 1024;
 /// Tokens of a batch that share what is unpacked: with 8 a batch of 8 takes a seventh less than with 4.
 constexpr uint32_t kSoftwareBatch = 8;
-/// GPUs have lanes to spare and too few rows per matrix to fill them.
-constexpr MatmulShape kGpuDecodeMatmul = {64, kGroupRows, 1, 1};
-constexpr MatmulShape kGpuChunkMatmul = {64, kGroupRows, 2, 8};
-
-constexpr bool fitsSharedMemory(MatmulShape shape) {
-  return shape.lanes * shape.rows * shape.tokens * sizeof(float) <= 16384;
-}
-static_assert(fitsSharedMemory(kSoftwareMatmul), "matmul's partial sums");
-static_assert(fitsSharedMemory(kGpuChunkMatmul), "matmul's partial sums");
 /// Two units and what keeps rows apart, as f16, for a row of weights or a token.
 constexpr uint32_t kMatrixStepBytes = 2 * (2 * kUnit + 8);
 /// Largest tile that divideMatrices() makes: see findMatrixShape().
@@ -67,34 +49,24 @@ constexpr uint32_t kHalvesTop = 3;
 static_assert((2 << kHalvesTop) * 16 * 128 <= 65504, "weights_half.glsl's sums");
 constexpr uint32_t kMatrixHalvesTop = 14;
 
-/// How attention divides its work: see shaders/attention.comp.
-struct AttentionShape {
-  uint32_t lanes;
-  uint32_t queries;      // at most, in a workgroup
-  uint32_t lane_octets;  // at least
-  uint32_t
-      most_pieces;  // lanes that hold a vector together: of heads wider than kNarrowHead twice as many
-};
-constexpr uint32_t kNarrowHead = 256;
-/// A whole head in a lane: lanes of a CPU's vector have no quick way to each other, and its
-/// compiler takes too long over more values than these.
-constexpr AttentionShape kSoftwareAttention = {8, 1, 8, 8};
-/// Neighbouring lanes read neighbouring pieces; registers bound the queries.
-constexpr AttentionShape kGpuAttention = {128, 4, 1, 16};
-
-constexpr uint32_t attentionSharedBytes(AttentionShape shape, uint32_t lane_octets) {
-  return 4 * (shape.lanes * std::max(2 * 2 * shape.queries, 8 * lane_octets) +
-              2 * shape.lanes * shape.queries);
+/// Two halves of scores, or a workgroup's totals.
+constexpr uint32_t attentionScratchWords(uint32_t lanes, uint32_t queries, uint32_t lane_octets) {
+  return lanes * std::max(2 * 2 * queries, 8 * lane_octets);
 }
-static_assert(attentionSharedBytes(kGpuAttention, 2) <= 16384, "attention's scores and totals");
-static_assert(attentionSharedBytes(kSoftwareAttention, 8) <= 16384, "likewise");
+constexpr uint32_t attentionSharedBytes(uint32_t lanes, uint32_t queries, uint32_t lane_octets) {
+  return 4 * (attentionScratchWords(lanes, queries, lane_octets) + 2 * lanes * queries);
+}
+static_assert(attentionSharedBytes(128, 4, 2) <= 16384, "attention's scores and totals");
+static_assert(attentionSharedBytes(8, 1, 8) <= 16384, "likewise");
 /// A latent and its key are longer than any head: octets of a lane at least, and lanes that hold them together at most.
 constexpr uint32_t kGpuLatentOctets = 2;
 constexpr uint32_t kGpuLatentPieces = 40;
 constexpr uint32_t kMostLatentOctets = (kMaxLatentDim + kMaxLatentRopeDim) / 8;
 static_assert(kMostLatentOctets <= kGpuLatentOctets * kGpuLatentPieces, "two octets a lane");
-static_assert(attentionSharedBytes(kSoftwareAttention, 12) <= 16384, "likewise");
-static_assert(kMostLatentOctets <= 12 * kSoftwareAttention.lanes, "twelve octets a lane");
+/// Of a CPU's vector: all lanes.
+constexpr uint32_t kSoftwareLatentPieces = 8;
+static_assert(attentionSharedBytes(8, 1, 12) <= 16384, "likewise");
+static_assert(kMostLatentOctets <= 12 * kSoftwareLatentPieces, "twelve octets a lane");
 
 /// How state_scan divides its work: see shaders/state_scan.comp.
 struct ScanShape {
@@ -120,7 +92,7 @@ constexpr uint32_t scanSharedBytes(uint32_t key_dim, ScanShape shape) {
   const uint32_t rows = shape.lanes / shape.pieces * shape.rows;
   const uint32_t groups = key_dim / kUnit;
   return 4 * (2 * kScanStaged + shape.tokens * (rows + 2) + 2 * (2 * shape.rows + 1) * shape.lanes +
-              rows * groups * (shape.pieces + 1));
+              rows * groups * (shape.pieces + 1) + 2);
 }
 static_assert(scanSharedBytes(kNarrowRow, {64, 4, 2, 8}) <= 16384, "state_scan's rows and tokens");
 static_assert(scanSharedBytes(256, {64, 8, 1, 8}) <= 16384, "likewise");
@@ -145,10 +117,11 @@ void divideRows(uint32_t rows, uint32_t tile_rows, Kernel* kernel) {
 }
 
 MatmulShape matmulShape(uint32_t rows, bool many_tokens, const DeviceCaps& caps) {
-  if (caps.isSoftware()) {
-    return rows < kSmallRows ? kSmallSoftwareMatmul : kSoftwareMatmul;
+  const DeviceShapes& shapes = shapesOf(caps);
+  if (caps.isSoftware() && rows < kSmallRows) {
+    return shapes.small;
   }
-  return many_tokens ? kGpuChunkMatmul : kGpuDecodeMatmul;
+  return many_tokens ? shapes.chunk : shapes.decode;
 }
 
 // Into tiles of no more tokens than there are, or than are wanted; gives their tokens back.
@@ -221,6 +194,7 @@ void divideMatrices(const MatmulPush& push, uint32_t tokens, const DeviceCaps& c
   static_assert(sizeof(constants) == sizeof(kernel->constants), "as matmul_matrix.comp has them");
   std::copy(constants, constants + kMaxSpecConstants, kernel->constants);
   kernel->subgroup_size = caps.subgroup_size;
+  kernel->full_subgroups = true;
   kernel->grid[0] = workgroups(tokens, token_matrices * matrix.n);
   divideRows(push.rows, down * own_rows * matrix.m, kernel);
 }
@@ -228,19 +202,18 @@ void divideMatrices(const MatmulPush& push, uint32_t tokens, const DeviceCaps& c
 // Octets of a key that a lane holds.
 uint32_t laneOctets(uint32_t head_dim, const AttentionShape& shape) {
   const uint32_t octets = workgroups(head_dim, 8);
-  const uint32_t most_pieces = shape.most_pieces * (head_dim > kNarrowHead ? 2 : 1);
+  const uint32_t most_pieces = shape.most_pieces * (head_dim > kWideHead ? 2 : 1);
   return std::min(octets, std::max(shape.lane_octets, workgroups(octets, most_pieces)));
 }
 
 // Likewise of a latent and its key. Groups of values with one scale are whole lanes', or lanes' are whole groups.
 uint32_t latentLaneOctets(uint32_t cols, const DeviceCaps& caps) {
   const uint32_t octets = workgroups(cols, 8);
-  constexpr uint32_t kPerRow = kSoftwareAttention.lanes;
-  const uint32_t wanted =
-      caps.isSoftware()
-          ? std::max(kSoftwareAttention.lane_octets,
-                     static_cast<uint32_t>(alignUp(workgroups(octets, kPerRow), kKvGroup / 8)))
-          : kGpuLatentOctets;
+  const uint32_t share = workgroups(octets, kSoftwareLatentPieces);
+  const uint32_t wanted = caps.isSoftware()
+                              ? std::max(shapesOf(caps).attention.lane_octets,
+                                         static_cast<uint32_t>(alignUp(share, kKvGroup / 8)))
+                              : kGpuLatentOctets;
   return std::min(octets, wanted);
 }
 
@@ -250,15 +223,18 @@ void divideAttention(const AttentionPush& push, uint32_t lane_octets, const Give
   const uint32_t tokens = given.rows;
   const bool split = push.splits > 1;
   const bool apart = split || given.apart || tokens == 1;  // tiles are of one token
-  const AttentionShape shape = given.caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
+  const DeviceShapes& shapes = shapesOf(given.caps);
+  const uint32_t lanes = shapes.attention.lanes;
+  const uint32_t queries = shapes.queries(push.head_dim);
   const uint32_t row = apart ? heads : heads * tokens;  // queries that may share a workgroup
-  const uint32_t tiles = workgroups(row, shape.queries);
-  kernel->constants[0] = shape.lanes;
+  const uint32_t tiles = workgroups(row, queries);
+  kernel->constants[0] = lanes;
   kernel->constants[1] = push.head_dim;
-  kernel->constants[2] = split ? workgroups(row, tiles) : std::min(row, shape.queries);
+  kernel->constants[2] = split ? workgroups(row, tiles) : std::min(row, queries);
   kernel->constants[6] = apart ? 1 : 0;
   kernel->constants[3] = lane_octets;
   kernel->constants[4] = push.soft_cap != 0 ? 1 : 0;
+  kernel->constants[7] = attentionScratchWords(lanes, kernel->constants[2], lane_octets);
   kernel->grid[0] = push.n_kv_heads;
   kernel->grid[1] = apart ? tiles * tokens : tiles;
   kernel->grid[2] = push.splits;
@@ -291,7 +267,12 @@ const char* divideEmbed(const Op& op, const Given& given, Kernel* kernel) {
 const char* divideNorm(const Op& op, const Given& given, Kernel* kernel) {
   kernel->grid[0] = op.push.rms_norm.rows;
   kernel->grid[1] = given.rows;
-  return given.caps.has(VulkanFeature::kSubgroup) ? "_subgroup" : "_shared";
+  if (!given.caps.has(VulkanFeature::kSubgroup)) {
+    return kShared;
+  }
+  // Subgroups with idle lanes hang at barriers on some drivers (llama.cpp#17389).
+  kernel->full_subgroups = given.caps.full_subgroups && kNormLanes % given.caps.subgroup_size == 0;
+  return kSubgroups;
 }
 
 const char* divideProduct(const Op& op, const Given& given, Kernel* kernel) {
@@ -339,9 +320,9 @@ const char* divideRopeAppend(const Op& op, const Given& given, Kernel* kernel) {
 }
 
 const char* divideAttention(const Op& op, const Given& given, Kernel* kernel) {
-  const AttentionShape shape = given.caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
+  const AttentionShape& shape = shapesOf(given.caps).attention;
   divideAttention(op.push.attention, laneOctets(op.push.attention.head_dim, shape), given, kernel);
-  kernel->constants[7] = op.n_bindings > kMoreScores ? 1 : 0;
+  kernel->constants[4] |= op.n_bindings > kMoreScores ? 2 : 0;
   return given.caps.readsTexels() ? "_texel" : "";
 }
 
@@ -568,6 +549,17 @@ void nameParts(NameOf what, const Op& op, char* text, size_t capacity) {
 
 const char* subgroupPath(const DeviceCaps& caps) {
   return caps.has(VulkanFeature::kSubgroup) ? "subgroup" : "shared";
+}
+
+bool findStandIn(uint32_t shader, uint32_t* stand_in) {
+  const char* const name = kShaders[shader].name;
+  const char* const end = std::strstr(name, kSubgroups);
+  char other[sizeof(kShaders[0].name) + 8];
+  if (end == nullptr) {
+    return false;
+  }
+  std::snprintf(other, sizeof(other), "%.*s%s", static_cast<int>(end - name), name, kShared);
+  return findShader(other, Log(), stand_in).ok();
 }
 
 Status chooseStaging(const Op& op, uint32_t rows, Staging staging, const DeviceCaps& caps,

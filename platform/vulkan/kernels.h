@@ -18,6 +18,7 @@ struct Kernel {
   bool divisible = false;            ///< its grid may be dispatched in parts (vkCmdDispatchBase)
   Staging staging = Staging::kNone;  ///< its input must have been through that kernel
   uint32_t subgroup_size = 0;        ///< that it takes for granted; 0: none
+  bool full_subgroups = false;       ///< no lane of them may be idle
 };
 
 /// "subgroup" or "shared": the last part of the names of kernels that come in both.
@@ -32,6 +33,9 @@ struct KernelRows {
 inline KernelRows kernelRows(const Plan& plan, StepList list) {
   return {plan.rows(list), isBatch(list)};
 }
+
+/// The kernel that does without subgroup arithmetic what `shader` does with it; false: there is none.
+bool findStandIn(uint32_t shader, uint32_t* stand_in);
 
 Status chooseKernel(const Op& op, const KernelRows& rows, const DeviceCaps& caps,
                     const MatmulChoices& choices, const Log& log, Kernel* kernel);

@@ -4,23 +4,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "vulkan/vendors.h"
+
 namespace oriel_internal {
 namespace {
-
-constexpr uint32_t kAmd = 0x1002;
-constexpr uint32_t kImagination = 0x1010;
-constexpr uint32_t kSamsung = 0x144D;
-constexpr uint32_t kQualcomm = 0x5143;
-constexpr uint32_t kAny = 0;
-
-// VkDriverId: the oldest headers that will do do not know all.
-constexpr uint32_t kAmdProprietary = 1;
-constexpr uint32_t kAmdOpenSource = 2;
-constexpr uint32_t kIntelMesa = 6;
-constexpr uint32_t kImaginationProprietary = 7;
-constexpr uint32_t kQualcommProprietary = 8;
-constexpr uint32_t kMoltenVk = 14;
-constexpr uint32_t kSamsungProprietary = 21;
 
 constexpr VkPhysicalDeviceType kAnyType = VK_PHYSICAL_DEVICE_TYPE_MAX_ENUM;
 constexpr VkPhysicalDeviceType kIntegrated = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
@@ -29,7 +16,7 @@ constexpr uint32_t kLast = UINT32_MAX;
 constexpr uint32_t kMatrix = featureBit(VulkanFeature::kCooperativeMatrix);
 constexpr uint32_t kHalf = featureBit(VulkanFeature::kFloat16);
 constexpr uint32_t kDot = featureBit(VulkanFeature::kIntegerDot);
-constexpr uint32_t kSubgroups = featureBit(VulkanFeature::kSubgroup);
+constexpr uint32_t kSubgroupSums = featureBit(VulkanFeature::kSubgroup);
 
 /// What a submission begins with before anything was measured (exec/pace.h): it then never grows.
 constexpr double kShortSubmission = 1 << 25;
@@ -42,36 +29,51 @@ constexpr const char* kAskingSource = "llama.cpp#22750, AMDVLK#422";
 }  // namespace
 
 const KnownDevice kKnownDevices[] = {
-    {kQualcomm, kQualcommProprietary, kAnyType, "", 0, kLast, kMatrix, 0, false,
+    {vendor::kQualcomm, driver::kQualcommProprietary, kAnyType, "", 0, kLast, kMatrix, 0, false,
      "unrolled tiles of matrix units break", "ncnn#6719, ncnn#6972"},
-    {kQualcomm, kQualcommProprietary, kAnyType, "", 0, kLast, 0, kShortSubmission, false,
-     "the driver gives long submissions up", "flutter-engine#54846"},
-    {kQualcomm, kQualcommProprietary, kAnyType, "X2-", 0, kLast, kDot, 0, false,
+    {vendor::kQualcomm, driver::kQualcommProprietary, kAnyType, "", 0, kLast, 0, kShortSubmission,
+     false, "the driver gives long submissions up", "flutter-engine#54846"},
+    {vendor::kQualcomm, driver::kQualcommProprietary, kAnyType, "X2-", 0, kLast, kDot, 0, false,
      "packed integer dot products come out wrong", "ggml#1601"},
-    {kQualcomm, kQualcommProprietary, kAnyType, "Adreno (TM) 830", 0, kLast, kSubgroups, 0, false,
-     "kernels that sum over subgroups do not compile", "llama.cpp#28635"},
-    {kAmd, kAmdProprietary, kIntegrated, "", 0, kLast, kMatrix, 0, false, kAsking, kAskingSource},
-    {kAmd, kAmdOpenSource, kIntegrated, "", 0, kLast, kMatrix, 0, false, kAsking, kAskingSource},
-    {kAmd, kAmdProprietary, kAnyType, "RX 5", 0, kLast, kMatrix, 0, false, kNoUnits,
+    {vendor::kQualcomm, driver::kQualcommProprietary, kAnyType, "Adreno (TM) 830", 0, kLast,
+     kSubgroupSums, 0, false, "kernels that sum over subgroups do not compile", "llama.cpp#28635"},
+    {vendor::kQualcomm, driver::kQualcommProprietary, kAnyType, "Adreno (TM) 750", 0, kLast,
+     kSubgroupSums, 0, false, "kernels that sum over subgroups do not compile", "llama.cpp#29165"},
+    {vendor::kBroadcom, driver::kV3d, kAnyType, "", 0, kLast, 0, 0, true,
+     "products take minutes to compile and keep their values in memory",
+     "Mesa 26.1 for V3D 4.2: one product, 49 s"},
+    {vendor::kAny, driver::kDozen, kAnyType, "", 0, kLast, 0, 0, true,
+     "Direct3D 12 behind Vulkan, which this library was never run on", "Mesa calls it incomplete"},
+    {vendor::kIntel, driver::kIntelMesa, kIntegrated, "(TGL", 0, kLast, kDot, 0, false,
+     "text comes out garbled since packed integer dot products are used",
+     "llama.cpp#17106, llama.cpp#17056"},
+    {vendor::kAmd, driver::kAmdProprietary, kIntegrated, "", 0, kLast, kMatrix, 0, false, kAsking,
+     kAskingSource},
+    {vendor::kAmd, driver::kAmdOpenSource, kIntegrated, "", 0, kLast, kMatrix, 0, false, kAsking,
+     kAskingSource},
+    {vendor::kAmd, driver::kAmdProprietary, kAnyType, "RX 5", 0, kLast, kMatrix, 0, false, kNoUnits,
      kNoUnitsSource},
-    {kAmd, kAmdProprietary, kAnyType, "RX 6", 0, kLast, kMatrix, 0, false, kNoUnits,
+    {vendor::kAmd, driver::kAmdProprietary, kAnyType, "RX 6", 0, kLast, kMatrix, 0, false, kNoUnits,
      kNoUnitsSource},
-    {kAmd, kAmdOpenSource, kAnyType, "RX 5", 0, kLast, kMatrix, 0, false, kNoUnits, kNoUnitsSource},
-    {kAmd, kAmdOpenSource, kAnyType, "RX 6", 0, kLast, kMatrix, 0, false, kNoUnits, kNoUnitsSource},
-    {kAmd, kMoltenVk, kAnyType, "", 0, kLast, kSubgroups, 0, false,
+    {vendor::kAmd, driver::kAmdOpenSource, kAnyType, "RX 5", 0, kLast, kMatrix, 0, false, kNoUnits,
+     kNoUnitsSource},
+    {vendor::kAmd, driver::kAmdOpenSource, kAnyType, "RX 6", 0, kLast, kMatrix, 0, false, kNoUnits,
+     kNoUnitsSource},
+    {vendor::kAmd, driver::kMoltenVk, kAnyType, "", 0, kLast, kSubgroupSums, 0, false,
      "subgroups are said to be larger than they are", "llama.cpp#20029, llama.cpp#15846"},
-    {kAny, kIntelMesa, kAnyType, "", 0, kLast, kHalf, 0, false,
+    {vendor::kAny, driver::kIntelMesa, kAnyType, "", 0, kLast, kHalf, 0, false,
      "matrix products in half precision come out wrong", "llama.cpp#18814, llama.cpp#17106"},
-    {kImagination, kImaginationProprietary, kAnyType, "", 0, kLast, kMatrix | kDot, 0, false,
-     "products with matrix units or packed dot products come out wrong", "llama.cpp#28502"},
-    {kSamsung, kSamsungProprietary, kAnyType, "", 0, kLast, kMatrix, 0, false,
+    {vendor::kImagination, driver::kImaginationProprietary, kAnyType, "", 0, kLast, kMatrix | kDot,
+     0, false, "products with matrix units or packed dot products come out wrong",
+     "llama.cpp#28502"},
+    {vendor::kSamsung, driver::kSamsungProprietary, kAnyType, "", 0, kLast, kMatrix, 0, false,
      "loops around matrix units crash or come out wrong", "workarounds in ncnn"},
 };
 const uint32_t kKnownDeviceCount = sizeof(kKnownDevices) / sizeof(kKnownDevices[0]);
 
 bool matches(const KnownDevice& row, const DeviceCaps& caps) {
-  return (row.vendor_id == kAny || row.vendor_id == caps.vendor_id) &&
-         (row.driver_id == kAny || row.driver_id == caps.driver_id) &&
+  return (row.vendor_id == vendor::kAny || row.vendor_id == caps.vendor_id) &&
+         (row.driver_id == driver::kAny || row.driver_id == caps.driver_id) &&
          (row.type == kAnyType || row.type == caps.type) &&
          std::strstr(caps.name, row.name_part) != nullptr &&
          caps.driver_version >= row.first_driver && caps.driver_version <= row.last_driver;

@@ -23,6 +23,7 @@
   X(vkGetPhysicalDeviceProperties2)           \
   X(vkGetPhysicalDeviceFeatures2)             \
   X(vkGetPhysicalDeviceMemoryProperties)      \
+  X(vkGetPhysicalDeviceMemoryProperties2)     \
   X(vkGetPhysicalDeviceQueueFamilyProperties) \
   X(vkEnumerateDeviceExtensionProperties)     \
   X(vkCreateDevice)                           \
@@ -37,6 +38,8 @@
   X(vkFreeMemory)                             \
   X(vkBindBufferMemory)                       \
   X(vkMapMemory)                              \
+  X(vkFlushMappedMemoryRanges)                \
+  X(vkInvalidateMappedMemoryRanges)           \
   X(vkCreateDescriptorSetLayout)              \
   X(vkDestroyDescriptorSetLayout)             \
   X(vkCreateDescriptorPool)                   \

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "os/os.h"
 #include "vulkan/cache_file.h"
+#include "vulkan/device_shapes.h"
 
 namespace oriel_internal {
 namespace {
@@ -62,7 +63,7 @@ Candidates candidatesOf(MatmulUse use, bool software) {
 }
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'K', 'C', '\n'};
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr uint32_t kFileChoices = kMatmulUses * kWeightTypes;
 
 struct ChoicesFile {
@@ -125,9 +126,11 @@ bool MatmulChoices::runs(MatmulUse use, uint32_t position, WeightType type) cons
     case MatmulKernel::kFloat:
       break;
     case MatmulKernel::kDot:
-      return hasDotKernel(type) && caps_.has(VulkanFeature::kIntegerDot);
+      return hasDotKernel(type) && caps_.has(VulkanFeature::kIntegerDot) &&
+             candidate.rows * candidate.tokens <= shapesOf(caps_).most_dot;
     case MatmulKernel::kHalf:
-      return hasHalfKernel(type) && caps_.has(VulkanFeature::kFloat16);
+      return hasHalfKernel(type) && caps_.has(VulkanFeature::kFloat16) &&
+             candidate.rows * candidate.tokens <= shapesOf(caps_).most_half;
     case MatmulKernel::kMatrix:
       return hasMatrixKernel(type) && caps_.has(VulkanFeature::kCooperativeMatrix);
   }

@@ -13,9 +13,9 @@ constexpr uint32_t kMatrixSharedBytes = 32768;
 /// Sums that the subgroups of a workgroup lay down in shared memory at a time, one matrix each.
 constexpr uint32_t kMatrixSums = 1024;
 
-constexpr const char* kMatrixExtensions[] = {"VK_KHR_cooperative_matrix",
-                                             VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME,
-                                             VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME};
+constexpr const char* kSubgroupSizeControl = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
+constexpr const char* kMatrixExtensions[] = {
+    "VK_KHR_cooperative_matrix", VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, kSubgroupSizeControl};
 constexpr uint32_t kMatrixExtensionCount = 3;
 
 /// The feature structures behind those extensions, all in one chain; to be asked with, and to be enabled with.

@@ -1,5 +1,6 @@
 #include "vulkan/memory.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <initializer_list>
 
@@ -37,13 +38,19 @@ bool chooseMemoryType(const VkPhysicalDeviceMemoryProperties& memory, ArenaKind 
   if (kind == ArenaKind::kIo) {
     constexpr VkMemoryPropertyFlags kMapped =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-    // Cached: the host reads the best tokens of every step, and sometimes all logits.
-    return findMemoryType(memory, allowed, kMapped | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, type) ||
+    constexpr VkMemoryPropertyFlags kCached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+    // Cached: the host reads the best tokens of every step, and sometimes all logits. Before memory that is not, such
+    // that the driver has to be told of what is read and written.
+    return findMemoryType(memory, allowed, kMapped | kCached, type) ||
+           findMemoryType(memory, allowed, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | kCached, type) ||
            findMemoryType(memory, allowed, kMapped, type);
   }
   return findMemoryType(memory, allowed, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, type) ||
          findMemoryType(memory, allowed, 0, type);
 }
+
+/// Drivers that give memory in whole pages of their own ask for so much more than a buffer, at most.
+constexpr uint64_t kMostRounding = 64u << 10;
 
 }  // namespace
 
@@ -57,9 +64,15 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
   if (bytes == 0 || segment->buffer != VK_NULL_HANDLE) {
     return kOk;
   }
-  const Status status = makeSegment(device, kind, bytes, log, segment);
+  Taken taken;
+  const Status status = makeSegment(device, kind, bytes, log, segment, &taken);
   if (status.ok()) {
-    allocated_bytes_[index(kind)] += bytes;
+    allocated_bytes_[index(kind)] += taken.bytes;
+    io_taken_ = kind == ArenaKind::kIo ? taken : io_taken_;
+    if (taken.bytes != bytes) {
+      log.write(ORIEL_LOG_INFO, "%s rounds the %s up by %" PRIu64 " bytes", device.caps.name,
+                arenaName(kind), taken.bytes - bytes);
+    }
   } else {
     releaseSegment(device, segment);
   }
@@ -67,7 +80,7 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
 }
 
 Status DeviceArenas::makeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes,
-                                 const Log& log, Segment* segment) const {
+                                 const Log& log, Segment* segment, Taken* taken) {
   const VulkanApi& api = device.api;
   if (bytes > device.caps.max_allocation_bytes) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
@@ -95,22 +108,26 @@ Status DeviceArenas::makeSegment(const VulkanDevice& device, ArenaKind kind, uin
 
   VkMemoryRequirements requirements;
   api.vkGetBufferMemoryRequirements(device.device, segment->buffer, &requirements);
-  if (requirements.size > bytes) {
+  const uint64_t needed = std::max<uint64_t>(bytes, requirements.size);
+  if (needed - bytes > kMostRounding) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "%s wants %" PRIu64 " bytes for a buffer planned with %" PRIu64
                     ": choose another device",
-                    device.caps.name, static_cast<uint64_t>(requirements.size), bytes);
+                    device.caps.name, needed, bytes);
   }
   VkPhysicalDeviceMemoryProperties memory;
   api.vkGetPhysicalDeviceMemoryProperties(device.physical, &memory);
   VkMemoryAllocateInfo allocate_info = {};
   allocate_info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
-  allocate_info.allocationSize = bytes;
+  allocate_info.allocationSize = needed;
   if (!chooseMemoryType(memory, kind, requirements.memoryTypeBits,
                         &allocate_info.memoryTypeIndex)) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED, "%s has no memory type for %s: choose another device",
                     device.caps.name, arenaName(kind));
   }
+  const VkMemoryPropertyFlags flags =
+      memory.memoryTypes[allocate_info.memoryTypeIndex].propertyFlags;
+  *taken = {needed, (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0};
   ORIEL_TRY(
       checkMade(api.vkAllocateMemory(device.device, &allocate_info, nullptr, &segment->memory),
                 &segment->memory, "allocate device memory", log));
@@ -136,6 +153,14 @@ Status DeviceArenas::take(const VulkanDevice& device, const Plan& plan, ArenaSet
         "the weights need %u allocations, at most %u are supported: use a smaller model",
         plan.weight_segments, kMaxWeightSegments);
   }
+  const uint64_t wanted = plan.weights_bytes + plan.cache_bytes + plan.activation_bytes;
+  if (contains(arenas, ArenaKind::kWeights) && device.caps.free_bytes != 0 &&
+      wanted > device.caps.free_bytes) {
+    log.write(ORIEL_LOG_WARNING,
+              "%s has %" PRIu64 " MiB free and the plan takes %" PRIu64
+              ": what does not fit may move to slower memory; give a smaller memory budget",
+              device.caps.name, device.caps.free_bytes >> 20, wanted >> 20);
+  }
   for (uint32_t i = 0; contains(arenas, ArenaKind::kWeights) && i < plan.weight_segments; ++i) {
     ORIEL_TRY(
         takeSegment(device, ArenaKind::kWeights, plan.weight_segment_bytes[i], log, &weights_[i]));
@@ -159,6 +184,56 @@ Status DeviceArenas::take(const VulkanDevice& device, const Plan& plan, ArenaSet
     return status;
   }
   io_ = static_cast<uint8_t*>(mapped);
+  plan_ = &plan;
+  return kOk;
+}
+
+template <typename Call>
+Status DeviceArenas::forRange(const VulkanDevice& device, uint64_t begin, uint64_t bytes, Call call,
+                              const char* what, const Log& log) const {
+  if (io_taken_.coherent || bytes == 0) {
+    return kOk;
+  }
+  const uint64_t atom = device.caps.non_coherent_atom_bytes;
+  VkMappedMemoryRange range = {};
+  range.sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE;
+  range.memory = others_[index(ArenaKind::kIo)].memory;
+  range.offset = begin / atom * atom;
+  const uint64_t end = alignUp(begin + bytes, atom);
+  range.size = end < io_taken_.bytes ? end - range.offset : VK_WHOLE_SIZE;
+  return checkVk(call(device.device, 1, &range), what, log);
+}
+
+Status DeviceArenas::flush(const VulkanDevice& device, uint64_t begin, uint64_t bytes,
+                           const Log& log) const {
+  return forRange(device, begin, bytes, device.api.vkFlushMappedMemoryRanges, "write to a device",
+                  log);
+}
+
+Status DeviceArenas::invalidate(const VulkanDevice& device, uint64_t begin, uint64_t bytes,
+                                const Log& log) const {
+  return forRange(device, begin, bytes, device.api.vkInvalidateMappedMemoryRanges,
+                  "read from a device", log);
+}
+
+Status DeviceArenas::flushStep(const VulkanDevice& device, const Log& log) const {
+  if (io_taken_.coherent) {
+    return kOk;
+  }
+  for (const BufferRef* piece :
+       {&plan_->step, &plan_->step_ahead, &plan_->file_rows.place, &plan_->slots}) {
+    ORIEL_TRY(flush(device, piece->offset_bytes, piece->size_bytes, log));
+  }
+  return kOk;
+}
+
+Status DeviceArenas::invalidateStep(const VulkanDevice& device, const Log& log) const {
+  if (io_taken_.coherent) {
+    return kOk;
+  }
+  for (const BufferRef* piece : {&plan_->top, &plan_->routes}) {
+    ORIEL_TRY(invalidate(device, piece->offset_bytes, piece->size_bytes, log));
+  }
   return kOk;
 }
 

@@ -10,14 +10,22 @@ namespace oriel_internal {
 
 class DeviceArenas {
  public:
-  /// Takes these arenas of the plan, those of them that are not there, to the byte; kIo stays mapped. On failure
-  /// release() gives back what was taken.
+  /// Takes these arenas of the plan, those of them that are not there, to the byte but for what the driver rounds up;
+  /// kIo stays mapped. On failure release() gives back what was taken.
   Status take(const VulkanDevice& device, const Plan& plan, ArenaSet arenas, const Log& log);
   void release(const VulkanDevice& device, ArenaSet arenas);
 
   /// Null for an arena of no bytes, and one that is not there.
   VkBuffer buffer(ArenaKind arena, uint32_t segment = 0) const;
   uint8_t* mapped(const BufferRef& piece) const { return io_ + piece.offset_bytes; }
+  /// Of kIo, where its memory is not coherent: what the host wrote, before it is submitted, and what the device wrote,
+  /// after the wait and before it is read.
+  Status flush(const VulkanDevice& device, uint64_t begin, uint64_t bytes, const Log& log) const;
+  Status invalidate(const VulkanDevice& device, uint64_t begin, uint64_t bytes,
+                    const Log& log) const;
+  /// The same of all that the host writes, or reads, with a step.
+  Status flushStep(const VulkanDevice& device, const Log& log) const;
+  Status invalidateStep(const VulkanDevice& device, const Log& log) const;
   uint64_t allocatedBytes(ArenaKind kind) const {
     return allocated_bytes_[index(kind)].load(std::memory_order_relaxed);
   }
@@ -27,20 +35,29 @@ class DeviceArenas {
     VkBuffer buffer;
     VkDeviceMemory memory;
   };
+  struct Taken {
+    uint64_t bytes = 0;
+    bool coherent = true;
+  };
   /// BufferRef numbers segments in 8 bits; with segments of 2^30 bytes that is 256 GiB of weights.
   static constexpr uint32_t kMaxWeightSegments = 256;
 
   static constexpr uint32_t index(ArenaKind kind) { return static_cast<uint32_t>(kind); }
   Status takeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes, const Log& log,
                      Segment* segment);
-  Status makeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes, const Log& log,
-                     Segment* segment) const;
+  static Status makeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes,
+                            const Log& log, Segment* segment, Taken* taken);
+  template <typename Call>
+  Status forRange(const VulkanDevice& device, uint64_t begin, uint64_t bytes, Call call,
+                  const char* what, const Log& log) const;
   static void releaseSegment(const VulkanDevice& device, Segment* segment);
 
   Segment weights_[kMaxWeightSegments] = {};
   Segment others_[kArenaKinds] = {};  // by kind; kWeights unused
   std::atomic<uint64_t> allocated_bytes_[kArenaKinds] = {};
   uint8_t* io_ = nullptr;
+  Taken io_taken_;
+  const Plan* plan_ = nullptr;
 };
 
 }  // namespace oriel_internal

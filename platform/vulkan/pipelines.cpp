@@ -27,6 +27,7 @@ Status Pipelines::add(const Kernel& kernel, const Log& log, uint32_t* index) {
   entry->shader = kernel.shader;
   std::memcpy(entry->constants, kernel.constants, sizeof(kernel.constants));
   entry->subgroup_size = kernel.subgroup_size;
+  entry->full_subgroups = kernel.full_subgroups;
   entry->divisible = kernel.divisible;
   *index = count_++;
   return kOk;
@@ -146,8 +147,10 @@ VkResult Pipelines::compile(Entry* entry) const {
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT subgroups = {};
   subgroups.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT;
   subgroups.requiredSubgroupSize = entry->subgroup_size;
-  if (entry->subgroup_size != 0) {
+  if (entry->full_subgroups) {
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+  }
+  if (entry->subgroup_size != 0) {
     info.stage.pNext = &subgroups;
   }
   info.layout = layout_;
@@ -217,7 +220,24 @@ Status Pipelines::compileRest(const StopCheck& stop) {
   return kOk;
 }
 
-Status Pipelines::finish(const Log& log, const StopCheck& stop) {
+// Memory that ran out or a device that was lost says nothing about a kernel.
+bool Pipelines::standIn(Entry* entry, const Log& log) {
+  uint32_t shader = 0;
+  if (entry->result >= 0 || entry->result == VK_ERROR_OUT_OF_HOST_MEMORY ||
+      entry->result == VK_ERROR_OUT_OF_DEVICE_MEMORY || entry->result == VK_ERROR_DEVICE_LOST ||
+      !findStandIn(entry->shader, &shader)) {
+    return false;
+  }
+  log.write(ORIEL_LOG_WARNING, "kernel %s failed to compile: %s stands in for it",
+            kShaders[entry->shader].name, kShaders[shader].name);
+  entry->shader = shader;
+  entry->full_subgroups = false;
+  entry->module = VK_NULL_HANDLE;
+  entry->result = VK_NOT_READY;
+  return true;
+}
+
+Status Pipelines::finish(Workspace* workspace, const Log& log, const StopCheck& stop) {
   ORIEL_TRY(compileRest(stop));
   join();
   ORIEL_TRY(stop.check());
@@ -227,6 +247,16 @@ Status Pipelines::finish(const Log& log, const StopCheck& stop) {
     ORIEL_TRY(compileRest(stop));
   }
   releaseModules(*device_);
+  bool again = false;
+  for (uint32_t i = 0; i < count_; ++i) {
+    again = standIn(&entries_[i], log) || again;
+  }
+  if (again) {
+    ORIEL_TRY(makeModules(workspace, log));
+    next_.store(0, std::memory_order_relaxed);
+    ORIEL_TRY(compileRest(stop));
+    releaseModules(*device_);
+  }
   took_ms_ = nowMs() - begin_ms_;
   for (uint32_t i = 0; i < count_; ++i) {
     if (entries_[i].result < 0) {

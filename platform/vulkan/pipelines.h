@@ -19,8 +19,9 @@ class Pipelines {
   /// `place`: what the driver's watch is told while it compiles.
   Status start(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache,
                DriverPlace place, Workspace* workspace, const Log& log);
-  /// Compiles the rest on one more thread, and waits. Names the kernel that did not compile.
-  Status finish(const Log& log, const StopCheck& stop);
+  /// Compiles the rest on one more thread, and waits. A kernel with subgroup arithmetic that does not compile is replaced
+  /// by the one without, for which it borrows from `workspace`. Names any other kernel that does not.
+  Status finish(Workspace* workspace, const Log& log, const StopCheck& stop);
   /// Lets the threads end what they are at: nothing compiles afterwards, until finish() does what is left.
   void join();
   void release(const VulkanDevice& device);
@@ -39,6 +40,7 @@ class Pipelines {
     uint32_t shader;
     uint32_t constants[kMaxSpecConstants];
     uint32_t subgroup_size;
+    bool full_subgroups;
     bool divisible;
     bool told;              ///< the driver said where the pipeline came from
     bool from_cache;        ///< and what it said
@@ -61,6 +63,8 @@ class Pipelines {
   Status compileHere(const StopCheck& stop);
   Status compileRest(const StopCheck& stop);
   VkResult compile(Entry* entry) const;
+  /// Puts another kernel in the place of one that failed; false: there is none.
+  static bool standIn(Entry* entry, const Log& log);
 
   Entry entries_[kMaxPipelines] = {};
   uint32_t count_ = 0;

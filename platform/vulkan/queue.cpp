@@ -18,8 +18,10 @@ bool isMemory(VkResult result) {
 
 }  // namespace
 
-Status Queue::create(const VulkanDevice& device, uint32_t timeout_ms, const Log& log) {
+Status Queue::create(const VulkanDevice& device, const DeviceArenas& arenas, uint32_t timeout_ms,
+                     const Log& log) {
   device_ = &device;
+  arenas_ = &arenas;
   timeout_ms_ = timeout_ms;
   left_ms_ = timeout_ms;
   log_ = log;
@@ -74,6 +76,7 @@ Status Queue::submit(const VkCommandBuffer* commands, uint32_t count, uint32_t f
   ORIEL_TRY(wait(fence));  // a wait that failed may have left it in use
   ORIEL_TRY(settle(
       checkVk(api.vkResetFences(device_->device, 1, &fences_[fence]), "reset a fence", log_)));
+  ORIEL_TRY(settle(arenas_->flushStep(*device_, log_)));
   VkSubmitInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
   info.commandBufferCount = count;
@@ -119,7 +122,10 @@ Status Queue::wait(uint32_t fence) {
   }
   // Finished, or lost: a lost device does no more work.
   in_flight_[fence] = result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST;
-  const Status status = checkVk(result, "wait for the device", failed_before ? Log() : log_);
+  Status status = checkVk(result, "wait for the device", failed_before ? Log() : log_);
+  if (status.ok()) {
+    status = arenas_->invalidateStep(*device_, failed_before ? Log() : log_);
+  }
   return settle(status.ok() ? status : Status(ORIEL_ERROR_DEVICE));
 }
 

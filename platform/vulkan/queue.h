@@ -1,7 +1,7 @@
 // What is sent to the device: submissions, each with a fence, and the failure that nothing can follow.
 #pragma once
 
-#include "vulkan/device.h"
+#include "vulkan/memory.h"
 
 namespace oriel_internal {
 
@@ -23,8 +23,9 @@ constexpr uint32_t kFences = kAheadFence + kStepBlocks;
 /// Of one thread at a time.
 class Queue {
  public:
-  /// `device` outlives the queue.
-  Status create(const VulkanDevice& device, uint32_t timeout_ms, const Log& log);
+  /// `device` and `arenas` outlive the queue.
+  Status create(const VulkanDevice& device, const DeviceArenas& arenas, uint32_t timeout_ms,
+                const Log& log);
   /// Waits for all that is under way, for what is left of the time that a failure leaves, and at least for `grace_ms`.
   /// False: the device never came back, so that nothing of it may be destroyed.
   bool drain(double grace_ms = 0);
@@ -35,9 +36,9 @@ class Queue {
   /// From the pool.
   Status takeCommands(VkCommandBuffer* commands, uint32_t count) const;
 
-  /// Waits for the fence's submission before, if that is still under way.
+  /// Waits for the fence's submission before, if that is still under way. The device sees what the host wrote with a step.
   Status submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence);
-  /// For the fence's submission, if there is one. ORIEL_ERROR_DEVICE, or ORIEL_ERROR_TIMEOUT: it is still under way. Only time in which
+  /// For the fence's submission, if there is one; then the host sees what that wrote of a step. ORIEL_ERROR_DEVICE, or ORIEL_ERROR_TIMEOUT: it is still under way. Only time in which
   /// this process ran counts. After a failure all waits together take no longer than one, after a timeout none.
   Status wait(uint32_t fence);
   Status submitAndWait(VkCommandBuffer commands);
@@ -51,6 +52,7 @@ class Queue {
 
  private:
   const VulkanDevice* device_ = nullptr;
+  const DeviceArenas* arenas_ = nullptr;
   uint32_t timeout_ms_ = 0;
   double left_ms_ = 0;  // of a wait, once something has failed
   Log log_;

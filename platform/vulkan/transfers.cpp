@@ -55,6 +55,7 @@ Status Transfers::endWrite(const BufferRef& destination, uint64_t offset_bytes, 
   ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
   const VkBufferCopy region = {plan_->upload.offset_bytes + half_ * halfBytes(),
                                destination.offset_bytes + offset_bytes, bytes};
+  ORIEL_TRY(queue_->settle(arenas_->flush(*device_, region.srcOffset, bytes, log_)));
   device_->api.vkCmdCopyBuffer(commands, arenas_->buffer(ArenaKind::kIo),
                                arenas_->buffer(destination.arena, destination.segment), 1, &region);
   ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
@@ -80,7 +81,7 @@ Status Transfers::read(const BufferRef& source, uint64_t offset_bytes, uint64_t 
   ORIEL_TRY(finishWrites());
   ORIEL_TRY(queue_->settle(recordRead(commands_[0], VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
                                       source, offset_bytes, bytes)));
-  ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands_[0])));
+  ORIEL_TRY(submitRead(commands_[0], bytes));
   *piece = arenas_->mapped(plan_->upload);
   return kOk;
 }
@@ -93,7 +94,7 @@ Status Transfers::logits(uint32_t output, const float** values) {
   if (output != 0) {
     return readLogits(plan_->logits, output, values);
   }
-  ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands_[kLogitsCommands])));
+  ORIEL_TRY(submitRead(commands_[kLogitsCommands], logitsBytes()));
   *values = reinterpret_cast<const float*>(arenas_->mapped(plan_->upload));
   return kOk;
 }
@@ -110,7 +111,7 @@ Status Transfers::readLogits(const BufferRef& rows, uint32_t row, const float** 
   const VkCommandBuffer commands = commands_[0];
   ORIEL_TRY(queue_->settle(recordRead(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, rows,
                                       row * logitsBytes(), logitsBytes())));
-  ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands)));
+  ORIEL_TRY(submitRead(commands, logitsBytes()));
   *values = reinterpret_cast<const float*>(arenas_->mapped(plan_->upload));
   return kOk;
 }
@@ -133,10 +134,8 @@ Status Transfers::copy(const CopyPiece* pieces, size_t count) {
 // The host's part even where something failed before.
 Status Transfers::clear(ArenaSet arenas) {
   Status status = sendClearing(arenas);
-  BufferRef begin;
-  begin.arena = ArenaKind::kIo;
   if (contains(arenas, ArenaKind::kIo) && arenas_->buffer(ArenaKind::kIo) != VK_NULL_HANDLE) {
-    wipe(arenas_->mapped(begin), plan_->io_bytes);
+    wipeHost(0, plan_->io_bytes);
   }
   return status;
 }
@@ -161,14 +160,12 @@ Status Transfers::forget(const BufferRef* pieces, size_t count) {
   }
   for (size_t i = 0; i < count; ++i) {
     if (pieces[i].arena == ArenaKind::kIo) {
-      wipe(arenas_->mapped(pieces[i]), pieces[i].size_bytes);
+      wipeHost(pieces[i].offset_bytes, pieces[i].size_bytes);
     }
   }
-  BufferRef begin;
-  begin.arena = ArenaKind::kIo;
   forEachScratch(*plan_, [&](const ScratchPiece& piece) {
     if (piece.arena == ArenaKind::kIo) {
-      wipe(arenas_->mapped(begin) + piece.begin, piece.end - piece.begin);
+      wipeHost(piece.begin, piece.end - piece.begin);
     }
   });
   return status;
@@ -203,6 +200,17 @@ Status Transfers::begin(VkCommandBuffer commands, VkCommandBufferUsageFlags usag
                 VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
                 VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
   return kOk;
+}
+
+void Transfers::wipeHost(uint64_t begin, uint64_t bytes) const {
+  wipe(arenas_->mapped({ArenaKind::kIo, 0, begin, 0}), bytes);
+  (void)arenas_->flush(*device_, begin, bytes, log_);
+}
+
+// What recordRead() recorded.
+Status Transfers::submitRead(VkCommandBuffer commands, uint64_t bytes) const {
+  ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands)));
+  return queue_->settle(arenas_->invalidate(*device_, plan_->upload.offset_bytes, bytes, log_));
 }
 
 // To the beginning of the upload ring, whose uploads must be over.

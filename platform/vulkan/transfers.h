@@ -42,6 +42,8 @@ class Transfers {
   Status begin(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) const;
   Status recordRead(VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
                     const BufferRef& source, uint64_t offset_bytes, uint64_t bytes) const;
+  Status submitRead(VkCommandBuffer commands, uint64_t bytes) const;
+  void wipeHost(uint64_t begin, uint64_t bytes) const;
   uint64_t logitsBytes() const { return plan_->logits.size_bytes / plan_->output_rows; }
   uint64_t halfBytes() const { return plan_->upload.size_bytes / kUploadHalves; }
 

@@ -34,7 +34,7 @@ Status VulkanExecutor::create() {
   options_.tester = nullptr;
   options_.stop = nullptr;  // loadStop() is asked from here on
 
-  ORIEL_TRY(queue_.create(device_, options_.timeout_ms, log));
+  ORIEL_TRY(queue_.create(device_, arenas_, options_.timeout_ms, log));
   ORIEL_TRY(transfers_.create(device_, &queue_, arenas_, plan_, log));
   ORIEL_TRY(bindings_.createLayouts(device_, log));
   std::fill_n(paces_, 3, Pace(device_.caps.most_work));
@@ -351,7 +351,7 @@ Status VulkanExecutor::takeMatmul(MatmulUse use, WeightType type, uint32_t index
   Workspace workspace = ringWorkspace();
   ORIEL_TRY(queue_.settle(pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle(),
                                            DriverPlace::kCompile, &workspace, options_.log)));
-  ORIEL_TRY(queue_.settle(pipelines_.finish(options_.log, StopCheck())));
+  ORIEL_TRY(queue_.settle(pipelines_.finish(&workspace, options_.log, StopCheck())));
   return queue_.settle(recordSteps());
 }
 
@@ -407,7 +407,8 @@ Status VulkanExecutor::startPipelines() {
 }
 
 Status VulkanExecutor::finishPipelines() {
-  ORIEL_TRY(pipelines_.finish(options_.log, loadStop()));
+  Workspace workspace = ringWorkspace();  // nothing is uploaded any more
+  ORIEL_TRY(pipelines_.finish(&workspace, options_.log, loadStop()));
   const PipelineStats stats = pipelines_.stats();
   options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms, %s%u of them from the cache",
                      stats.total, subgroupPath(device_.caps), stats.ms,

@@ -176,6 +176,7 @@ void writeDevice(const DeviceInfo& device, JsonWriter* out) {
   out->flag("usable", device.usable != 0);
   out->text("reason", device.reason);
   out->whole("memory_bytes", device.memory_bytes);
+  out->text("limits", device.limits);
   out->text("faults", device.faults);
   out->text("verdict", device.verdict);
   out->whole("kernels_right", device.kernels_right);

@@ -186,6 +186,7 @@ struct DeviceInfo {
   uint32_t usable;
   uint64_t memory_bytes;
   char faults[320];
+  char limits[512];  ///< of the device, as its driver reports them, for a report
   char verdict[256];
   uint32_t kernels_right, kernels_wrong;
 };

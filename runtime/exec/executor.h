@@ -208,7 +208,8 @@ class Executor {
   /// logits and top() are gone. On failure what was taken is there: give it back.
   virtual Status takeAgain(ArenaSet) { return ORIEL_ERROR_UNSUPPORTED; }
 
-  /// Really allocated bytes of an arena; equals the plan's number, or 0. May be asked from any thread.
+  /// Really allocated bytes of an arena: the plan's number and what the driver rounds up, or 0. May be asked from any
+  /// thread.
   virtual uint64_t allocatedBytes(ArenaKind kind) const = 0;
   virtual const char* deviceName() const = 0;
   virtual const char* driverName() const = 0;
@@ -252,7 +253,7 @@ class Executor {
 
 /// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and a few
 /// handles per op. Device-independent, so that a plan is, too.
-constexpr uint64_t kExecutorObjectBytes = 27136;
+constexpr uint64_t kExecutorObjectBytes = 27264;
 constexpr uint64_t kExecutorBytesPerOp = 48;
 
 /// Takes kExecutorObjectBytes and n_ops * kExecutorBytesPerOp from `host` in one piece each; does the

@@ -4,6 +4,7 @@
 #
 #   oriel_unpack FOLDER PACKAGE...              packages of this system, unpacked below FOLDER
 #   oriel_sysroot FOLDER ARCH SUITE PACKAGE...  packages of ARCH with all they depend on
+#   oriel_gpu_drivers FOLDER                    Mesa's drivers for GPUs, and what imitates their kernel drivers
 #   oriel_sysroot_programs BIN FOLDER LOADER PROGRAM...  starts programs of FOLDER with its libraries: BIN/PROGRAM,
 #                                               and BIN/with FILE for any other
 #
@@ -96,6 +97,10 @@ oriel_relative_links() {
     [[ $to == /* ]] && ln -sfnr "$1$to" "$link"
   done < <(find "$1" -type l)
   return 0
+}
+
+oriel_gpu_drivers() {
+  oriel_sysroot "$1" amd64 "${ORIEL_NEWER_SUITE:-testing}" libstdc++6 libvulkan1 mesa-vulkan-drivers mesa-drm-shim
 }
 
 oriel_sysroot_programs() {

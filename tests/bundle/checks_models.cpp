@@ -1,6 +1,8 @@
+#include <cstring>
 #include <stdexcept>
 
 #include "bundle/checks.h"
+#include "oriel/advanced.h"
 #include "support/distances.h"
 #include "support/golden.h"
 
@@ -59,6 +61,83 @@ void checkBundled(const json& c, const Loaded& loaded, CheckList* list) {
   list->atMost(error, 2e-3, "relative L2, greedy text equal");
 }
 
+/// Tokens that sessions have read before they decode.
+constexpr size_t kBatchPrompts[] = {5, 17, 40, 1};
+constexpr uint32_t kBatchTokens = 8;
+
+struct BatchMember {
+  test::SessionPtr session;
+  ReplyOptions options = test::greedyOptions(kBatchTokens);
+  std::vector<int32_t> ids;
+  std::vector<float> logits;
+};
+
+std::vector<BatchMember> readPrompts(const Loaded& loaded, const std::vector<int32_t>& ids) {
+  std::vector<BatchMember> members(std::size(kBatchPrompts));
+  for (size_t i = 0; i < members.size(); ++i) {
+    oriel_session* session = nullptr;
+    require(oriel_session_create(loaded.model.get(), nullptr, &session), "creating a session");
+    members[i].session.reset(session);
+    members[i].options.set("ignore_stop", true);
+    require(oriel_session_append(session, ids.data(), kBatchPrompts[i], nullptr, nullptr),
+            "appending");
+  }
+  return members;
+}
+
+void keepLogits(std::vector<BatchMember>* members) {
+  for (BatchMember& member : *members) {
+    const float* values = nullptr;
+    size_t count = 0;
+    require(oriel_session_logits(member.session.get(), &values, &count), "reading logits");
+    member.logits.assign(values, values + count);
+  }
+}
+
+// Sessions that decode together have to the bit what each has alone: on a GPU that rests on one pipeline giving the same
+// sums on any grid.
+void checkBatch(const Device& device, const std::string& path, CheckList* list) {
+  Options options = device.options();
+  options.sessions = static_cast<uint32_t>(std::size(kBatchPrompts)) + 1;
+  const Loaded loaded = open(path, options);
+  const std::vector<int32_t> ids = test::someIds(kBatchPrompts[2], 200);
+  std::vector<BatchMember> alone = readPrompts(loaded, ids);
+  for (BatchMember& member : alone) {
+    require(oriel_session_generate(member.session.get(), &member.options, test::keepId, &member.ids,
+                                   nullptr),
+            "generating");
+  }
+  keepLogits(&alone);
+  for (BatchMember& member : alone) {
+    member.session.reset();
+  }
+  std::vector<BatchMember> together = readPrompts(loaded, ids);
+  std::vector<oriel_reply> replies;
+  for (BatchMember& member : together) {
+    oriel_reply reply = ORIEL_INIT(oriel_reply);
+    reply.session = member.session.get();
+    reply.options = &member.options;
+    reply.on_token = test::keepId;
+    reply.user = &member.ids;
+    reply.generate = 1;
+    replies.push_back(reply);
+  }
+  require(oriel_reply_many(replies.data(), replies.size()), "generating together");
+  keepLogits(&together);
+  for (size_t i = 0; i < alone.size(); ++i) {
+    const std::vector<float>& a = alone[i].logits;
+    const std::vector<float>& b = together[i].logits;
+    if (alone[i].ids != together[i].ids || a.size() != b.size() ||
+        std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) != 0) {
+      list->end(
+          false, "a session of a batch differs from one alone",
+          {{"session", i}, {"value", relativeL2(b, std::vector<double>(a.begin(), a.end()))}});
+      return;
+    }
+  }
+  list->end(true, "equal to the bit");
+}
+
 /// The files of the bundled model that the bundle carries: one of those in the reference.
 std::vector<json> bundledModels(const Device& device) {
   const json golden = readJson(device.data + "/oriel-tiny-golden.json");
@@ -99,6 +178,8 @@ void checkModels(const Device& device, CheckList* list) {
   for (const test::GoldenModel& golden : goldenModels(device)) {
     if (device.wantsModel(golden.name)) {
       list->run(group, golden.name, [&] { checkGolden(device, golden, list); });
+      list->run(group, golden.name + ":batch",
+                [&] { checkBatch(device, device.model(golden.name), list); });
     }
   }
   for (const json& file : bundledModels(device)) {
@@ -106,6 +187,8 @@ void checkModels(const Device& device, CheckList* list) {
     if (!device.wantsModel(name)) {
       continue;
     }
+    list->run(group, name + ":batch",
+              [&] { checkBatch(device, device.data + "/models/" + name, list); });
     Loaded loaded;
     for (const json& c : file["cases"]) {
       list->run(group, name + ":" + c["name"].get<std::string>(), [&] {

@@ -222,6 +222,16 @@ def usable_vulkan():
     return [d for d in devices if d["usable"] and d["option"].startswith("vulkan")]
 
 
+def test_doctor_report():
+    path = scratch / "report.json"
+    result = oriel("doctor", "--no-timing", *CPU, "--report", path, "--json")
+    report = json.loads(path.read_text()) if check("doctor --report: runs", result.code == 0, result) else {}
+    has_fields("doctor --report", report, "oriel status devices doctor")
+    check("doctor --report: as it prints", report.get("doctor") == result.json and "limits" in report["devices"][0], report)
+    failed = fails("a report that cannot be written", 1, "doctor", "--no-timing", *CPU, "--report", scratch / "no" / "report")
+    check("a report that cannot be written: names it", b"no/report" in failed.err, failed)
+
+
 def test_devices():
     devices = json_of("devices", "devices")["devices"]
     for device in devices:

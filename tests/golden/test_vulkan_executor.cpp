@@ -321,9 +321,8 @@ TEST_F(VulkanExecutor, devices_are_listed_as_they_are_numbered) {
   }
 }
 
-TEST_F(VulkanExecutor, an_arena_the_device_would_round_up_is_refused_not_overspent) {
-  VulkanTap tap;
-  Copier copier;
+TEST_F(VulkanExecutor, an_arena_that_the_device_rounds_up_is_counted_and_far_more_is_refused) {
+  static uint64_t more;
   static constexpr VulkanDriverTap driver_tap = {[](VulkanApi* api) {
     static PFN_vkGetBufferMemoryRequirements real;
     if (api->vkGetBufferMemoryRequirements != nullptr) {
@@ -331,10 +330,21 @@ TEST_F(VulkanExecutor, an_arena_the_device_would_round_up_is_refused_not_overspe
       api->vkGetBufferMemoryRequirements = [](VkDevice device, VkBuffer buffer,
                                               VkMemoryRequirements* requirements) {
         real(device, buffer, requirements);
-        requirements->size += 65536;
+        requirements->size += more;
       };
     }
   }};
+  more = 65536;
+  {
+    Copier copier;
+    copier.rig.options.driver_tap = &driver_tap;
+    ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+    EXPECT_EQ(copier.rig.plan.cache_bytes + more,
+              copier.rig.executor->allocatedBytes(ArenaKind::kCache));
+    EXPECT_TRUE(copier.copies());
+  }
+  more = 65537;
+  Copier copier;
   copier.rig.options.driver_tap = &driver_tap;
   EXPECT_EQ(copier.rig.load().code(), ORIEL_ERROR_UNSUPPORTED);
   EXPECT_TRUE(copier.rig.log.says("planned")) << copier.rig.log.errors();

@@ -33,3 +33,18 @@ def read(path):
             renumbered.append(name)
         kernels[name] = code
     return kernels, renumbered
+
+
+def chosen_lengths(words):
+    """Ids of array types whose length depends on an OpSelect of specialisation constants."""
+    spec_constant_op, type_array, select, header_words = 52, 28, 169, 5
+    chosen, arrays, at = set(), [], header_words
+    while at < len(words):
+        length, opcode = words[at] >> 16, words[at] & 0xFFFF
+        operands = words[at + 1:at + length]
+        if opcode == spec_constant_op and (operands[2] == select or chosen.intersection(operands[3:])):
+            chosen.add(operands[1])
+        elif opcode == type_array and operands[2] in chosen:
+            arrays.append(operands[0])
+        at += length
+    return arrays

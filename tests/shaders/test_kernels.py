@@ -72,6 +72,18 @@ class Kernels(unittest.TestCase):
         for name, code in self.kernels.items():
             self.assertEqual([0x07230203, 0x00010300], kernels.words_of(code)[:2], name)
 
+    def test_no_array_has_a_length_that_is_chosen_between_constants(self):
+        # A driver of Adreno makes such arrays too short (ncnn#6972).
+        for name, code in self.kernels.items():
+            self.assertEqual([], kernels.chosen_lengths(kernels.words_of(code)), name)
+
+    def test_a_length_that_is_chosen_is_found(self):
+        instructions = [[52, 1, 10, 169, 2, 3, 4], [52, 1, 11, 132, 10, 5], [28, 12, 6, 11], [28, 13, 6, 5]]
+        words = [0x07230203, 0x00010300, 0, 14, 0]
+        for opcode, *operands in instructions:
+            words += [(len(operands) + 1) << 16 | opcode, *operands]
+        self.assertEqual([12], kernels.chosen_lengths(words))
+
     def test_packing_them_again_gives_the_same(self):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)

@@ -19,9 +19,10 @@
 
 #include "support/captured_log.h"
 #include "support/scratch_folder.h"
+#include "vulkan/device.h"
+#include "vulkan/device_shapes.h"
 #include "vulkan/known_devices.h"
 #include "vulkan/shader_table.h"
-#include "vulkan/verdict.h"
 
 namespace oriel_internal::test::test_drivers {
 namespace {
@@ -106,6 +107,70 @@ TEST(KnownDevices, every_row_says_what_why_and_who_says_so_and_can_be_overridden
     EXPECT_EQ(0, overridden.most_work);
     EXPECT_STREQ("", overridden.text);
   }
+}
+
+TEST(KnownDevices, devices_that_are_not_used_at_all) {
+  EXPECT_TRUE(faultsOf(madeUp(0x14E4, 19, "V3D 4.2.14.0")).refused);
+  EXPECT_TRUE(faultsOf(madeUp(0x10DE, 23, "Microsoft Direct3D12 (NVIDIA GeForce RTX 4080)",
+                              VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU))
+                  .refused);
+}
+
+TEST(KnownDevices, kernels_that_others_have_seen_fail) {
+  EXPECT_EQ(kMatrix | kSubgroups, faultsOf(madeUp(0x5143, 8, "Adreno (TM) 750")).features_off);
+  EXPECT_EQ(0u, faultsOf(madeUp(0x5143, 18, "Turnip Adreno (TM) 750")).features_off);
+  EXPECT_EQ(kHalf | kDot,
+            faultsOf(madeUp(0x8086, 6, "Intel(R) Xe Graphics (TGL GT2)")).features_off);
+}
+
+TEST(ChoiceOfDevice, of_two_drivers_of_one_card_the_better_one_is_taken) {
+  constexpr VkPhysicalDeviceType kDiscrete = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  const DeviceCaps radv = madeUp(0x1002, 3, "AMD Radeon RX 7900 XTX (RADV NAVI31)", kDiscrete);
+  const DeviceCaps amdvlk = madeUp(0x1002, 2, "AMD Radeon RX 7900 XTX", kDiscrete);
+  EXPECT_TRUE(isPreferred(radv, amdvlk));
+  EXPECT_FALSE(isPreferred(amdvlk, radv));
+  const DeviceCaps nvidia = madeUp(0x10DE, 4, "NVIDIA GeForce RTX 4080", kDiscrete);
+  const DeviceCaps nvk = madeUp(0x10DE, 24, "NVIDIA GeForce RTX 4080 (NVK AD103)", kDiscrete);
+  EXPECT_TRUE(isPreferred(nvidia, nvk));
+  EXPECT_TRUE(isPreferred(madeUp(0x5143, 18, "Turnip Adreno (TM) 750"),
+                          madeUp(0x5143, 8, "Adreno (TM) 750")));
+  // Of two cards the first of the better kind.
+  DeviceCaps second = nvk;
+  second.device_uuid[0] = 1;
+  EXPECT_FALSE(isPreferred(second, nvidia));
+  EXPECT_FALSE(isPreferred(nvidia, second));
+  EXPECT_TRUE(isPreferred(second, madeUp(0x8086, 6, "Intel(R) Graphics (ADL GT2)")));
+}
+
+TEST(DeviceShapes, follow_the_vendor_and_the_name) {
+  const auto shapes = [](uint32_t vendor, const char* name) -> const DeviceShapes& {
+    return shapesOf(madeUp(vendor, 0, name));
+  };
+  EXPECT_EQ(4u, shapes(0x10DE, "NVIDIA GeForce RTX 4080").queries(128));
+  EXPECT_EQ(2u, shapes(0x10DE, "NVIDIA GeForce RTX 4080").queries(256));
+  EXPECT_EQ(2u, shapes(0x1002, "AMD Radeon RX Vega (RADV VEGA10)").queries(64));
+  EXPECT_EQ(1u, shapes(0x5143, "Turnip Adreno (TM) 750").queries(576));
+  EXPECT_LT(shapes(0x5143, "Turnip Adreno (TM) 630").chunk.tokens,
+            shapes(0x5143, "Turnip Adreno (TM) 750").chunk.tokens);
+  EXPECT_EQ(1u, shapes(0x13B5, "Mali-G715").queries(64));
+  EXPECT_EQ(1u, shapes(0x7777, "a device that nobody knows").queries(64));
+  DeviceCaps software = madeUp(0x10005, 13, "llvmpipe", VK_PHYSICAL_DEVICE_TYPE_CPU);
+  EXPECT_EQ(8u, shapesOf(software).decode.lanes);
+  software.divide_as_gpu = true;
+  EXPECT_EQ(4u, shapesOf(software).queries(64));
+}
+
+// exp() is exp2() of a multiple: the difference of any two scores that a kernel begins with stays finite.
+TEST(AttentionKernel, its_lowest_score_does_not_overflow_in_exp) {
+  std::ifstream file(ORIEL_SOURCE_DIR "/shaders/attention.comp");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string declaration = "const float kLowest = ";
+  const size_t at = text.find(declaration);
+  ASSERT_NE(std::string::npos, at);
+  const float lowest = std::stof(text.substr(at + declaration.size()));
+  EXPECT_LT(lowest, -1e20f);
+  EXPECT_TRUE(std::isfinite((lowest - 1e30f) * 1.4426950f));
+  EXPECT_TRUE(std::isfinite(lowest * 2.0f * 1.4426950f));
 }
 
 TEST(KnownDevices, rows_match_by_all_that_they_name) {

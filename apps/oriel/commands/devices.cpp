@@ -15,7 +15,6 @@
 #include "terminal/wrap.h"
 
 namespace cli {
-namespace {
 
 Json listDevices(const CommonOptions& common) {
   const Diagnostics diagnostics(common.verbose);
@@ -32,6 +31,8 @@ Json listDevices(const CommonOptions& common) {
   }));
   return list["devices"];
 }
+
+namespace {
 
 int runDevices(const CommonOptions& options) {
   Json list = Json::array();

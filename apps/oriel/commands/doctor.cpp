@@ -10,6 +10,7 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "result_file.h"
 #include "system.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
@@ -22,6 +23,7 @@ struct DoctorOptions {
   CommonOptions common;
   bool no_timing = false;
   bool forget = false;
+  std::string report;
 };
 
 struct Findings {
@@ -146,11 +148,24 @@ int forgetDrivers(const CommonOptions& options) {
   return kExitDone;
 }
 
+void writeReport(const DoctorOptions& options, oriel_status status, const Json& findings,
+                 ResultFile* file) {
+  Json report;
+  report["oriel"] = oriel_version();
+  report["status"] = oriel_status_text(status);
+  report["devices"] = listDevices(options.common);
+  report["doctor"] = findings;
+  file->commit(report.dump(1) + "\n");
+}
+
 int runDoctor(const DoctorOptions& options) {
   if (options.forget) {
     return forgetDrivers(options.common);
   }
   catchInterrupts();
+  // It has its place before anything is tested.
+  const auto report =
+      options.report.empty() ? nullptr : std::make_unique<ResultFile>(options.report);
   Diagnostics diagnostics(options.common.verbose, true, "testing the device");
   CommonOptions given = options.common;
   if (const std::string cache = cacheFolder(given); !cache.empty()) {
@@ -161,9 +176,12 @@ int runDoctor(const DoctorOptions& options) {
   diagnostics.watch(&library_options);
   oriel_self_test_result result = ORIEL_INIT(oriel_self_test_result);
   Findings findings;
-  diagnostics.check(oriel_self_test(&library_options, onCheck,
-                                    options.no_timing ? nullptr : onCandidate, &findings, &result),
-                    Diagnostics::Blame::kOptions);
+  const oriel_status status = oriel_self_test(
+      &library_options, onCheck, options.no_timing ? nullptr : onCandidate, &findings, &result);
+  if (report != nullptr) {  // of a device that fails, too
+    writeReport(options, status, jsonOf(result, findings), report.get());
+  }
+  diagnostics.check(status, Diagnostics::Blame::kOptions);
   if (options.common.json) {
     printJson(jsonOf(result, findings));
   } else {
@@ -188,6 +206,9 @@ Command addDoctorCommand(CLI::App* program) {
   app->add_flag("--forget-drivers", options->forget,
                 "Only forget what was found out about drivers: kernels that were wrong, and where "
                 "one ended a program");
+  app->add_option("--report", options->report,
+                  "Also write limits, results and times to FILE, to mail with a bug report")
+      ->type_name("FILE");
   addCommonOptions(app, &options->common, Uses::kDevice);
   return {app, [options] { return runDoctor(*options); }};
 }

@@ -17,6 +17,15 @@ std::string variable(const char* name) {
 
 bool exists(const std::string& path) { return std::ifstream(path).good(); }
 
+std::vector<uint32_t> flagsOf(const std::string& list) {
+  std::vector<uint32_t> flags;
+  std::istringstream words(list);
+  for (std::string word; std::getline(words, word, ',');) {
+    flags.push_back(static_cast<uint32_t>(std::strtoul(word.c_str(), nullptr, 16)));
+  }
+  return flags;
+}
+
 bool beginsWith(const std::string& text, const char* begin) { return text.rfind(begin, 0) == 0; }
 
 }  // namespace
@@ -40,6 +49,18 @@ void Book::read(const std::string& order) {
     dirt_ = static_cast<int>(std::strtol(order.c_str() + is + 1, nullptr, 10));
   } else if (beginsWith(order, "fences=")) {
     delay_ms_ = static_cast<uint32_t>(std::strtoul(order.c_str() + is + 1, nullptr, 10));
+  } else if (beginsWith(order, "types=")) {
+    types_ = flagsOf(order.substr(is + 1));
+  } else if (beginsWith(order, "families=")) {
+    families_ = flagsOf(order.substr(is + 1));
+  } else if (beginsWith(order, "padding=")) {
+    padding_ = std::strtoull(order.c_str() + is + 1, nullptr, 10);
+  } else if (beginsWith(order, "allocation=")) {
+    most_of_allocation_ = std::strtoull(order.c_str() + is + 1, nullptr, 10);
+  } else if (beginsWith(order, "budget=")) {
+    budget_ = std::strtoull(order.c_str() + is + 1, nullptr, 10);
+  } else if (beginsWith(order, "subgroup=")) {
+    subgroup_ = std::strtoll(order.c_str() + is + 1, nullptr, 10);
   } else if (at < is) {
     fail(order.substr(0, at), std::strtoull(order.c_str() + at + 1, nullptr, 10),
          static_cast<int32_t>(std::strtol(order.c_str() + is + 1, nullptr, 10)),

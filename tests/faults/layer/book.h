@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "faults/layer/fault_layer.h"
 
@@ -25,6 +26,18 @@ class Book {
   uint32_t delayMs() const { return delay_ms_; }
   /// What new memory is full of; below 0: whatever the driver leaves there.
   int dirt() const { return dirt_; }
+  /// Of a device that is imitated; empty, 0 or below 0: as the driver says.
+  const std::vector<uint32_t>& types() const { return types_; }
+  const std::vector<uint32_t>& families() const { return families_; }
+  uint64_t padding() const { return padding_; }
+  uint64_t mostOfAllocation() const { return most_of_allocation_; }
+  uint64_t budget() const { return budget_; }
+  int64_t subgroup() const { return subgroup_; }
+  /// One more line of complaints.
+  void note(const std::string& line) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    complain(line);
+  }
 
   /// Counts a call. What it has to return, or 0.
   int32_t decide(const char* function, bool device_is_lost);
@@ -65,7 +78,13 @@ class Book {
   uint64_t failed_ = 0;
   uint64_t most_bytes_ = 0;
   uint32_t delay_ms_ = 0;
-  int dirt_ = -1;  // from the environment only
+  // From the environment only.
+  int dirt_ = -1;
+  std::vector<uint32_t> types_, families_;
+  uint64_t padding_ = 0;
+  uint64_t most_of_allocation_ = 0;
+  uint64_t budget_ = 0;
+  int64_t subgroup_ = -1;
   std::string when_, report_;
 };
 

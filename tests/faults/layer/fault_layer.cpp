@@ -185,6 +185,121 @@ bool waitUntilDue(Owner* owner, const VkFence* fences, uint32_t count, uint64_t 
   return left_ns <= timeout_ns;
 }
 
+// ---- Limits of other devices ---------------------------------------------------------------------
+
+constexpr uint64_t kImitatedAtom = 256;  // the largest that Vulkan allows
+
+/// Memory that is not coherent, mapped: what the host sees.
+struct Mirror {
+  uint8_t* device = nullptr;
+  std::vector<uint8_t> host;
+};
+std::mutex mirrors_mutex;
+std::map<uint64_t, Mirror> mirrors;
+std::map<uint64_t, uint32_t> memory_types;  // of every allocation, as imitated
+
+bool isImitated() { return !book().types().empty(); }
+
+void imitateTypes(VkPhysicalDeviceMemoryProperties* memory) {
+  if (!isImitated()) {
+    return;
+  }
+  memory->memoryTypeCount = static_cast<uint32_t>(book().types().size());
+  for (uint32_t i = 0; i < memory->memoryTypeCount; ++i) {
+    memory->memoryTypes[i] = {book().types()[i], 0};
+  }
+}
+
+void imitateFamilies(uint32_t* count, VkQueueFamilyProperties* families) {
+  const std::vector<uint32_t>& flags = book().families();
+  for (uint32_t i = 0; i < flags.size() && families != nullptr; ++i) {
+    families[i] = families[0];
+    families[i].queueFlags = flags[i];
+  }
+  *count = flags.empty() ? *count : static_cast<uint32_t>(flags.size());
+}
+
+void imitateProperties(VkPhysicalDeviceProperties* properties) {
+  if (isImitated()) {
+    properties->limits.nonCoherentAtomSize = kImitatedAtom;
+  }
+}
+
+void imitateExtensions(const char* layer, uint32_t* count, VkExtensionProperties* extensions) {
+  if (layer != nullptr || book().budget() == 0) {
+    return;
+  }
+  if (extensions != nullptr) {
+    std::strcpy(extensions[*count].extensionName, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+    extensions[*count].specVersion = 1;
+  }
+  ++*count;
+}
+
+void imitateBudget(void* chain) {
+  for (auto* next = static_cast<VkBaseOutStructure*>(chain); next != nullptr; next = next->pNext) {
+    if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT) {
+      reinterpret_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(next)->heapBudget[0] =
+          book().budget();
+    }
+  }
+}
+
+void imitateChain(void* chain) {
+  for (auto* next = static_cast<VkBaseOutStructure*>(chain); next != nullptr; next = next->pNext) {
+    if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES) {
+      auto* const limits = reinterpret_cast<VkPhysicalDeviceMaintenance3Properties*>(next);
+      limits->maxMemoryAllocationSize = book().mostOfAllocation() != 0
+                                            ? book().mostOfAllocation()
+                                            : limits->maxMemoryAllocationSize;
+    } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES) {
+      auto* const subgroups = reinterpret_cast<VkPhysicalDeviceSubgroupProperties*>(next);
+      subgroups->subgroupSize = book().subgroup() >= 0 ? static_cast<uint32_t>(book().subgroup())
+                                                       : subgroups->subgroupSize;
+    }
+  }
+}
+
+void imitateRequirements(VkMemoryRequirements* requirements) {
+  requirements->size += book().padding();
+  if (isImitated()) {
+    requirements->memoryTypeBits = (1u << book().types().size()) - 1;
+  }
+}
+
+void mirror(const VkDeviceMemory memory, uint64_t bytes, void** data) {
+  const std::lock_guard<std::mutex> lock(mirrors_mutex);
+  if (isImitated() && (memory_types[number(memory)] & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) == 0) {
+    Mirror& one = mirrors[number(memory)];
+    one.device = static_cast<uint8_t*>(*data);
+    one.host.assign(one.device, one.device + bytes);
+    *data = one.host.data();
+  }
+}
+
+void copyRanges(const VkMappedMemoryRange* ranges, uint32_t count, bool to_device) {
+  const std::lock_guard<std::mutex> lock(mirrors_mutex);
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto found = mirrors.find(number(ranges[i].memory));
+    if (found == mirrors.end()) {
+      book().note("a range of memory that is not mapped");
+      continue;
+    }
+    Mirror& one = found->second;
+    const uint64_t begin = ranges[i].offset;
+    const bool whole = ranges[i].size == VK_WHOLE_SIZE;
+    const uint64_t end = whole ? one.host.size() : begin + ranges[i].size;
+    if (begin % kImitatedAtom != 0 || end > one.host.size() ||
+        (end % kImitatedAtom != 0 && end != one.host.size())) {
+      book().note("a range that is not of whole atoms");
+      continue;
+    }
+    uint8_t* const host = one.host.data() + begin;
+    std::memcpy(to_device ? one.device + begin : host, to_device ? host : one.device + begin,
+                end - begin);
+  }
+}
+
 // ---- Entries -------------------------------------------------------------------------------------
 
 template <Id id, typename Function>
@@ -208,7 +323,13 @@ struct Entry<id, Result(VKAPI_PTR*)(First, Rest...)> {
     } else {
       (void)book().decide(kName().data(), false);
       before(owner, first, rest...);
-      next(owner)(first, rest...);
+      if constexpr (id == Id::vkGetDeviceQueue) {
+        const auto arguments = std::make_tuple(rest...);
+        next(owner)(first, book().families().empty() ? std::get<0>(arguments) : 0,
+                    std::get<1>(arguments), std::get<2>(arguments));
+      } else {
+        next(owner)(first, rest...);
+      }
       after(owner, first, rest...);
     }
   }
@@ -247,11 +368,37 @@ struct Entry<id, Result(VKAPI_PTR*)(First, Rest...)> {
         return VK_TIMEOUT;
       }
     }
-    const VkResult result = next(owner)(first, rest...);
+    const VkResult result = imitate(owner, first, rest...);
     if (result >= 0) {
       after(owner, first, rest...);
     }
     return result;
+  }
+
+  // The call, in the driver's own numbers of memory types and queue families.
+  static VkResult imitate(Owner* owner, First first, Rest... rest) {
+    if constexpr (id == Id::vkAllocateMemory) {
+      VkMemoryAllocateInfo info = *std::get<0>(std::make_tuple(rest...));
+      info.memoryTypeIndex = isImitated() ? 0 : info.memoryTypeIndex;
+      return next(owner)(first, &info, std::get<1>(std::make_tuple(rest...)),
+                         std::get<2>(std::make_tuple(rest...)));
+    } else if constexpr (id == Id::vkCreateCommandPool) {
+      VkCommandPoolCreateInfo info = *std::get<0>(std::make_tuple(rest...));
+      info.queueFamilyIndex = book().families().empty() ? info.queueFamilyIndex : 0;
+      return next(owner)(first, &info, std::get<1>(std::make_tuple(rest...)),
+                         std::get<2>(std::make_tuple(rest...)));
+    } else if constexpr (id == Id::vkFlushMappedMemoryRanges ||
+                         id == Id::vkInvalidateMappedMemoryRanges) {
+      if (isImitated()) {
+        const auto arguments = std::make_tuple(rest...);
+        copyRanges(std::get<1>(arguments), std::get<0>(arguments),
+                   id == Id::vkFlushMappedMemoryRanges);
+        return VK_SUCCESS;
+      }
+      return next(owner)(first, rest...);
+    } else {
+      return next(owner)(first, rest...);
+    }
   }
 
   static void before(Owner* owner, [[maybe_unused]] First first, Rest... rest) {
@@ -259,6 +406,10 @@ struct Entry<id, Result(VKAPI_PTR*)(First, Rest...)> {
       const auto handle = std::get<0>(std::make_tuple(rest...));
       book().destroyed(std::string(typeOf(kName())).c_str(), number(handle));
       if constexpr (id == Id::vkFreeMemory) {
+        {
+          const std::lock_guard<std::mutex> lock(mirrors_mutex);
+          mirrors.erase(number(handle));
+        }
         const std::lock_guard<std::mutex> lock(owners_mutex);
         owner->taken_bytes -= owner->allocations[number(handle)];
         owner->allocations.erase(number(handle));
@@ -280,6 +431,10 @@ struct Entry<id, Result(VKAPI_PTR*)(First, Rest...)> {
       if constexpr (id == Id::vkAllocateMemory) {
         const uint64_t bytes = std::get<0>(arguments)->allocationSize;
         soil(owner, first, *made, bytes);
+        if (isImitated()) {
+          const std::lock_guard<std::mutex> lock(mirrors_mutex);
+          memory_types[number(*made)] = book().types()[std::get<0>(arguments)->memoryTypeIndex];
+        }
         const std::lock_guard<std::mutex> lock(owners_mutex);
         owner->allocations[number(*made)] = bytes;
         owner->taken_bytes += bytes;
@@ -289,6 +444,36 @@ struct Entry<id, Result(VKAPI_PTR*)(First, Rest...)> {
       for (uint32_t i = 0; i < memory->memoryHeapCount; ++i) {
         limit(&memory->memoryHeaps[i].size);
       }
+      imitateTypes(memory);
+    } else if constexpr (id == Id::vkGetPhysicalDeviceMemoryProperties2) {
+      VkPhysicalDeviceMemoryProperties2* const memory = std::get<0>(std::make_tuple(rest...));
+      for (uint32_t i = 0; i < memory->memoryProperties.memoryHeapCount; ++i) {
+        limit(&memory->memoryProperties.memoryHeaps[i].size);
+      }
+      imitateTypes(&memory->memoryProperties);
+      imitateBudget(memory->pNext);
+    } else if constexpr (id == Id::vkEnumerateDeviceExtensionProperties) {
+      imitateExtensions(std::get<0>(std::make_tuple(rest...)),
+                        std::get<1>(std::make_tuple(rest...)),
+                        std::get<2>(std::make_tuple(rest...)));
+    } else if constexpr (id == Id::vkGetPhysicalDeviceQueueFamilyProperties) {
+      imitateFamilies(std::get<0>(std::make_tuple(rest...)), std::get<1>(std::make_tuple(rest...)));
+    } else if constexpr (id == Id::vkGetPhysicalDeviceProperties) {
+      imitateProperties(std::get<0>(std::make_tuple(rest...)));
+    } else if constexpr (id == Id::vkGetPhysicalDeviceProperties2) {
+      VkPhysicalDeviceProperties2* const properties = std::get<0>(std::make_tuple(rest...));
+      imitateProperties(&properties->properties);
+      imitateChain(properties->pNext);
+    } else if constexpr (id == Id::vkGetBufferMemoryRequirements) {
+      imitateRequirements(std::get<1>(std::make_tuple(rest...)));
+    } else if constexpr (id == Id::vkMapMemory) {
+      const auto arguments = std::make_tuple(rest...);
+      uint64_t bytes = 0;
+      {
+        const std::lock_guard<std::mutex> lock(owners_mutex);
+        bytes = owner->allocations[number(std::get<0>(arguments))];
+      }
+      mirror(std::get<0>(arguments), bytes, std::get<4>(arguments));
     } else if constexpr (id == Id::vkQueueSubmit) {
       const VkFence fence = std::get<2>(std::make_tuple(rest...));
       const std::lock_guard<std::mutex> lock(owners_mutex);
@@ -380,7 +565,14 @@ VKAPI_ATTR VkResult VKAPI_CALL createDevice(VkPhysicalDevice physical,
   link->u.pLayerInfo = link->u.pLayerInfo->pNext;
   const auto create =
       reinterpret_cast<PFN_vkCreateDevice>(find_create(of_instance->instance, "vkCreateDevice"));
-  const VkResult result = create(physical, info, allocator, device);
+  VkDeviceCreateInfo own = *info;
+  VkDeviceQueueCreateInfo queue = *info->pQueueCreateInfos;
+  if (!book().families().empty()) {
+    book().note("uses family " + std::to_string(queue.queueFamilyIndex));
+    queue.queueFamilyIndex = 0;
+    own.pQueueCreateInfos = &queue;
+  }
+  const VkResult result = create(physical, &own, allocator, device);
   if (result < 0) {
     return result;
   }

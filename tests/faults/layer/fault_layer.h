@@ -11,8 +11,17 @@
 //                         memory=100000000       bytes that the device has
 //                         fences=50              milliseconds that a submission takes at least
 //                         dirt=255               what all bytes of new memory are, where the host can reach them
+//                       and limits of other devices:
+//                         types=1,b              property flags of its memory types, in hexadecimal. Memory that is not
+//                                                coherent is a copy until it is flushed or invalidated.
+//                         padding=65536          bytes that a buffer needs on top of its own
+//                         allocation=1000000     bytes of an allocation at most
+//                         families=f,e           flags of its queue families, in hexadecimal
+//                         budget=1000000         bytes of its first heap that are free (VK_EXT_memory_budget)
+//                         subgroup=0             lanes of a subgroup, as it reports them
 //   ORIEL_FAULTS_WHEN   a file: calls are counted, and fail, while it is there
-//   ORIEL_FAULTS_REPORT a file: what is wrong with objects is written behind what it holds
+//   ORIEL_FAULTS_REPORT a file: what is wrong with objects is written behind what it holds; with families= also
+//                       "uses family N"
 //
 // A device that a call has found lost stays lost: everything that can say so says so, until it is destroyed.
 #pragma once

@@ -1,0 +1,84 @@
+#include "vulkan/device_shapes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "shaders/shared/layout.h"
+#include "vulkan/vendors.h"
+
+namespace oriel_internal {
+namespace {
+
+/// Measured on lavapipe (2 cores, subgroups of 8). A team alone reads its rows as streams: twice
+/// the speed of teams that take turns once a matrix is larger than the caches. 8 rows gain up to a
+/// quarter over 4, but leave small matrices too few workgroups.
+constexpr MatmulShape kSoftware = {8, 8, 8, 4};
+constexpr MatmulShape kSmallSoftware = {8, 8, 4, 4};
+/// A whole head in a lane: lanes of a CPU's vector have no quick way to each other, and its
+/// compiler takes too long over more values than these.
+constexpr DeviceShapes kSoftwareShapes = {vendor::kAny,   "", kSoftware, kSoftware,
+                                          kSmallSoftware, 16, 16,        {8, 8, 8, {1, 1, 1}}};
+
+/// GPUs have lanes to spare and too few rows per matrix to fill them.
+constexpr MatmulShape kOneRow = {64, kGroupRows, 1, 1};
+constexpr MatmulShape kRows2Tokens8 = {64, kGroupRows, 2, 8};
+constexpr MatmulShape kRow1Tokens4 = {64, kGroupRows, 1, 4};
+constexpr MatmulShape kRow1Tokens2 = {64, kGroupRows, 1, 2};
+
+constexpr DeviceShapes gpu(uint32_t vendor_id, const char* name_part, const MatmulShape& chunk,
+                           uint32_t most_dot, uint32_t most_half, uint32_t narrow, uint32_t wide,
+                           uint32_t widest) {
+  // Neighbouring lanes read neighbouring pieces.
+  return {vendor_id, name_part, kOneRow,   chunk,
+          chunk,     most_dot,  most_half, {128, 1, 16, {narrow, wide, widest}}};
+}
+
+// The first row that matches counts. Compiled with Mesa 26.1: AMD, NVIDIA, Qualcomm, Apple (tests/compilers/bounds.json),
+// Intel and Arm by hand. The last row is for devices that nobody has compiled for.
+constexpr DeviceShapes kGpuShapes[] = {
+    gpu(vendor::kAmd, "VEGA", kRow1Tokens4, 16, 16, 2, 1, 1),
+    gpu(vendor::kAmd, "POLARIS", kRow1Tokens4, 16, 16, 2, 1, 1),
+    gpu(vendor::kAmd, "", kRows2Tokens8, 16, 32, 4, 2, 2),
+    gpu(vendor::kSamsung, "", kRows2Tokens8, 16, 32, 4, 2, 2),
+    gpu(vendor::kNvidia, "", kRows2Tokens8, 16, 16, 4, 2, 2),
+    gpu(vendor::kQualcomm, "(TM) 6", kRow1Tokens2, 4, 4, 1, 1, 1),
+    gpu(vendor::kQualcomm, "", kRow1Tokens4, 16, 16, 2, 1, 1),
+    gpu(vendor::kApple, "", kRow1Tokens4, 4, 16, 2, 1, 1),
+    gpu(vendor::kMesa, "Apple", kRow1Tokens4, 4, 16, 2, 1, 1),
+    gpu(vendor::kIntel, "", kRow1Tokens4, 8, 16, 2, 1, 1),
+    gpu(vendor::kArm, "", kRow1Tokens4, 8, 16, 1, 1, 1),
+    gpu(vendor::kAny, "", kRow1Tokens4, 8, 16, 1, 1, 1),
+};
+/// What tests divide software's work as: the most that any GPU does.
+constexpr const DeviceShapes& kMostShapes = kGpuShapes[2];
+
+constexpr bool fitsSharedMemory(const MatmulShape& shape) {
+  return shape.lanes * shape.rows * shape.tokens * sizeof(float) <= 16384;
+}
+constexpr bool fitSharedMemory() {
+  bool fit = fitsSharedMemory(kSoftwareShapes.decode);
+  for (const DeviceShapes& shapes : kGpuShapes) {
+    fit = fit && fitsSharedMemory(shapes.decode) && fitsSharedMemory(shapes.chunk);
+  }
+  return fit;
+}
+static_assert(fitSharedMemory(), "matmul's partial sums");
+
+}  // namespace
+
+const DeviceShapes& shapesOf(const DeviceCaps& caps) {
+  if (caps.isSoftware()) {
+    return kSoftwareShapes;
+  }
+  if (caps.divide_as_gpu && caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
+    return kMostShapes;
+  }
+  return *std::find_if(
+      std::begin(kGpuShapes), std::end(kGpuShapes) - 1, [&caps](const DeviceShapes& row) {
+        return (row.vendor_id == vendor::kAny || row.vendor_id == caps.vendor_id) &&
+               std::strstr(caps.name, row.name_part) != nullptr;
+      });
+}
+
+}  // namespace oriel_internal

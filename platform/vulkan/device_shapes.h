@@ -1,0 +1,51 @@
+// How much a lane of a kernel takes on, by device: as much as the device's compiler keeps in registers. What it does not
+// keep goes to memory, and such a kernel is several times slower. scripts/gpu_compilers.sh checks the table's rows.
+#pragma once
+
+#include "vulkan/device_caps.h"
+
+namespace oriel_internal {
+
+/// How matmul divides its work: matmul.comp says what the numbers are. More rows a lane reuse each
+/// input more often, more tokens each unpacked weight; both leave fewer workgroups and take
+/// registers.
+struct MatmulShape {
+  uint32_t lanes;
+  uint32_t team_lanes;
+  uint32_t rows;
+  uint32_t tokens;
+};
+
+/// How attention divides its work: see shaders/attention.comp.
+struct AttentionShape {
+  uint32_t lanes;
+  uint32_t lane_octets;  ///< at least
+  /// Lanes that hold a vector together: of heads wider than kWideHead twice as many.
+  uint32_t most_pieces;
+  /// Of a workgroup at most: with heads of up to kNarrowHead values, of up to kWideHead, wider ones and latents.
+  uint32_t queries[3];
+};
+constexpr uint32_t kNarrowHead = 128;
+constexpr uint32_t kWideHead = 256;
+
+struct DeviceShapes {
+  uint32_t vendor_id;     ///< 0: any
+  const char* name_part;  ///< of the device's name; "": any
+  MatmulShape decode;     ///< one token, in float
+  MatmulShape chunk;      ///< several tokens
+  MatmulShape small;      ///< either, with a matrix of few rows (kSmallRows)
+  /// Products a lane (rows times tokens) that may be tried with packed dot products, and in half precision.
+  uint32_t most_dot;
+  uint32_t most_half;
+  AttentionShape attention;
+
+  uint32_t queries(uint32_t head_dim) const {
+    return attention.queries[head_dim <= kNarrowHead ? 0 : head_dim <= kWideHead ? 1 : 2];
+  }
+};
+/// A matrix with fewer rows is small.
+constexpr uint32_t kSmallRows = 1024;
+
+const DeviceShapes& shapesOf(const DeviceCaps& caps);
+
+}  // namespace oriel_internal
