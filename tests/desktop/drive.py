@@ -74,8 +74,18 @@ class Window:
         self.id = found.split()[-1].decode()
         xdo("windowfocus", self.id)
 
+    def settled(self, widget):
+        """Where it is, once it stays there: what is drawn above it may still grow."""
+        seen, end = [], time.time() + WAIT_S
+        while len(seen) < 4 or seen[-1] is None or any(one != seen[-1] for one in seen[-4:]):
+            if time.time() > end:
+                raise SystemExit(f"{widget} does not come to rest")
+            seen.append(state()["widgets"].get(widget))
+            time.sleep(0.1)
+        return seen[-1]
+
     def click(self, widget, across=0.5):
-        x, y, width, height = state()["widgets"][widget]
+        x, y, width, height = self.settled(widget)
         xdo("mousemove", "--window", self.id, int(x + width * across), int(y + height / 2), "sleep", 0.15, "click", 1)
         time.sleep(0.3)
 
