@@ -47,6 +47,7 @@ function(oriel_shared_library target name)
     # Paths may have spaces and commas.
     target_link_options(${target} PRIVATE "SHELL:-Xlinker \"--version-script=${file}.map\"" -Wl,--gc-sections)
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${file}.map)
+    oriel_pack_relocations(${target})
   endif()
 endfunction()
 
