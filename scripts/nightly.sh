@@ -10,6 +10,7 @@
 #   fuzz       scripts/fuzz.sh, half an hour a target; then the lines that are reached
 #   soak       an hour of random conversations on the CPU, on lavapipe and on SwiftShader
 #   tidy       scripts/tidy.sh: the program and the vector kernels, too
+#   compilers  scripts/gpu_compilers.sh: kernels through the compilers of seven GPUs
 #   cross      scripts/cross.sh: other processors and systems, in emulators
 #   package    scripts/package.sh, web.sh, desktop.sh, serve_clients.sh: what is handed out, driven
 #
@@ -50,7 +51,7 @@ soak() {
 }
 
 parts=("$@")
-((${#parts[@]})) || parts=(all sanitize hostile faults fuzz soak tidy cross package)
+((${#parts[@]})) || parts=(all sanitize hostile faults fuzz soak tidy compilers cross package)
 for name in "${parts[@]}"; do
   case $name in
     all) part all scripts/test.sh --all ;;
@@ -60,6 +61,7 @@ for name in "${parts[@]}"; do
     fuzz) part fuzz scripts/fuzz.sh --seconds 1800 && part coverage scripts/fuzz.sh --coverage ;;
     soak) soak ;;
     tidy) part tidy scripts/tidy.sh ;;
+    compilers) part compilers scripts/gpu_compilers.sh ;;
     cross)
       for target in linux-aarch64 linux-armhf linux-riscv64 windows-x64; do
         part "cross-$target" scripts/cross.sh "$target"

@@ -213,7 +213,7 @@ void describeLimits(const VulkanApi& api, VkPhysicalDevice physical, const Devic
   VkQueueFamilyProperties families[16];
   uint32_t count = 16;
   api.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
-  add(" queues");
+  add("%s", " queues");
   for (uint32_t i = 0; i < count; ++i) {
     add(" %x*%u", families[i].queueFlags, families[i].queueCount);
   }

@@ -87,11 +87,11 @@ TEST_F(VulkanPipelines, subgroups_are_full_where_the_device_can_see_to_it) {
                              const VkAllocationCallbacks* allocator, VkDevice* device) {
       for (auto* next = static_cast<const VkBaseInStructure*>(info->pNext); next != nullptr;
            next = next->pNext) {
-        enabled = enabled ||
-                  (next->sType ==
-                       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT &&
-                   reinterpret_cast<const VkPhysicalDeviceSubgroupSizeControlFeaturesEXT*>(next)
-                           ->computeFullSubgroups != VK_FALSE);
+        enabled =
+            enabled ||
+            (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT &&
+             reinterpret_cast<const VkPhysicalDeviceSubgroupSizeControlFeaturesEXT*>(next)
+                     ->computeFullSubgroups != VK_FALSE);
       }
       return real_device(physical, info, allocator, device);
     };
@@ -99,9 +99,8 @@ TEST_F(VulkanPipelines, subgroups_are_full_where_the_device_can_see_to_it) {
                                        const VkComputePipelineCreateInfo* infos,
                                        const VkAllocationCallbacks* allocator,
                                        VkPipeline* pipelines) {
-      required = required ||
-                 (infos->stage.flags &
-                  VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT) != 0;
+      required = required || (infos->stage.flags &
+                              VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT) != 0;
       return real_pipelines(device, cache, count, infos, allocator, pipelines);
     };
   }};
