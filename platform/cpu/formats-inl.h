@@ -313,12 +313,12 @@ struct Q2_0 : Traits<false, false, false, 1> {
 // Bytes of 0 and 2.
 struct Q1_0 : Traits<false, false, false, 1> {
   static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
-    const uint32_t at = unit / 4 * 5;
+    const uint32_t at = unit / 8 * 9;
     for (VU& bytes : out->bytes) {
       bytes = hn::Zero(kU);
     }
-    addHighBits<1>(rows.side(at + 1 + unit % 4), out);
-    out->scale[0] = lowHalves(rows.side(at));
+    addHighBits<1>(rows.side(at + 1 + unit % 8), out);
+    out->scale[0] = pairedScale(rows.side(at), unit / 4);
   }
 };
 

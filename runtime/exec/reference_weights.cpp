@@ -288,8 +288,8 @@ void WeightRows::unpack(uint32_t r, uint32_t unit, float (&out)[kUnit]) const {
       return;
     case WeightType::kQ1_0:
       return scaled(
-          lowHalf(row.side(unit / 4 * 5)),
-          [&](uint32_t i) { return 2 * highBit(row.side(unit / 4 * 5 + 1 + unit % 4), i) - 1; },
+          pairScale(row.side(unit / 8 * 9), unit / 4),
+          [&](uint32_t i) { return 2 * highBit(row.side(unit / 8 * 9 + 1 + unit % 8), i) - 1; },
           out);
     case WeightType::kQ2_0:
     case WeightType::kTq2_0:

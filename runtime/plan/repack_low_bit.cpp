@@ -134,12 +134,16 @@ void packNvfp4(const GroupRows& rows) {
 
 // d, a bit of each value.
 void packQ10(const GroupRows& rows) {
-  packBlocks<18, 0, 5>(rows, rows.cols / 128, [](const uint8_t* block, uint32_t*, uint32_t* side) {
-    side[0] = readU16(block);
-    for (uint32_t u = 0; u < 4; ++u) {
-      side[(1 + u) * kSideStep] = spreadHighBits(readU32(block + 2 + 4 * u));
+  for (uint32_t b = 0; b < rows.cols / 128; ++b) {
+    for (uint32_t r = rows.begin; r < rows.end; ++r) {
+      const uint8_t* const block = rows.row(r) + uint64_t{b} * 18;
+      uint32_t* const side = rows.side(b / 2 * 9, r);
+      *side = b % 2 == 0 ? readU16(block) : *side | readU16(block) << 16;
+      for (uint32_t u = 0; u < 4; ++u) {
+        side[(1 + b % 2 * 4 + u) * kSideStep] = spreadHighBits(readU32(block + 2 + 4 * u));
+      }
     }
-  });
+  }
 }
 
 // d, quants (16), four neighbours to a byte.

@@ -25,7 +25,7 @@ constexpr WeightFormat kFormats[] = {
     {"iq3_xxs", TensorType::kIq3Xxs, 0, 256, 25}, {"iq3_s", TensorType::kIq3S, 0, 256, 28},
     {"mxfp4", TensorType::kMxfp4, 8, 128, 1},     {"tq2_0", TensorType::kTq2_0, 4, 128, 1},
     {"tq1_0", TensorType::kTq1_0, 4, 128, 1},     {"nvfp4", TensorType::kNvfp4, 8, 64, 1},
-    {"q1_0", TensorType::kQ1_0, 0, 128, 5},       {"q2_0", TensorType::kQ2_0, 4, 128, 1},
+    {"q1_0", TensorType::kQ1_0, 0, 256, 9},       {"q2_0", TensorType::kQ2_0, 4, 128, 1},
 };
 static_assert(sizeof(kFormats) / sizeof(kFormats[0]) == kWeightTypes, "one line per type");
 

@@ -285,9 +285,23 @@ size_t tinyAyaWordEnd(const Reader& reader, size_t begin, DigitCount* count) {
       return end;
     }
   }
+  // Other numbers end before digits that match, too.
+  if (first.number() && !first.digit()) {
+    size_t at = begin;
+    for (int n = 0; n < 3 && reader.at(at).number(); ++n) {
+      DigitCount ahead;
+      if (reader.at(at).digit() && boundDigitsEnd(reader, at, &ahead) > at) {
+        break;
+      }
+      at += reader.at(at).bytes;
+    }
+    return at;
+  }
   const size_t end =
       casedWordEnd<&Char::notLower, &Char::notUpper>(reader, begin, 3, true, isLineEndOrSlash);
-  if (first.space() && reader.at(end).space()) {
+  const size_t second = begin + first.bytes;
+  const bool all_spaces = first.space() && (end == second || reader.at(second).space());
+  if (all_spaces && reader.at(end).space()) {
     const size_t behind = end + reader.at(end).bytes;
     DigitCount ahead;
     if (reader.at(behind).digit() && boundDigitsEnd(reader, behind, &ahead) > behind) {

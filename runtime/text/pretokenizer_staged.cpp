@@ -336,7 +336,7 @@ size_t boundDigitsEnd(const Reader& reader, size_t begin, DigitCount* count) {
   const size_t digits = counted(
       reader, begin, [](const Char& c) { return c.digit(); }, count);
   const Char next = reader.at(count->behind);
-  const bool bound = !next.letterOrMark() && !next.number() && !next.is('_');
+  const bool bound = !next.letterOrMark() && !next.is('_');
   return digits != 0 && bound ? threesEnd(reader, begin, count) : begin;
 }
 

@@ -142,7 +142,7 @@ UnitScale unitScale(WeightRow row, uint unit) {
   const uint pair = sideOf(row, unit / 2u) >> (16u * (unit & 1u));
   s.scale = vec2(smallScale(pair & 0x7fu), smallScale(pair >> 8 & 0x7fu));
 #elif defined(WEIGHT_Q1_0)
-  s.scale.x = lowHalf(sideOf(row, unit / 4u * 5u));
+  s.scale.x = halfAt(sideOf(row, unit / 8u * 9u), unit / 4u & 1u);
 #elif defined(WEIGHT_Q2_0)
   s.scale.x = halfAt(sideOf(row, unit / 4u), unit / 2u & 1u);
 #elif defined(CODEBOOK)
@@ -206,7 +206,7 @@ void loadUnit(WeightRow row, uint unit, out vec4 v[kUnitVectors]) {
 #elif defined(CODEBOOK)
   loadFromCodebook(row, unit, v);
 #elif defined(WEIGHT_Q1_0)
-  const uint bits = sideOf(row, unit / 4u * 5u + 1u + (unit & 3u));
+  const uint bits = sideOf(row, unit / 8u * 9u + 1u + (unit & 7u));
   [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
     v[i] = bytesLess((bits >> i & 0x01010101u) << 1, 1);
   }

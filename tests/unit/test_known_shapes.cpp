@@ -282,6 +282,12 @@ TEST(KnownShapes, rows_are_consistent) {
 
 // ---- Beside the plan of a file --------------------------------------------------------------------
 
+bool isAttentionBias(TensorRole role) {
+  return role == TensorRole::kQueryBias || role == TensorRole::kKeyBias ||
+         role == TensorRole::kValueBias || role == TensorRole::kQkvBias ||
+         role == TensorRole::kAttentionOutBias;
+}
+
 /// The tensors that a file of the shape would have, without the file: matrices of one type, the rest f32.
 class MadeUpFile {
  public:
@@ -295,7 +301,8 @@ class MadeUpFile {
     EXPECT_NE(nullptr, rules) << shape.architecture;
     forEachRule(*rules, [&](const TensorRule& rule) {
       if ((rule.role == TensorRole::kRouterBias && !shape.has(kRouterBias)) ||
-          rule.role == TensorRole::kExpertGateUp || rule.role == TensorRole::kQkv) {
+          rule.role == TensorRole::kExpertGateUp ||
+          (!rule.required && (rule.role == TensorRole::kQkv || isAttentionBias(rule.role)))) {
         return;  // some files of the architecture have it, and others what is meant here
       }
       const bool of_inputs = rule.where == Where::kModelLayerInputs;

@@ -69,7 +69,7 @@ TEST(Latent, what_does_not_run_is_named) {
   const std::string of = "deepseek2.";
   for (
       const Refusal& r :
-      {Refusal{ORIEL_ERROR_UNSUPPORTED, "expert_group_count is 8",
+      {Refusal{ORIEL_ERROR_FORMAT, "expert_group_used_count is missing",
                [&](GgufWriter* w) { w->addUint32(of + "expert_group_count", 8); }},
        Refusal{ORIEL_ERROR_UNSUPPORTED, "kv_lora_rank is 1024",
                [&](GgufWriter* w) { w->addUint32(of + "attention.kv_lora_rank", 1024); }},

@@ -183,7 +183,7 @@ TEST(SplitModels, are_whole_by_the_name_of_any_part) {
   CapturedLog log;
   ASSERT_TRUE(whole.open(bytes.data(), bytes.size(), log.log()).ok());
   for (uint16_t part = 0; part < 3; ++part) {
-    const Joined joined(parts.path(part));
+    Joined joined(parts.path(part));
     ASSERT_EQ(ORIEL_OK, joined.status) << joined.log.errors();
     ASSERT_EQ(whole.tensorCount(), joined.file.gguf().tensorCount());
     GgufTensor want;

@@ -156,12 +156,14 @@ TEST(WeightLayout, mxfp4_has_every_power_of_two) {
   }
 }
 
-// What a device needs more than a file, for every type: the most is 5.5%, for Q3_K. TQ1_0 is packed as TQ2_0.
+// What a device needs more than a file, for every type: the most is 5.5%, for Q3_K. TQ1_0 and TQ2_0 are packed
+// as Q2_0.
 TEST(WeightLayout, a_slice_is_little_larger_than_the_file) {
   for (const WeightType type : allTypes()) {
     const uint64_t device = weightGeometry(type, 2048).sliceBytes(2048);
+    const bool ternary = type == WeightType::kTq1_0 || type == WeightType::kTq2_0;
     const TensorType packed =
-        type == WeightType::kTq1_0 ? TensorType::kTq2_0 : static_cast<TensorType>(fileTypeOf(type));
+        ternary ? TensorType::kQ2_0 : static_cast<TensorType>(fileTypeOf(type));
     const uint64_t file = 2048 * fileRowBytes(static_cast<uint32_t>(packed), 2048);
     EXPECT_GE(device, file) << weightTypeName(type);
     EXPECT_LE(device * 1000, file * 1055) << weightTypeName(type);
