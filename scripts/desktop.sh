@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 oriel_packages+='
 desktop libsdl2-dev      must inc:SDL2/SDL.h
 desktop libimgui-dev     must inc:imgui/imgui.h
-desktop libfribidi-dev   may inc:fribidi/fribidi.h
+desktop libicu-dev       may inc:unicode/ubidi.h
 desktop fonts-dejavu-core may file:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
 desktop xvfb             must cmd:Xvfb
 desktop xauth            must cmd:xauth
