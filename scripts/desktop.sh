@@ -3,7 +3,7 @@
 #
 #   scripts/desktop.sh [FOLDER]   screenshots go to FOLDER (build/desktop); ends with "N passed, N failed"
 #
-# Installs what is needed and missing: SDL2, Dear ImGui, Xvfb, xdotool, ImageMagick.
+# docs/desktop.png is the screenshot window.png. Installs what is needed and missing: SDL2, Dear ImGui, Xvfb, xdotool, ImageMagick.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/lib/install.sh
