@@ -34,6 +34,7 @@ bool isIn(const Range (&ranges)[kCount], uint32_t character) {
 
 std::vector<VisualCharacter> charactersOf(const std::string& text, size_t begin, size_t end) {
   std::vector<VisualCharacter> characters;
+  characters.reserve(end - begin);
   for (size_t at = begin; at < end;) {
     size_t next = 0;
     const uint32_t character = utf8::decode(text, at, &next);
@@ -61,6 +62,8 @@ struct Units {
 
 Units unitsOf(const std::vector<VisualCharacter>& characters) {
   Units units;
+  units.text.reserve(characters.size());
+  units.character.reserve(characters.size());
   for (size_t i = 0; i < characters.size(); i++) {
     auto character = static_cast<UChar32>(characters[i].character);
     if (u_charDirection(character) == U_BLOCK_SEPARATOR) {
@@ -79,21 +82,23 @@ bool isMark(uint32_t character) {
   return (U_GET_GC_MASK(static_cast<UChar32>(character)) & U_GC_M_MASK) != 0;
 }
 
-/// Replaces Arabic letters by their joined forms. Marks keep their character.
-void joinLetters(std::vector<VisualCharacter>* characters) {
-  const Units units = unitsOf(*characters);
-  std::u16string joined(units.text.size(), u' ');
+/// Replaces the Arabic letters of `count` units by their joined forms. Marks keep their character.
+void joinLetters(const Units& units, int32_t begin, int32_t count,
+                 std::vector<VisualCharacter>* characters) {
+  const char16_t* const text = units.text.data() + begin;
+  std::u16string joined(static_cast<size_t>(count), u' ');
   UErrorCode status = U_ZERO_ERROR;
   u_shapeArabic(
-      units.text.data(), units.size(), joined.data(), units.size(),
+      text, count, joined.data(), count,
       U_SHAPE_LETTERS_SHAPE | U_SHAPE_TEXT_DIRECTION_LOGICAL | U_SHAPE_LENGTH_FIXED_SPACES_NEAR,
       &status);
   if (U_FAILURE(status)) {
     return;
   }
   for (size_t i = 0; i < joined.size(); i++) {
-    uint32_t& character = (*characters)[units.character[i]].character;
-    if (joined[i] != units.text[i] && !isMark(character)) {
+    const size_t at = units.character[static_cast<size_t>(begin) + i];
+    uint32_t& character = (*characters)[at].character;
+    if (joined[i] != text[i] && !isMark(character)) {
       // A space replaces the alef of a lam-alef ligature.
       character = joined[i] == u' ' ? kInvisible : joined[i];
     }
@@ -126,12 +131,13 @@ VisualLine ordered(std::vector<VisualCharacter> paragraph, size_t begin, size_t 
   ubidi_setPara(whole.getAlias(), units.text.data(), units.size(), UBIDI_DEFAULT_LTR, nullptr,
                 &status);
   const int32_t first = units.of(begin);
-  ubidi_setLine(whole.getAlias(), first, units.of(end), line.getAlias(), &status);
+  const int32_t last = units.of(end);
+  ubidi_setLine(whole.getAlias(), first, last, line.getAlias(), &status);
   const int32_t runs = ubidi_countRuns(line.getAlias(), &status);
   if (U_FAILURE(status)) {
     return visual;
   }
-  joinLetters(&paragraph);
+  joinLetters(units, first, last - first, &paragraph);
   visual.leftwards = (ubidi_getParaLevel(line.getAlias()) & 1) != 0;
   for (int32_t run = 0; run < runs; run++) {
     int32_t start = 0;
@@ -174,10 +180,12 @@ VisualLine visualLine(const std::string& text, const Line& line) {
   const size_t begin = before == std::string::npos ? 0 : before + 1;
   const Line paragraph = {begin, std::min(text.find('\n', line.end), text.size())};
   if (line.begin < line.end && hasLeftwards(text, paragraph)) {
-    std::vector<VisualCharacter> all = charactersOf(text, paragraph.begin, paragraph.end);
+    const std::vector<VisualCharacter> all = charactersOf(text, paragraph.begin, paragraph.end);
     const auto indexOf = [&all](size_t byte) {
-      return static_cast<size_t>(std::count_if(
-          all.begin(), all.end(), [byte](const VisualCharacter& one) { return one.at < byte; }));
+      const auto found =
+          std::lower_bound(all.begin(), all.end(), byte,
+                           [](const VisualCharacter& one, size_t value) { return one.at < value; });
+      return static_cast<size_t>(found - all.begin());
     };
     visual = ordered(all, indexOf(line.begin), indexOf(line.end));
   }
