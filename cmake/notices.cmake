@@ -16,7 +16,13 @@ set(oriel_notice_boost "Boost|BSL-1.0|Vinnie Falco (Beast) and the Boost authors
 set(oriel_notice_sdl "SDL 2|Zlib|Sam Lantinga|https://www.libsdl.org|libsdl2-dev")
 set(oriel_notice_imgui "Dear ImGui|MIT|Omar Cornut|https://github.com/ocornut/imgui|libimgui-dev")
 set(oriel_notice_stb "stb|MIT or public domain|Sean Barrett|https://github.com/nothings/stb|libstb-dev")
+set(oriel_notice_icu "ICU|Unicode-DFS|Unicode, Inc.|https://icu.unicode.org|libicu-dev")
 set(oriel_notice_emscripten "Emscripten with musl, compiler-rt and libc++|MIT, Apache-2.0 with LLVM exceptions|the Emscripten, musl and LLVM authors|https://emscripten.org|emscripten")
+
+# The paragraph of a Debian copyright file to use, for files that also have other licences: Boost's 2 MB name the author
+# of each file, and ICU's has the licence of the packaging scripts.
+set(oriel_paragraph_boost "BSL-1.0")
+set(oriel_paragraph_icu "MIT")  # Debian's name for the Unicode licence
 
 # The text of a licence in *out; empty where it is not on this machine.
 function(oriel_licence component package out)
@@ -30,8 +36,7 @@ function(oriel_licence component package out)
       file(READ ${file} text)
     endif()
   endforeach()
-  # Of its 2 MB, which name each file's author, the one licence.
-  if(component STREQUAL "boost" AND text MATCHES "\n(License: BSL-1.0\n( [^\n]+\n)+)")
+  if(oriel_paragraph_${component} AND text MATCHES "\n(License: ${oriel_paragraph_${component}}\n( [^\n]+\n)+)")
     set(text "${CMAKE_MATCH_1}")
   endif()
   set(${out} "${text}" PARENT_SCOPE)

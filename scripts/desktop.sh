@@ -3,7 +3,8 @@
 #
 #   scripts/desktop.sh [FOLDER]   screenshots go to FOLDER (build/desktop); ends with "N passed, N failed"
 #
-# Installs what is needed and missing: SDL2, Dear ImGui, Xvfb, xdotool, ImageMagick.
+# docs/desktop.png is the screenshot window.png. Missing packages are installed: SDL2, Dear ImGui, ICU, Xvfb, xdotool,
+# ImageMagick.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/lib/install.sh
@@ -12,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 oriel_packages+='
 desktop libsdl2-dev      must inc:SDL2/SDL.h
 desktop libimgui-dev     must inc:imgui/imgui.h
-desktop libfribidi-dev   may inc:fribidi/fribidi.h
+desktop libicu-dev       may inc:unicode/ubidi.h
 desktop fonts-dejavu-core may file:/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf
 desktop xvfb             must cmd:Xvfb
 desktop xauth            must cmd:xauth

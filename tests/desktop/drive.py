@@ -251,7 +251,7 @@ A **function** in *Python*, called `greet`:
 |--------|------|
 | name   | text |
 
-Greetings: \u0645\u0631\u062d\u0628\u0627, \u05e9\u05dc\u05d5\u05dd, \u4f60\u597d \U0001f600 \u2764 \u2713
+Greetings: \u0645\u0631\u062d\u0628\u0627, \u05e9\u05dc\u05d5\u05dd \U0001f600 \u2764 \u2713
 """
 
 
@@ -264,6 +264,9 @@ def kept():
     (CHATS / "20260101-120000.json").write_text(json.dumps({
         "version": 1, "model": "", "system": "", "title": "Markdown", "messages": [
             {"role": "user", "content": "How do I greet somebody?"}, {"role": "assistant", "content": MARKDOWN}]}))
+    (CHATS / "20260101-110000.json").write_text(json.dumps({
+        "version": 1, "model": "", "system": "", "title": "\u4f60\u597d", "messages": [
+            {"role": "user", "content": "\u4f60\u597d"}, {"role": "assistant", "content": "Hello!"}]}))
     LOOK.write_text("(<<uint32 2>>,)\n")
     window = Window(MODEL, "--memory", "60MB", "--system", "You are a helpful assistant.")
     try:
@@ -290,6 +293,9 @@ def kept():
         window.click("theme")
         until("the colours are a choice, too", lambda now: now["dark"], 5)
         window.shoot("markdown-dark")
+        window.say("What is the capital of France?")
+        until("the opened chat goes on", lambda now: idle(now) and len(front(now)["messages"]) == 4)
+        window.shoot("window")
         xdo("windowsize", window.id, 600, 500)
         window.shoot("markdown-600x500")
     finally:

@@ -113,8 +113,8 @@ TEST(DesktopText, characters_that_show_nothing_are_left_out) {
 }
 
 TEST(DesktopText, scripts_from_right_to_left_are_put_in_order_and_joined) {
-#ifndef ORIEL_FRIBIDI
-  GTEST_SKIP() << "built without FriBidi";
+#ifndef ORIEL_ICU
+  GTEST_SKIP() << "built without ICU";
 #endif
   const std::string hebrew = "a\nx \xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d 12";
   EXPECT_EQ(drawn(hebrew, 2),
@@ -126,6 +126,38 @@ TEST(DesktopText, scripts_from_right_to_left_are_put_in_order_and_joined) {
   EXPECT_TRUE(line.leftwards);
   EXPECT_EQ(line.characters[0].at, 2u);
   EXPECT_TRUE(line.characters[0].leftwards);
+}
+
+TEST(DesktopText, lam_and_alef_become_one_letter_and_marks_follow_theirs) {
+#ifndef ORIEL_ICU
+  GTEST_SKIP() << "built without ICU";
+#endif
+  const std::string lam_alef = "\xd9\x84\xd8\xa7 1";
+  EXPECT_EQ(drawn(lam_alef), (std::vector<uint32_t>{'1', ' ', 0xfefb}));
+  // Beh with fatha, then heh.
+  const std::string mark = "\xd8\xa8\xd9\x8e\xd9\x87";
+  EXPECT_EQ(drawn(mark), (std::vector<uint32_t>{0xfeea, 0xfe91, 0x64e}));
+}
+
+TEST(DesktopText, lines_are_ordered_by_their_paragraph) {
+#ifndef ORIEL_ICU
+  GTEST_SKIP() << "built without ICU";
+#endif
+  // Shin, then a line with brackets, Latin letters and an emoji (two units of UTF-16).
+  const std::string text = "\xd7\xa9 (a\xf0\x9f\x98\x80) b\nc";
+  const VisualLine line = visualLine(text, {3, text.size() - 2});
+  EXPECT_TRUE(line.leftwards);
+  std::vector<uint32_t> characters;
+  for (const VisualCharacter& one : line.characters) {
+    characters.push_back(one.character);
+  }
+  EXPECT_EQ(characters, (std::vector<uint32_t>{'b', ' ', '(', 0x1f600, 'a', ')'}));
+  EXPECT_FALSE(visualLine(text, {text.size() - 1, text.size()}).leftwards);
+  // Wrong bytes and separators of paragraphs lose nothing.
+  EXPECT_EQ(drawn("\xd7\xa9\xff\xe2\x80\xa9"
+                  "a\xf5")
+                .size(),
+            5u);
 }
 
 TEST(DesktopCache, stretches_cover_every_token_once) {

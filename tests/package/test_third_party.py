@@ -52,6 +52,15 @@ class Notices(unittest.TestCase):
         named = set(re.findall(r"oriel_parts ([a-z0-9 ]+)\)", text_of("CMakeLists.txt")))
         self.assertEqual(known, {part for parts in named for part in parts.split()})
 
+    def test_every_library_of_the_window_has_a_notice(self):
+        rows = re.findall(r'^set\(oriel_notice_\w+ "[^|]+\|([^|]+)\|.*\|([^|"]+)"\)', text_of("cmake/notices.cmake"), re.M)
+        self.assertLess(5, len(rows))
+        for licence, _ in rows:
+            self.assertNotIn("GPL", licence)
+        linked = re.findall(r'find_library\([^)]* DOC "[^"(]*\(([\w.-]+)\)"\)', text_of("apps/desktop/CMakeLists.txt"))
+        self.assertLess(3, len(linked))
+        self.assertLessEqual(set(linked), {package for _, package in rows})
+
     def test_every_package_has_the_file(self):
         for script in ("cmake/install.cmake", "cmake/make_source_bundle.cmake", "scripts/web.sh", "web/package.json",
                        "python/setup.py", "integrations/apple/build_xcframework.sh"):

@@ -1,4 +1,4 @@
-// The one copy of the state that all threads write and the window reads.
+// The shared state: all threads write it, the window reads it.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace desktop {
 
 class Board {
  public:
-  /// `changed` is called on the thread that changed something, without a lock held.
+  /// The thread that made a change calls `changed`, without a lock.
   explicit Board(std::function<void()> changed) : changed_(std::move(changed)) {}
 
   template <typename Edit>
@@ -23,7 +23,7 @@ class Board {
     }
     changed_();
   }
-  /// Of one chat; nothing happens if it is gone.
+  /// Changes one chat. Does nothing if it is closed.
   template <typename Edit>
   void editChat(int id, const Edit& edit_chat) {
     edit([&](AppState& state) {
@@ -38,7 +38,7 @@ class Board {
     std::lock_guard<std::mutex> lock(mutex_);
     return state_;
   }
-  /// Says what went wrong where the person sees it.
+  /// Shows an error to the user.
   void fail(const std::string& line) {
     edit([&](AppState& state) { state.error = line; });
   }

@@ -14,7 +14,7 @@ std::vector<CacheStretch> stretchesOf(const CacheState& cache) {
   if (seen > sinks) {
     list.push_back({CacheStretch::kEvicted, sinks, std::min(seen, cache.position), 0});
   }
-  // What stands before the first turn counts as one.
+  // Tokens before the first turn count as a turn.
   std::vector<uint64_t> starts = {0};
   starts.insert(starts.end(), cache.turns.begin(), cache.turns.end());
   for (size_t i = 0; i < starts.size(); i++) {

@@ -1,4 +1,4 @@
-// One chat: a session of the model, and a thread that makes its calls.
+// One chat: a session of the model and its thread.
 #pragma once
 
 #include <atomic>
@@ -26,41 +26,41 @@ class Conversation {
 
   int id() const { return id_; }
 
-  // Return at once.
-  /// The message is shown and then read; the reply streams into the board. False, and nothing is shown: the chat is not
-  /// idle. Without `even_if_cut` a message longer than the window is refused (ChatState::refused).
+  // These return at once.
+  /// Shows the message, then reads it. The reply streams into the board. Returns false and shows nothing if
+  /// the chat is not idle. Without `even_if_cut`, refuses a message longer than the window (ChatState::refused).
   bool send(const std::string& text, const ReplySettings& settings, bool even_if_cut);
   /// Refused while the chat is kMoving.
   void save(const std::string& path);
-  /// Ends the reply that runs, and those that wait.
+  /// Ends the running reply and waiting replies.
   void stop();
 
-  // Wait for the session; from the engine's thread.
-  /// Nobody else uses the session while this is held.
+  // These wait for the session. The engine's thread calls them.
   void waitForJobs() { worker_.wait(); }
+  /// Gives exclusive use of the session.
   std::unique_lock<std::mutex> hold() { return std::unique_lock<std::mutex>(use_); }
-  /// As hold(), and kMoving until the board says kIdle again: the reply that runs is ended, files are written, and no more
-  /// is taken on.
+  /// Like hold(). Also ends the running reply, finishes files, and sets kMoving: the chat takes no new jobs until
+  /// the board says kIdle.
   std::unique_lock<std::mutex> takeOver();
   // With the session held:
   bool isOpen() const { return session_ != nullptr; }
   oriel_status open(oriel_model* model);
   void close();
-  /// Opens this one as a second session that goes on from where `source` is. `source` is held, too.
+  /// Opens this chat as a fork of `source`, which must also be held.
   oriel_status openAsFork(Conversation* source);
-  /// Whether it holds more than every session begins with.
+  /// True if the session holds more than the shared prompt.
   bool holdsTokens() const { return cache().position > first_; }
   /// Earlier messages. The session reads them with the next message.
   void setUnread(std::vector<Message> messages) { unread_ = std::move(messages); }
   bool isUnread() const { return !unread_.empty(); }
-  /// As bytes; empty where that is not possible (a lost device).
+  /// The session as bytes; empty on failure (a lost device).
   std::vector<char> snapshot();
-  /// What was said becomes the session's: from the bytes as far as they fit, else read again from the texts. Says in a
-  /// sentence what was kept.
+  /// Restores the chat from the snapshot as far as it fits, else reads the messages again. Returns a sentence
+  /// about the kept tokens.
   std::string carryIn(const std::vector<char>& bytes, const std::vector<Message>& messages);
-  /// After its device was lost.
+  /// Reopens the session after a lost device.
   oriel_status recover();
-  /// From a file of `save`.
+  /// Reads a file of `save`.
   oriel_status restore(const std::string& path, std::vector<Message>* messages, std::string* how);
   void showCache();
   std::string lastError() const;
@@ -87,14 +87,14 @@ class Conversation {
   const std::atomic<bool>* const ending_;
   const bool keeps_;
   std::mutex use_;
-  std::mutex pointer_;  ///< session_ is there as long as this is held
+  std::mutex pointer_;  ///< protects session_ against closing
   oriel_session* session_ = nullptr;
   const oriel_model* model_ = nullptr;
   std::vector<Message> unread_;
-  uint64_t first_ = 0;  ///< position of a session to which nothing was said
+  uint64_t first_ = 0;  ///< position of a new session
   std::atomic<bool> stopping_{false};
   double reply_began_s_ = 0;
-  Worker worker_;  // ends before what its jobs use
+  Worker worker_;  // destroyed first: its jobs use the rest
 };
 
 }  // namespace desktop

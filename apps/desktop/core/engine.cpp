@@ -137,7 +137,7 @@ void Engine::doLoad(const PlanSettings& settings) {
   model_ = nullptr;
   const bool loaded = loadModel(settings);
   if (!loaded && !in_force_.model_path.empty()) {
-    (void)loadModel(PlanSettings(in_force_));  // as it was; the reason stays in the board
+    (void)loadModel(PlanSettings(in_force_));  // with the old settings; the board keeps the reason
   }
   takeBack(&kept);
   if (loaded) {
@@ -323,7 +323,7 @@ void Engine::doFork(int id) {
   ChatState begin;
   begin.messages = from->messages;
   if (from->phase == ChatPhase::kReading) {
-    begin.messages.resize(begin.messages.size() - 2);  // said just now: not in the session yet
+    begin.messages.resize(begin.messages.size() - 2);  // new messages: not in the session yet
   }
   begin.note = "goes on from \"" + from->title + "\"";
   const Chat fork = makeChat(begin, [&](Conversation& made) {

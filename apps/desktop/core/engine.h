@@ -1,4 +1,4 @@
-// The model and its conversations. Every call returns at once; what comes of it appears in state().
+// The model and its conversations. Calls return at once; state() shows their results.
 #pragma once
 
 #include <atomic>
@@ -27,33 +27,33 @@ class Engine {
 
   AppState state() const { return board_.copy(); }
 
-  /// Loads a model, or the same one again with other memory. Conversations that are open are carried over. Where the new
-  /// plan does not fit, or loading fails, everything stays as it was.
+  /// Loads a model, or reloads it with other memory. Open conversations are carried over. If the plan does not
+  /// fit or loading fails, nothing changes.
   void load(const PlanSettings& settings);
-  /// The device was lost: all chats go on, on that one or another.
+  /// After a lost device: all chats continue on it or on another device.
   void goOn();
   void newChat();
   void fork(int id);
   void closeChat(int id);
   void restore(const std::string& path);
-  /// Opens stored chats, now or once a model is loaded.
+  /// Opens stored chats, now or after a model is loaded.
   void reopen(const std::vector<KeptChat>& kept);
   void save(int id, const std::string& path);
-  /// False: the chat is not idle, and the message is still the caller's.
+  /// False: the chat is not idle, and the caller keeps the message.
   bool send(int id, const std::string& text, const ReplySettings& settings,
             bool even_if_cut = false);
   void stop(int id);
 
   void dismissError();
   void dismissNotice();
-  /// Until nothing is under way.
+  /// Waits until all jobs are done.
   void wait();
 
  private:
   using Chat = std::shared_ptr<Conversation>;
   struct Kept;
 
-  /// Jobs that have not begun when the program ends are dropped.
+  /// The end of the program drops waiting jobs.
   void post(std::function<void()> job);
   // Jobs of worker_.
   void doLoad(const PlanSettings& settings);
@@ -62,7 +62,7 @@ class Engine {
   bool loadModel(const PlanSettings& settings);
   std::vector<Kept> putAway();
   void takeBack(std::vector<Kept>* kept);
-  /// Gives it its session, or says why not.
+  /// Opens the chat's session. Returns the error, or "".
   using Open = std::function<std::string(Conversation&)>;
   Chat makeChat(const ChatState& begin, const Open& open);
   Chat makeEmptyChat(ChatPhase phase);
@@ -88,7 +88,7 @@ class Engine {
   mutable std::mutex chats_mutex_;
   std::map<int, Chat> chats_;
   int next_id_ = 1;
-  Worker worker_;  // ends before what its jobs use
+  Worker worker_;  // destroyed first: its jobs use the rest
 };
 
 }  // namespace desktop

@@ -1,4 +1,4 @@
-// What a folder holds, for the file browser; and where programs find the bundled model.
+// Lists folders for the file browser and finds the bundled model.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ struct FileEntry {
   uint64_t bytes = 0;
 };
 
-/// Folders, then files whose names end in `ending` ("": all); each in order, hidden ones left out. Empty, with *error in
-/// words, for a folder that cannot be read.
+/// Sorted folders, then sorted files with names ending in `ending` ("": all). Hidden entries are left out.
+/// If the folder cannot be read, the list is empty and *error gives the reason.
 std::vector<FileEntry> listFolder(const std::string& folder, const std::string& ending,
                                   std::string* error);
 std::string parentOf(const std::string& folder);
 std::string joinPath(const std::string& folder, const std::string& name);
 std::string homeFolder();
-/// The small model that comes with the program; "" where it is not beside it.
+/// The small model that comes with the program; "" if it is missing.
 std::string bundledModel();
 
 }  // namespace desktop

@@ -1,4 +1,4 @@
-// Plans while a slider moves: on a thread of its own, the latest wish first.
+// Plans on its own thread while a slider moves. Only the latest request counts.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 namespace desktop {
 
 struct PlanPreview {
-  PlanSettings settings;  ///< that it is for
-  bool known = false;     ///< false: nothing was planned yet, or `error` says why it cannot be
+  PlanSettings settings;  ///< the planned settings
+  bool known = false;     ///< false: not planned yet, or see `error`
   std::string error;
   oriel_plan plan = {};
-  /// What the slider spans: the least that works, and what the window takes in f16.
+  /// Range of the slider: the minimum, and the memory of the window in f16.
   uint64_t least_bytes = 0;
   uint64_t most_bytes = 0;
 };
@@ -27,7 +27,7 @@ class Planner {
 
   void request(const PlanSettings& settings);
   PlanPreview preview() const;
-  /// Until what was requested is there.
+  /// Waits for the requested plan.
   void wait() { worker_.wait(); }
 
  private:
@@ -41,7 +41,7 @@ class Planner {
   Worker worker_;
 };
 
-/// One plan, at once.
+/// Makes a plan on the calling thread.
 PlanPreview planNow(const PlanSettings& settings);
 
 }  // namespace desktop

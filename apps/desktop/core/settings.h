@@ -1,4 +1,4 @@
-// What a person chooses: the model and its memory, and how replies are drawn from it.
+// The user's choices: model, memory and sampling.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace desktop {
 
-/// Changes to these need the model to be loaded again.
+/// A change needs a reload of the model.
 struct PlanSettings {
   std::string model_path;
   uint64_t memory_bytes = 0;  ///< 0: half of what the system has free
-  uint32_t chats = 4;         ///< conversations that there is memory for
+  uint32_t chats = 4;         ///< number of chats in the plan
   uint32_t window_tokens = 0;
-  std::string kv = "auto";      ///< the cache's formats, as the option "kv"
-  std::string device = "auto";  ///< as the option "device"
+  std::string kv = "auto";      ///< the option "kv"
+  std::string device = "auto";  ///< the option "device"
   std::string system_prompt;    ///< shared by all chats
 };
 
@@ -36,7 +36,7 @@ struct ReplySettings {
   float min_p = 0.05f;
   float repeat_penalty = 1.0f;
   int max_tokens = 512;
-  int seed = 0;  ///< 0: taken from the clock
+  int seed = 0;  ///< 0: from the clock
 };
 
 oriel::ReplyOptions libraryOptions(const ReplySettings& settings);

@@ -1,4 +1,4 @@
-// What the window shows: plain values, copied out of the engine.
+// The window's data: plain values, copied from the engine.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct CacheState {
   std::vector<uint64_t> turns;  ///< first tokens, ascending
 };
 
-/// A message that was not sent because it is longer than the window.
+/// An unsent message: it is longer than the window.
 struct Refused {
   std::string text;
   uint64_t tokens = 0;  ///< 0: no message was refused
@@ -46,7 +46,7 @@ struct ChatState {
   double tokens_per_s = 0;
   double first_token_ms = 0;
   CacheState cache;
-  std::string note;      ///< what became of it: how it was carried over, why a reply ended
+  std::string note;      ///< how the chat was carried over, or why its reply ended
   std::string saved_as;  ///< the file it was last saved to
   std::string file;      ///< name in the chat store; "": not saved yet
   Refused refused;
@@ -62,9 +62,9 @@ struct ModelState {
   std::string device;
   PlanSettings settings;  ///< in force
   oriel_plan plan = {};
-  uint64_t prefix_tokens = 0;  ///< that all chats begin with, held once
+  uint64_t prefix_tokens = 0;  ///< shared by all chats, held once
   uint64_t prefix_bytes = 0;
-  uint64_t allocated_bytes = 0;  ///< what the library says it holds
+  uint64_t allocated_bytes = 0;  ///< reported by the library
 };
 
 struct AppState {
@@ -80,11 +80,11 @@ struct AppState {
   const ChatState* chat(int id) const;
 };
 
-/// A conversation's name in its tab: the beginning of what was said first.
+/// The name in the tab: the beginning of the first message.
 std::string titleOf(const std::vector<Message>& messages);
 
-/// Messages as a JSON list in the OpenAI form, and back. A system message is left out on the way back; false for text
-/// that is no such list.
+/// Converts messages to a JSON list in the OpenAI form, and back. Reading skips system messages, and
+/// returns false for other text.
 std::string messagesToJson(const std::vector<Message>& messages);
 bool messagesFromJson(const std::string& json, std::vector<Message>* messages);
 

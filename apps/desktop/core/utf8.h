@@ -7,14 +7,14 @@
 
 namespace desktop::utf8 {
 
-/// The character at `offset` (U+FFFD for a wrong byte) and where the next begins.
+/// Decodes the character at `offset` (U+FFFD for a wrong byte). *next: offset of the next one.
 uint32_t decode(const std::string& text, size_t offset, size_t* next);
 /// UTF-8 of a character up to U+FFFF.
 std::string encode(uint32_t character);
-/// Where the characters beside the one at `offset` begin; the ends of the text are their own neighbours.
+/// Offsets of the next and the previous character, within the text.
 size_t next(const std::string& text, size_t offset);
 size_t previous(const std::string& text, size_t offset);
-/// Where character number `count` begins; the text's size if it has fewer.
+/// Offset of character number `count`; the text's size if it has fewer.
 size_t offsetOf(const std::string& text, size_t count);
 
 }  // namespace desktop::utf8

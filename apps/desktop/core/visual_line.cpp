@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
-#ifdef ORIEL_FRIBIDI
-#include <fribidi.h>
+#ifdef ORIEL_ICU
+#include <unicode/ubidi.h>
+#include <unicode/uchar.h>
+#include <unicode/ushape.h>
 #endif
 
 #include "utf8.h"
@@ -32,6 +34,7 @@ bool isIn(const Range (&ranges)[kCount], uint32_t character) {
 
 std::vector<VisualCharacter> charactersOf(const std::string& text, size_t begin, size_t end) {
   std::vector<VisualCharacter> characters;
+  characters.reserve(end - begin);
   for (size_t at = begin; at < end;) {
     size_t next = 0;
     const uint32_t character = utf8::decode(text, at, &next);
@@ -41,40 +44,116 @@ std::vector<VisualCharacter> charactersOf(const std::string& text, size_t begin,
   return characters;
 }
 
-#ifdef ORIEL_FRIBIDI
-FriBidiParType directionOf(const std::vector<VisualCharacter>& characters) {
-  std::vector<FriBidiChar> letters;
-  for (const VisualCharacter& one : characters) {
-    letters.push_back(one.character);
+#ifdef ORIEL_ICU
+constexpr uint32_t kInvisible = 0xfeff;
+
+/// Text in UTF-16, with the index of each unit's character.
+struct Units {
+  std::u16string text;
+  std::vector<size_t> character;
+
+  int32_t size() const { return static_cast<int32_t>(text.size()); }
+  /// Index of the first unit of a character.
+  int32_t of(size_t index) const {
+    const auto found = std::lower_bound(character.begin(), character.end(), index);
+    return static_cast<int32_t>(found - character.begin());
   }
-  std::vector<FriBidiCharType> types(letters.size());
-  const auto count = static_cast<FriBidiStrIndex>(letters.size());
-  fribidi_get_bidi_types(letters.data(), count, types.data());
-  return fribidi_get_par_direction(types.data(), count);
+};
+
+Units unitsOf(const std::vector<VisualCharacter>& characters) {
+  Units units;
+  units.text.reserve(characters.size());
+  units.character.reserve(characters.size());
+  for (size_t i = 0; i < characters.size(); i++) {
+    auto character = static_cast<UChar32>(characters[i].character);
+    if (u_charDirection(character) == U_BLOCK_SEPARATOR) {
+      character = ' ';  // ubidi_setLine fails across paragraphs
+    }
+    char16_t pair[2] = {};
+    size_t count = 0;
+    U16_APPEND_UNSAFE(pair, count, character);
+    units.text.append(pair, count);
+    units.character.insert(units.character.end(), count, i);
+  }
+  return units;
 }
 
-VisualLine ordered(const std::vector<VisualCharacter>& logical, FriBidiParType direction) {
-  VisualLine line;
-  std::vector<FriBidiChar> letters;
-  for (const VisualCharacter& one : logical) {
-    letters.push_back(one.character);
+bool isMark(uint32_t character) {
+  return (U_GET_GC_MASK(static_cast<UChar32>(character)) & U_GC_M_MASK) != 0;
+}
+
+/// Replaces the Arabic letters of `count` units by their joined forms. Marks keep their character.
+void joinLetters(const Units& units, int32_t begin, int32_t count,
+                 std::vector<VisualCharacter>* characters) {
+  const char16_t* const text = units.text.data() + begin;
+  std::u16string joined(static_cast<size_t>(count), u' ');
+  UErrorCode status = U_ZERO_ERROR;
+  u_shapeArabic(
+      text, count, joined.data(), count,
+      U_SHAPE_LETTERS_SHAPE | U_SHAPE_TEXT_DIRECTION_LOGICAL | U_SHAPE_LENGTH_FIXED_SPACES_NEAR,
+      &status);
+  if (U_FAILURE(status)) {
+    return;
   }
-  const size_t count = letters.size();
-  std::vector<FriBidiChar> drawn(count + 1);
-  std::vector<FriBidiStrIndex> places(count);
-  std::vector<FriBidiLevel> levels(count);
-  line.leftwards = FRIBIDI_IS_RTL(direction);
-  if (fribidi_log2vis(letters.data(), static_cast<FriBidiStrIndex>(count), &direction, drawn.data(),
-                      nullptr, places.data(), levels.data()) == 0) {
-    line.characters = logical;
-    return line;
+  for (size_t i = 0; i < joined.size(); i++) {
+    const size_t at = units.character[static_cast<size_t>(begin) + i];
+    uint32_t& character = (*characters)[at].character;
+    if (joined[i] != text[i] && !isMark(character)) {
+      // A space replaces the alef of a lam-alef ligature.
+      character = joined[i] == u' ' ? kInvisible : joined[i];
+    }
   }
-  for (size_t i = 0; i < count; i++) {
-    const auto from = static_cast<size_t>(places[i]);
-    line.characters.push_back(
-        {drawn[i], logical[from].at, FRIBIDI_LEVEL_IS_RTL(levels[from]) != 0});
+}
+
+/// Appends [begin, end) from right to left. Marks stay after their letter, as fonts expect.
+void appendLeftwards(const std::vector<VisualCharacter>& logical, size_t begin, size_t end,
+                     std::vector<VisualCharacter>* to) {
+  while (end > begin) {
+    size_t letter = end - 1;
+    while (letter > begin && isMark(logical[letter].character)) {
+      letter--;
+    }
+    for (size_t i = letter; i < end; i++) {
+      const UChar32 mirrored = u_charMirror(static_cast<UChar32>(logical[i].character));
+      to->push_back({static_cast<uint32_t>(mirrored), logical[i].at, true});
+    }
+    end = letter;
   }
-  return line;
+}
+
+/// Orders characters [begin, end) of a paragraph as one line. Empty on failure.
+VisualLine ordered(std::vector<VisualCharacter> paragraph, size_t begin, size_t end) {
+  VisualLine visual;
+  const Units units = unitsOf(paragraph);
+  const icu::LocalUBiDiPointer whole(ubidi_open());
+  const icu::LocalUBiDiPointer line(ubidi_open());
+  UErrorCode status = U_ZERO_ERROR;
+  ubidi_setPara(whole.getAlias(), units.text.data(), units.size(), UBIDI_DEFAULT_LTR, nullptr,
+                &status);
+  const int32_t first = units.of(begin);
+  const int32_t last = units.of(end);
+  ubidi_setLine(whole.getAlias(), first, last, line.getAlias(), &status);
+  const int32_t runs = ubidi_countRuns(line.getAlias(), &status);
+  if (U_FAILURE(status)) {
+    return visual;
+  }
+  joinLetters(units, first, last - first, &paragraph);
+  visual.leftwards = (ubidi_getParaLevel(line.getAlias()) & 1) != 0;
+  for (int32_t run = 0; run < runs; run++) {
+    int32_t start = 0;
+    int32_t length = 0;
+    const UBiDiDirection direction = ubidi_getVisualRun(line.getAlias(), run, &start, &length);
+    const size_t from = units.character[static_cast<size_t>(first + start)];
+    const size_t to = units.character[static_cast<size_t>(first + start + length - 1)] + 1;
+    if (direction == UBIDI_RTL) {
+      appendLeftwards(paragraph, from, to, &visual.characters);
+    } else {
+      const auto at = paragraph.begin();
+      visual.characters.insert(visual.characters.end(), at + static_cast<std::ptrdiff_t>(from),
+                               at + static_cast<std::ptrdiff_t>(to));
+    }
+  }
+  return visual;
 }
 #endif
 
@@ -96,16 +175,24 @@ bool hasLeftwards(const std::string& text, const Line& line) {
 
 VisualLine visualLine(const std::string& text, const Line& line) {
   VisualLine visual;
-  visual.characters = charactersOf(text, line.begin, line.end);
-#ifdef ORIEL_FRIBIDI
+#ifdef ORIEL_ICU
   const size_t before = line.begin == 0 ? std::string::npos : text.rfind('\n', line.begin - 1);
   const size_t begin = before == std::string::npos ? 0 : before + 1;
-  const Line paragraph = {begin, std::min(text.find('\n', line.begin), text.size())};
-  if (!visual.characters.empty() && hasLeftwards(text, paragraph)) {
-    visual =
-        ordered(visual.characters, directionOf(charactersOf(text, paragraph.begin, paragraph.end)));
+  const Line paragraph = {begin, std::min(text.find('\n', line.end), text.size())};
+  if (line.begin < line.end && hasLeftwards(text, paragraph)) {
+    const std::vector<VisualCharacter> all = charactersOf(text, paragraph.begin, paragraph.end);
+    const auto indexOf = [&all](size_t byte) {
+      const auto found =
+          std::lower_bound(all.begin(), all.end(), byte,
+                           [](const VisualCharacter& one, size_t value) { return one.at < value; });
+      return static_cast<size_t>(found - all.begin());
+    };
+    visual = ordered(all, indexOf(line.begin), indexOf(line.end));
   }
 #endif
+  if (visual.characters.empty()) {
+    visual.characters = charactersOf(text, line.begin, line.end);
+  }
   auto& all = visual.characters;
   all.erase(std::remove_if(all.begin(), all.end(),
                            [](const VisualCharacter& one) { return showsNothing(one.character); }),

@@ -21,7 +21,7 @@ struct VisualLine {
   bool leftwards = false;  ///< the paragraph is right-to-left
 };
 
-/// Omits invisible characters. Without FriBidi the order is logical.
+/// Omits invisible characters. Without ICU the order is logical.
 VisualLine visualLine(const std::string& text, const Line& line);
 /// True if the line has right-to-left characters.
 bool hasLeftwards(const std::string& text, const Line& line);

@@ -1,4 +1,4 @@
-// A thread that does jobs one after another.
+// Runs jobs in order on a thread.
 #pragma once
 
 #include <condition_variable>
@@ -12,13 +12,13 @@ namespace desktop {
 class Worker {
  public:
   Worker();
-  /// Waits for the job that runs; those behind it are dropped.
+  /// Waits for the running job and drops the rest.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   void post(std::function<void()> job);
-  /// Waits until all jobs posted so far are done. Not from a job of its own.
+  /// Waits until all posted jobs are done. A job must not call this.
   void wait();
 
  private:

@@ -7,7 +7,7 @@ namespace desktop {
 std::vector<Line> wrapText(const std::string& text, float width, const Advance& advance) {
   std::vector<Line> lines;
   size_t begin = 0;
-  size_t break_at = 0;  // behind the last space of the line; begin: there is none
+  size_t break_at = 0;  // after the last space of the line; begin: no space
   float used = 0;
   for (size_t at = 0; at < text.size();) {
     size_t next = 0;
@@ -19,7 +19,7 @@ std::vector<Line> wrapText(const std::string& text, float width, const Advance& 
     } else {
       used += advance(character, at);
       if (character == ' ') {
-        break_at = next;  // spaces may stand out
+        break_at = next;  // spaces may exceed the width
       } else if (used > width && at > begin) {
         const size_t cut = break_at > begin ? break_at : at;
         lines.push_back({begin, cut});

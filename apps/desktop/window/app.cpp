@@ -16,7 +16,7 @@ namespace desktop {
 namespace {
 
 constexpr int kSettlingFrames = 3;      // widgets answer a click some frames later
-constexpr int kLettersWaitMs = 50;      // before looking whether the fonts may be made anew
+constexpr int kLettersWaitMs = 50;      // between checks for a rebuild of the fonts
 constexpr uint32_t kLeastFrameMs = 33;  // replies need not be drawn more often
 constexpr float kPanelWidth = 330;
 constexpr float kNarrow = 760;
@@ -164,7 +164,7 @@ void App::rememberChats(const AppState& state) {
 void App::chooseChat(const AppState& state) {
   for (const ChatState& chat : state.chats) {
     if (chat.id > newest_) {
-      active_ = newest_ = chat.id;  // one that was just opened comes to the front
+      active_ = newest_ = chat.id;  // a new chat comes to the front
     }
   }
   for (const ChatState& chat : state.chats) {
@@ -196,7 +196,7 @@ void App::shortcuts(const Context& context) {
   }
 }
 
-/// Runs a keyboard shortcut. False: the key is not one.
+/// Runs a keyboard shortcut. False: the key has no shortcut.
 bool App::command(const Context& context, const Typed& typed) {
   if (typed.key == SDL_SCANCODE_ESCAPE) {
     engine_.stop(active_);
@@ -371,7 +371,7 @@ void App::drawErrors(const Context& context) {
   } else if (state.would_do_bytes != 0 &&
              button(context, "would_do", "Use " + cli::suggestSize(state.would_do_bytes), true,
                     true, px(180))) {
-    // What is shown is rounded up, so that it does.
+    // The shown size is rounded up, so that it is enough.
     uint64_t bytes = state.would_do_bytes;
     (void)cli::parseSize(cli::suggestSize(bytes), &bytes);
     memory_.useMemory(bytes);

@@ -1,4 +1,4 @@
-// The whole window: tabs, the chat in front, the panel beside it, the lines above and below.
+// The whole window: tabs, front chat, panel, top and bottom lines.
 #pragma once
 
 #include <map>
@@ -19,14 +19,14 @@ struct AppOptions {
   PlanSettings settings;
   std::optional<bool> dark;  ///< empty: follow the desktop
   bool keeps = true;         ///< save chats, and reopen them at the next start
-  std::string state_file;    ///< written after every frame that changed something; "": none
+  std::string state_file;    ///< written after every change; "": none
   FrameOptions frame;
 };
 
 class App {
  public:
   explicit App(const AppOptions& options);
-  /// Until the window is closed.
+  /// Runs until the window is closed.
   void run();
 
  private:
@@ -58,7 +58,7 @@ class App {
   AppOptions options_;
   Frame frame_;
   Planner planner_;
-  Engine engine_;  // calls frame_ and is gone before it
+  Engine engine_;  // calls frame_, so it is destroyed first
   std::map<std::string, Rectangle> widgets_;
   std::map<int, ChatPane> panes_;
   MemoryPanel memory_;

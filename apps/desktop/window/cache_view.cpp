@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sizes.h"
 #include "widgets.h"
 
 namespace desktop {
@@ -59,10 +60,9 @@ void drawCache(const Context& context, const ChatState* chat) {
   drawRing(cache, ImGui::GetCursorScreenPos(), width, px(5));
   ImGui::Dummy(ImVec2(width, px(5)));
   ImGui::PushFont(context.frame->fonts().small());
-  dimText(std::to_string(cache.position) + " tokens so far: " + std::to_string(cache.sinks_used) +
-          " kept for ever, " + std::to_string(cache.evicted) +
-          " evicted. Seen now: " + std::to_string(cache.window_used) + " of " +
-          std::to_string(cache.window_capacity) + ". Each colour is a turn.");
+  dimText(cli::grouped(cache.position) + " tokens, " + cli::grouped(cache.evicted) +
+          " evicted. The first " + cli::grouped(cache.sinks_used) +
+          " always stay. Each colour is a turn.");
   ImGui::PopFont();
 }
 

@@ -1,4 +1,4 @@
-// The memory of the chat in front, drawn as it is: sinks, evicted tokens, turns in the window, free slots.
+// Draws the cache of the front chat: sinks, evicted tokens, turns in the window, free slots.
 #pragma once
 
 #include "cache_stretches.h"

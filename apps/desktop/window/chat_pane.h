@@ -1,4 +1,4 @@
-// The conversation of one tab: what was said, and the field below it.
+// The conversation of one tab: its messages, and the field below them.
 #pragma once
 
 #include <deque>
@@ -15,10 +15,10 @@ namespace desktop {
 class ChatPane {
  public:
   void draw(const Context& context, const ChatState& chat, const ReplySettings& settings);
-  /// Takes the keyboard; not while another field has it.
+  /// Takes the keyboard unless another field has it.
   void type(const Context& context, const ChatState& chat, const ReplySettings& settings);
   const std::string& draft() const { return composer_.text(); }
-  /// Lines below what is seen; 0: at the end.
+  /// Hidden lines below; 0: at the end.
   float below() const { return below_; }
 
  private:

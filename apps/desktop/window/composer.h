@@ -1,4 +1,4 @@
-// The field that messages are written in. Enter sends, Shift+Enter begins a line.
+// The field for messages. Enter sends, Shift+Enter begins a line.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace desktop {
 
 class Composer {
  public:
-  /// What one chat has written and not sent.
+  /// The unsent text of a chat.
   const std::string& text() const { return edit_.text(); }
   /// Takes this frame's keys. True: Enter was pressed, and `sent` is the text. `before`: earlier messages
   /// for Up, oldest first.
@@ -21,9 +21,9 @@ class Composer {
             std::string* sent);
   float height(const Context& context, float width);
   void draw(const Context& context, ImVec2 low, float width, bool can_write);
-  /// The text is to be sent; the field becomes empty.
+  /// Returns the text to send and empties the field.
   std::string take();
-  /// It was not sent after all.
+  /// Puts back a text that was not sent.
   void giveBack(const std::string& text) { edit_.setText(text + edit_.text()); }
 
  private:
@@ -34,11 +34,11 @@ class Composer {
   DrawnLine drawn(const Line& line) const;
 
   TextEdit edit_;
-  size_t recalled_ = 0;  ///< steps back to the message in the field; 0: none
+  size_t recalled_ = 0;  ///< steps back to the message in the field; 0: not recalled
   std::vector<Line> lines_;
   const Fonts* fonts_ = nullptr;
   ImVec2 text_at_ = ImVec2(0, 0);
-  float first_line_ = 0;  ///< scrolled lines above what is shown
+  float first_line_ = 0;  ///< lines scrolled out at the top
 };
 
 }  // namespace desktop

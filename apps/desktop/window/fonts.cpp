@@ -27,7 +27,7 @@ constexpr uint32_t kLastPrivate = 0xf8ff;
 constexpr unsigned short kReplacement = 0xfffd;
 constexpr uint32_t kFirstFar = 0x2e80;  // East Asian scripts begin here
 
-/// What fontconfig's program names for a pattern; "" where there is none.
+/// The font file that fontconfig finds for a pattern; "" on failure.
 std::string askFontconfig(const char* pattern) {
 #ifdef _WIN32
   (void)pattern;
@@ -45,7 +45,7 @@ std::string askFontconfig(const char* pattern) {
 #endif
 }
 
-/// The first that is there and can be read by this program: outlines, not bitmaps.
+/// The first readable outline font.
 std::string firstFont(std::initializer_list<std::string> files) {
   for (const std::string& file : files) {
     std::error_code code;

@@ -1,4 +1,4 @@
-// Letters from the system's fonts. Characters are added when a text first has them.
+// The system's fonts. Characters are added on first use.
 #pragma once
 
 #include <chrono>
@@ -23,21 +23,21 @@ class Fonts {
   ImFont* mono() const { return mono_; }
 
   void setScale(float scale);
-  /// The text's characters will be there in one of the next frames.
+  /// Adds the text's characters in one of the next frames.
   void want(const std::string& text);
   /// Maps a Unicode character to a 16-bit character of the fonts.
   unsigned short glyph(uint32_t character) const;
-  /// The text in those characters and in display order, for Dear ImGui's widgets.
+  /// Maps a text to glyphs in display order, for Dear ImGui's widgets.
   std::string shown(const std::string& text) const;
-  /// Makes the fonts anew if something changed; true: it did. New characters wait, so that this takes a quarter of the time
-  /// at most.
+  /// Rebuilds the fonts after a change. True: they were rebuilt. New characters wait, so that rebuilding
+  /// takes at most a quarter of the time.
   bool build();
-  /// What was built is too large for a texture: makes half as many, and no more until the scale changes. False: only those
-  /// of the beginning are left.
+  /// For a result that exceeds the texture limit: rebuilds with half the characters, which is the limit until
+  /// the scale changes. False: only the first characters are left.
   bool buildFewer();
-  /// Characters are still to come.
+  /// True while characters wait.
   bool waits() const { return dirty_; }
-  /// Files that letters come from.
+  /// The body font's file.
   const std::string& regularFile() const { return regular_file_; }
 
  private:
@@ -52,13 +52,13 @@ class Fonts {
   std::string regular_file_;
   std::string strong_file_;
   std::string mono_file_;
-  std::string far_file_;  ///< for characters that the others lack; looked up when one comes
+  std::string far_file_;  ///< fallback for other characters; looked up on first use
   bool far_looked_up_ = false;
   bool far_wanted_ = false;
   float scale_ = 1;
   bool dirty_ = true;
   std::chrono::steady_clock::time_point next_build_;
-  std::map<std::string, std::string> files_;  ///< that were read, and their bytes
+  std::map<std::string, std::string> files_;  ///< bytes by path
   std::set<uint32_t> wanted_;
   /// Characters beyond U+FFFF, mapped to private-use characters.
   std::map<uint32_t, unsigned short> emoji_;
@@ -66,9 +66,9 @@ class Fonts {
   bool emoji_looked_up_ = false;
   struct Outline;
   std::vector<Outline> outlines_;          ///< emoji of the current build
-  size_t first_count_ = 0;                 ///< of characters that are there from the beginning
-  size_t most_ = static_cast<size_t>(-1);  ///< characters that a texture holds, as far as is known
-  std::vector<unsigned short> ranges_;     ///< of them, as the fonts were built with
+  size_t first_count_ = 0;                 ///< number of characters at the start
+  size_t most_ = static_cast<size_t>(-1);  ///< limit on characters, by the texture
+  std::vector<unsigned short> ranges_;     ///< character ranges of the current build
   ImFont* body_ = nullptr;
   ImFont* strong_ = nullptr;
   ImFont* small_ = nullptr;

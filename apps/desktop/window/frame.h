@@ -1,4 +1,4 @@
-// The system's window: events in, triangles out. Dear ImGui in between.
+// The system's window: passes events to Dear ImGui and draws its triangles.
 #pragma once
 
 #include <SDL.h>
@@ -10,7 +10,7 @@
 
 namespace desktop {
 
-/// Typed text, or a key with its modifiers (SDL_Keymod), in the order in which they came.
+/// Typed text, or a key with its modifiers (SDL_Keymod), in order of arrival.
 struct Typed {
   std::string text;  ///< empty: a key
   SDL_Scancode key = SDL_SCANCODE_UNKNOWN;
@@ -29,22 +29,22 @@ struct Input {
 struct FrameOptions {
   int width = 1180;
   int height = 760;
-  float scale = 0;  ///< 0: as the screen has it
+  float scale = 0;  ///< 0: the screen's
 };
 
 class Frame {
  public:
-  /// Throws std::runtime_error where there is no screen.
+  /// Throws std::runtime_error without a screen.
   explicit Frame(const FrameOptions& options);
   ~Frame();
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
-  /// Waits for something to happen, at most `timeout_ms` (negative: for ever), and takes in what did.
+  /// Waits at most `timeout_ms` (negative: no limit) for events, and handles them.
   Input wait(int timeout_ms);
   void begin();
   void end(uint32_t background);
-  /// From any thread: wait() returns.
+  /// Makes wait() return. Any thread may call this.
   void wake();
 
   Fonts& fonts() { return fonts_; }
@@ -55,7 +55,7 @@ class Frame {
  private:
   void takeIn(const SDL_Event& event, Input* input);
 
-  bool types_ = true;  ///< text input counts: no command key is held
+  bool types_ = true;  ///< accept text input: no command key is held
 
   SDL_Window* window_ = nullptr;
   SDL_Renderer* renderer_ = nullptr;

@@ -10,7 +10,7 @@
 namespace desktop {
 namespace {
 
-/// What is shown, and the value of the option.
+/// The shown text, and the value of the option.
 struct Choice {
   const char* name;
   const char* value;
@@ -48,7 +48,7 @@ void MemoryPanel::setPrompt(const std::string& prompt) { wanted_.system_prompt =
 void MemoryPanel::apply(const Context& context) { context.engine->load(wanted_); }
 
 void MemoryPanel::load(const Context& context, const std::string& model_path) {
-  // The panel shows it once it is loaded: one that cannot be leaves everything as it was.
+  // The panel shows the model after loading. A failed load changes nothing.
   PlanSettings other = wanted_;
   other.model_path = model_path;
   other.memory_bytes = 0;
@@ -86,7 +86,7 @@ void MemoryPanel::draw(const Context& context) {
 }
 
 void MemoryPanel::drawSlider(const Context& context, const PlanPreview& preview) {
-  // From a little less than the least that works, which then is said, on a logarithmic scale.
+  // Logarithmic. It begins slightly below the minimum, so that the panel can say what the minimum is.
   const double low = std::log(std::max<double>(1, 0.9 * static_cast<double>(preview.least_bytes)));
   const double high = std::log(std::max<double>(2, 1.02 * static_cast<double>(preview.most_bytes)));
   const uint64_t shown =

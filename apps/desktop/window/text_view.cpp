@@ -40,7 +40,7 @@ ImVec2 TextView::layOut(const Context& context, const MarkdownBlock& block, floa
       const size_t end = edit_.selectionEnd();
       const bool selected = hasSelection();
       edit_.setText(block.text);
-      if (selected) {  // a reply grows at its end: what was selected stays
+      if (selected) {  // a reply grows at its end: keep the selection
         edit_.moveTo(begin, false);
         edit_.moveTo(end, true);
       }

@@ -1,4 +1,4 @@
-// Text in a column that can be selected with the mouse and copied.
+// Selectable text in a column.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@
 
 namespace desktop {
 
-/// Of wrapped text.
+/// Height of a line of wrapped text.
 float lineHeight();
 
 /// One text, laid out once for a width.
 class TextView {
  public:
-  /// How large it will be in a column so wide.
+  /// Lays the text out for a width. Returns its size.
   ImVec2 layOut(const Context& context, const MarkdownBlock& block, float width);
-  /// Draws what was laid out, at a place of the screen; takes the mouse under the name `id`.
+  /// Draws the text at a place of the screen; takes the mouse under the name `id`.
   void draw(const Context& context, ImVec2 place, const std::string& id);
   /// Ctrl+C was pressed: true if there was a selection to copy.
   bool copy() const;
