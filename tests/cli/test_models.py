@@ -26,8 +26,8 @@ def test_rows():
     models = listed()
     check("as many as were promised", len(models) >= 25, len(models))
     check("each once", len({m["file"] for m in models}) == len({m["name"] for m in models}) == len(models))
-    # Rows of the table of architectures: {"llama", RopePairing::...
-    runs = set(re.findall(r'^    {"([^"]+)", RopePairing::',
+    # Rows of the table of architectures: row("llama", RopePairing::...
+    runs = set(re.findall(r'^    row\("([^"]+)", RopePairing::',
                           (ROOT / "runtime/model/architecture.cpp").read_text("utf-8"), re.M))
     for model in models:
         has_fields(model["name"], model, " ".join(FIELDS))

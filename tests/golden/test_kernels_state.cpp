@@ -364,7 +364,7 @@ TEST_P(Kernels, gated_norm_gates_before_or_after_it_norms_also_in_place) {
     push.out_stride = width + 8;
     push.gate_stride = width + kFirst + 2;
     push.gate_first = kFirst;
-    push.sigmoid = shape.sigmoid ? 1 : 0;
+    push.gate = shape.sigmoid ? kGateSigmoid : kGateSilu;
     push.has_norm = shape.has_norm ? 1 : 0;
     push.norm_last = shape.norm_last ? 1 : 0;
     push.weight_rows = shape.weight_rows ? 1 : 0;

@@ -18,6 +18,12 @@ using Doubles = std::vector<double>;
 
 inline double softplus64(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 inline double sigmoid64(double x) { return 1 / (1 + std::exp(-x)); }
+inline double gate64(uint32_t gate, double x) {
+  return gate == kGateSilu       ? x * sigmoid64(x)
+         : gate == kGateSigmoid  ? sigmoid64(x)
+         : gate == kGateSoftplus ? softplus64(x)
+                                 : softplus64(x) / std::log(2.0);
+}
 
 inline Doubles doublesOf(const std::vector<float>& values) {
   return Doubles(values.begin(), values.end());
@@ -137,8 +143,8 @@ inline Doubles float64GatedNorm(const GatedNormPush& p, uint32_t n_tokens, const
     for (size_t r = 0; r < p.rows; ++r) {
       Doubles x(p.cols), gate(p.cols);
       for (size_t c = 0; c < p.cols; ++c) {
-        const double z = gates[size_t{t} * p.gate_stride + p.gate_first + r * p.cols + c];
-        gate[c] = p.sigmoid != 0 ? sigmoid64(z) : z * sigmoid64(z);
+        const size_t of = p.gate_rows != 0 ? r : r * p.cols + c;
+        gate[c] = gate64(p.gate, gates[size_t{t} * p.gate_stride + p.gate_first + of]);
         x[c] = in[size_t{t} * p.in_stride + r * p.cols + c] * (p.norm_last != 0 ? gate[c] : 1);
       }
       double squares = 0;
