@@ -431,14 +431,14 @@ Status readForm(const GgufFile& file, const Architecture& architecture, const Lo
       traits.optional_post_norms && (file.findTensor("blk.0.post_attention_norm.weight", &tensor) ||
                                      file.findTensor("blk.0.post_ffw_norm.weight", &tensor));
   if (traits.grouped_norms) {
-    constexpr char kGroups[] = "attention.group_norm_groups";
-    ORIEL_TRY(readModelCount(file, architecture, kGroups, Need::kOptional, 1, kMaxEmbedding, log,
-                             &desc->norm_groups));
+    constexpr char kNormGroupsKey[] = "attention.group_norm_groups";
+    ORIEL_TRY(readModelCount(file, architecture, kNormGroupsKey, Need::kOptional, 1, kMaxEmbedding,
+                             log, &desc->norm_groups));
     if (desc->n_embd % desc->norm_groups != 0) {
       return log.fail(ORIEL_ERROR_FORMAT,
                       "%s is %" PRIu32 ", which does not divide the width %" PRIu32
                       ": convert the model again",
-                      KeyName(architecture, kGroups).text, desc->norm_groups, desc->n_embd);
+                      KeyName(architecture, kNormGroupsKey).text, desc->norm_groups, desc->n_embd);
     }
   }
   if (traits.qkv_limit) {
