@@ -32,13 +32,14 @@ enum class CheckPart : uint8_t {
   kWeights2,
   kWeights3,
   kWeights4,
+  kWeights5,
   kCache,
   kNorms
 };
 constexpr CheckPart kAllKernels[] = {
     CheckPart::kSmallOps, CheckPart::kWeights0, CheckPart::kWeights1, CheckPart::kWeights2,
-    CheckPart::kWeights3, CheckPart::kWeights4, CheckPart::kCache};
-constexpr uint32_t kWeightParts = 5;
+    CheckPart::kWeights3, CheckPart::kWeights4, CheckPart::kWeights5, CheckPart::kCache};
+constexpr uint32_t kWeightParts = 6;
 
 /// What of all kernels a model's plan has a use for.
 struct KernelsOf {
