@@ -182,7 +182,6 @@ CheckPlan::CheckPlan(CheckPart part) {
     case CheckPart::kWeights2:
     case CheckPart::kWeights3:
     case CheckPart::kWeights4:
-    case CheckPart::kWeights5:
       for (uint32_t type =
                static_cast<uint32_t>(part) - static_cast<uint32_t>(CheckPart::kWeights0);
            type < kWeightTypes; type += kWeightParts) {

@@ -32,14 +32,13 @@ enum class CheckPart : uint8_t {
   kWeights2,
   kWeights3,
   kWeights4,
-  kWeights5,
   kCache,
   kNorms
 };
 constexpr CheckPart kAllKernels[] = {
     CheckPart::kSmallOps, CheckPart::kWeights0, CheckPart::kWeights1, CheckPart::kWeights2,
-    CheckPart::kWeights3, CheckPart::kWeights4, CheckPart::kWeights5, CheckPart::kCache};
-constexpr uint32_t kWeightParts = 6;
+    CheckPart::kWeights3, CheckPart::kWeights4, CheckPart::kCache};
+constexpr uint32_t kWeightParts = 5;
 
 /// What of all kernels a model's plan has a use for.
 struct KernelsOf {
@@ -78,9 +77,9 @@ class CheckPlan {
   const Check& check(uint32_t i) const { return checks_[i]; }
 
  private:
-  static constexpr uint32_t kMaxOps = 64;  // of a list
-  static constexpr uint32_t kMaxInputs = 48;
-  static constexpr uint32_t kMaxChecks = 128;
+  static constexpr uint32_t kMaxOps = 96;  // of a list
+  static constexpr uint32_t kMaxInputs = 80;
+  static constexpr uint32_t kMaxChecks = 160;
 
   enum class Fill : uint8_t { kNumbers, kBelowZero, kMatrix };
   struct Input {
