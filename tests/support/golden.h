@@ -51,10 +51,7 @@ inline size_t trustedSteps(const nlohmann::json& exact, double tolerance) {
     norm += static_cast<double>(logit) * logit;
   }
   const double error = 6 * tolerance * std::sqrt(norm / static_cast<double>(logits.size()));
-  std::vector<double> margins;
-  if (exact["greedy_margin"].is_array()) {  // else nothing was generated with these formulas
-    margins = exact["greedy_margin"].get<std::vector<double>>();
-  }
+  const std::vector<double> margins = exact["greedy_margin"];
   const std::vector<double> of_experts = exact.value("greedy_expert_margin", std::vector<double>());
   size_t steps = 0;
   while (steps < margins.size() && margins[steps] >= error &&
