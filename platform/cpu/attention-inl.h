@@ -248,7 +248,8 @@ inline void finish(const AttentionTask& task, uint32_t token, uint32_t head, con
   float sum = hn::GetLane(hn::SumOfLanes(kF, hn::Load(kF, sums)));
   if (task.more_scores != nullptr && splits.first == 0) {
     // Where it lies far above all others, everything is next to nothing.
-    sum += hn::GetLane(expOf(hn::Min(hn::Set(kF, task.more_scores[head] - most), hn::Set(kF, 88.0f))));
+    sum +=
+        hn::GetLane(expOf(hn::Min(hn::Set(kF, task.more_scores[head] - most), hn::Set(kF, 88.0f))));
   }
   if (p.splits == 1) {
     float* out = task.out + static_cast<uint64_t>(token) * p.out_stride + head * p.head_dim;

@@ -342,10 +342,11 @@ struct Nvfp4 : Traits<true, true, false, 0> {
       const VU m = hn::And(byte, hn::Set(kU, 7));
       const auto normal = hn::Gt(e, hn::Zero(kU));
       const VU whole = hn::IfThenElse(normal, hn::Add(m, hn::Set(kU, 8)), m);
-      const VU power = hn::ShiftLeft<23>(hn::Add(hn::Max(e, hn::Set(kU, 1)), hn::Set(kU, 127 - 11)));
+      const VU power =
+          hn::ShiftLeft<23>(hn::Add(hn::Max(e, hn::Set(kU, 1)), hn::Set(kU, 127 - 11)));
       const VF scale = hn::Mul(hn::ConvertTo(kF, hn::BitCast(kI, whole)), hn::BitCast(kF, power));
-      out->scale[half] = hn::IfThenZeroElse(
-          hn::RebindMask(kF, hn::Eq(byte, hn::Set(kU, 0x7fu))), scale);
+      out->scale[half] =
+          hn::IfThenZeroElse(hn::RebindMask(kF, hn::Eq(byte, hn::Set(kU, 0x7fu))), scale);
     }
   }
 };

@@ -116,7 +116,7 @@ enum class StateLayers : uint8_t {
   kMost,  ///< all but every full_attention_interval-th, unless attention.recurrent_layers lists them
   kAll,
   kAllBeside,  ///< all, beside attention
-  kBranches,   ///< those without heads of keys and without a feed-forward: every layer has one of these
+  kBranches,  ///< those without heads of keys and without a feed-forward: every layer has one of these
 };
 
 /// Which pairs of a rotation text turns, by rope.dimension_sections.
@@ -135,23 +135,23 @@ constexpr uint32_t kMaxRuleGroups = 14;
 
 /// What an architecture does that its files do not say. Keys are "<architecture>.<suffix>".
 struct Traits {
-  uint8_t activation = kSilu;     ///< of the feed-forward; of kXielu "xielu." keys have the numbers
-  bool plain : 1;             ///< LayerKind::plain
-  bool parallel : 1;          ///< LayerKind::parallel
-  bool parallel_by_key : 1;   ///< use_parallel_residual says so
+  uint8_t activation = kSilu;  ///< of the feed-forward; of kXielu "xielu." keys have the numbers
+  bool plain : 1;              ///< LayerKind::plain
+  bool parallel : 1;           ///< LayerKind::parallel
+  bool parallel_by_key : 1;    ///< use_parallel_residual says so
   bool parallel_without_norm : 1;  ///< a layer without ffn_norm is
   NormRule norms = NormRule::kRms;
-  bool bare_norms : 1;         ///< ModelDesc::bare_norms
-  bool grouped_norms : 1;      ///< attention.group_norm_groups is read
+  bool bare_norms : 1;           ///< ModelDesc::bare_norms
+  bool grouped_norms : 1;        ///< attention.group_norm_groups is read
   bool optional_post_norms : 1;  ///< ModelDesc::post_norms: the first layer's tensors say so
   bool head_norms : 1;           ///< LayerKind::head_norms
-  uint8_t gate = kNoGate;            ///< of attention's result, where attn_gate is there
+  uint8_t gate = kNoGate;        ///< of attention's result, where attn_gate is there
   bool qkv_limit : 1;            ///< attention.clamp_kqv is read
   bool learned_positions : 1;    ///< ModelDesc::learned_positions
   bool loops : 1;                ///< num_loops and skip_loop_final_norm are read
-  bool scaled_embedding : 1;  ///< embeddings times sqrt(n_embd)
-  bool row_norms : 1;         ///< LayerKind::row_norms
-  bool norms_after_rope : 1;  ///< LayerKind::norms_after_rope
+  bool scaled_embedding : 1;     ///< embeddings times sqrt(n_embd)
+  bool row_norms : 1;            ///< LayerKind::row_norms
+  bool norms_after_rope : 1;     ///< LayerKind::norms_after_rope
 
   // Which layers have RoPE.
   uint32_t no_rope_period =
@@ -166,15 +166,15 @@ struct Traits {
   /// One layer of so many sees the session's window, the last of them; the others slide. 0: no such layers; a
   /// window in the file is then one of all layers.
   uint32_t sliding_period = 0;
-  uint32_t sliding_window = 0;  ///< where the file names none; 0: see sliding_is_optional
-  bool sliding_is_optional : 1;               ///< no window in the file: no sliding-window layers; else an error
-  bool full_first : 1;       ///< of a period the first layer does not slide, rather than the last
+  uint32_t sliding_window = 0;   ///< where the file names none; 0: see sliding_is_optional
+  bool sliding_is_optional : 1;  ///< no window in the file: no sliding-window layers; else an error
+  bool full_first : 1;        ///< of a period the first layer does not slide, rather than the last
   bool pattern_required : 1;  ///< the file must say which layers slide
-  bool all_slide : 1;  ///< a window in the file is that of every attention layer, and slides
-  uint32_t sliding_layers = 0;     ///< only models of so many layers slide; 0: all
-  bool ignores_pattern : 1;    ///< a list of flags in the file says nothing
-  bool sliding_main_rope : 1;  ///< sliding-window layers share the scaling of RoPE
-  double sliding_rope_theta = 0;   ///< their base, unless the file says otherwise
+  bool all_slide : 1;         ///< a window in the file is that of every attention layer, and slides
+  uint32_t sliding_layers = 0;    ///< only models of so many layers slide; 0: all
+  bool ignores_pattern : 1;       ///< a list of flags in the file says nothing
+  bool sliding_main_rope : 1;     ///< sliding-window layers share the scaling of RoPE
+  double sliding_rope_theta = 0;  ///< their base, unless the file says otherwise
 
   bool shared_memories : 1;  ///< attention.shared_kv_layers: the last so many have no memory
   bool sliding_head : 1;     ///< sliding-window layers have a head size of their own (.._swa)
@@ -191,18 +191,18 @@ struct Traits {
   bool shared_expert : 1;      ///< expert_shared_feed_forward_length is read
   /// expert_shared_count, expert_weights_scale and expert_weights_norm are read; expert_gating_func may be missing.
   bool expert_weight_keys : 1;
-  bool expert_sigmoid : 1;     ///< what a missing expert_gating_func means
-  bool expert_by_tensor : 1;   ///< layers with a router have experts
-  bool expert_interval : 1;    ///< interleave_moe_layer_step is read
-  bool shared_by_width : 1;    ///< a missing expert_shared_feed_forward_length is feed_forward_length
-  bool shared_times : 1;       ///< that and expert_shared_count are multiplied
-  bool shared_gate : 1;        ///< Experts::shared_gate
-  bool shared_mean : 1;        ///< experts and the one beside them count half each
-  bool routed_first : 1;       ///< Experts::routed_first
-  bool expert_own_input : 1;   ///< Experts::own_input
-  bool norms_summed : 1;       ///< LayerKind::norms_summed, in layers with experts
-  bool expert_latent : 1;      ///< moe_latent_size is read
-  bool value_experts : 1;      ///< attention.value_expert_count is read
+  bool expert_sigmoid : 1;    ///< what a missing expert_gating_func means
+  bool expert_by_tensor : 1;  ///< layers with a router have experts
+  bool expert_interval : 1;   ///< interleave_moe_layer_step is read
+  bool shared_by_width : 1;  ///< a missing expert_shared_feed_forward_length is feed_forward_length
+  bool shared_times : 1;     ///< that and expert_shared_count are multiplied
+  bool shared_gate : 1;      ///< Experts::shared_gate
+  bool shared_mean : 1;      ///< experts and the one beside them count half each
+  bool routed_first : 1;     ///< Experts::routed_first
+  bool expert_own_input : 1;  ///< Experts::own_input
+  bool norms_summed : 1;      ///< LayerKind::norms_summed, in layers with experts
+  bool expert_latent : 1;     ///< moe_latent_size is read
+  bool value_experts : 1;     ///< attention.value_expert_count is read
 
   bool latent_attention : 1;  ///< layers remember latents: attention.kv_lora_rank is read
 
@@ -213,17 +213,17 @@ struct Traits {
   bool state_in_order : 1;       ///< heads that share a key follow each other; else keys take turns
   bool gated : 1;                ///< LayerKind::gate_beside
   RopeSections rope_sections = RopeSections::kNone;
-  bool no_trained_context : 1;   ///< a context_length of 2^20 says nothing
-  bool extra_layers : 1;  ///< nextn_predict_layers at the end predict further tokens: not run
+  bool no_trained_context : 1;  ///< a context_length of 2^20 says nothing
+  bool extra_layers : 1;        ///< nextn_predict_layers at the end predict further tokens: not run
 
   bool hybrid_keys : 1;  ///< files carry numbers of state-space layers that they do not have
 
   // Multipliers.
-  bool scales : 1;          ///< embedding_scale, residual_scale, logit_scale are read
-  bool logit_factor : 1;    ///< logit_scale is required, and multiplies
-  bool scale_defaults : 1;  ///< and missing ones are 12, 1.4 / sqrt(n_layers), n_embd / 256
+  bool scales : 1;              ///< embedding_scale, residual_scale, logit_scale are read
+  bool logit_factor : 1;        ///< logit_scale is required, and multiplies
+  bool scale_defaults : 1;      ///< and missing ones are 12, 1.4 / sqrt(n_layers), n_embd / 256
   bool no_attention_scale : 1;  ///< attention.scale is not read
-  bool unit_scores : 1;     ///< scores are not scaled
+  bool unit_scores : 1;         ///< scores are not scaled
   uint32_t width_scaled_layers =
       0;                 ///< models of so many layers scale scores by 1 / sqrt(n_embd / n_heads)
   double score_cap = 0;  ///< attn_logit_softcapping is read; this where it is missing

@@ -29,17 +29,18 @@ enum class StateRule : uint8_t {
 /// A recurrent state: a matrix [value_dim][key_dim] for each head, and the last inputs of a short convolution.
 struct StateShape {
   StateRule rule = StateRule::kNone;
-  bool normed = false;     ///< what it gives is normed: Mamba-2 may leave that out
-  bool in_order = false;   ///< kDelta: heads that share a key follow each other; else keys take turns
+  bool normed = false;  ///< what it gives is normed: Mamba-2 may leave that out
+  bool in_order =
+      false;  ///< kDelta: heads that share a key follow each other; else keys take turns
   uint32_t conv_taps = 0;  ///< 2 .. kMaxConvTaps tokens, itself included
   uint32_t key_heads = 0;  ///< of keys and queries: divides heads
   uint32_t heads = 0;      ///< of values
   uint32_t key_dim = 0;    ///< 1 .. kMaxStateDim
   uint32_t value_dim = 0;  ///< likewise
   bool operator==(const StateShape& b) const {
-    return rule == b.rule && normed == b.normed && in_order == b.in_order && conv_taps == b.conv_taps &&
-           key_heads == b.key_heads && heads == b.heads && key_dim == b.key_dim &&
-           value_dim == b.value_dim;
+    return rule == b.rule && normed == b.normed && in_order == b.in_order &&
+           conv_taps == b.conv_taps && key_heads == b.key_heads && heads == b.heads &&
+           key_dim == b.key_dim && value_dim == b.value_dim;
   }
   uint32_t keyCols() const { return key_heads * key_dim; }
   uint32_t valueCols() const { return heads * value_dim; }
@@ -60,16 +61,16 @@ struct Experts {
   uint32_t count = 0;  ///< 0: none; else 1 .. kMaxExperts
   uint32_t used = 0;   ///< by a token: 1 .. kMaxExpertsUsed, at most count
   uint32_t n_ff = 0;
-  bool sigmoid = false;     ///< scores are sigmoids, not a softmax over all experts
-  bool normalised = false;  ///< weights of the chosen are divided by their sum
-  float scale = 1;          ///< and multiplied by this
-  uint32_t groups = 1;      ///< equal runs of experts: divides count
-  uint32_t used_groups = 1;  ///< of which only the best so many have experts that may be chosen
+  bool sigmoid = false;       ///< scores are sigmoids, not a softmax over all experts
+  bool normalised = false;    ///< weights of the chosen are divided by their sum
+  float scale = 1;            ///< and multiplied by this
+  uint32_t groups = 1;        ///< equal runs of experts: divides count
+  uint32_t used_groups = 1;   ///< of which only the best so many have experts that may be chosen
   bool routed_first = false;  ///< by the layer's input as it is, before attention
-  bool own_input = false;     ///< router, experts and the feed-forward beside have norms of their own
-  bool shared_gate = false;   ///< the feed-forward beside is multiplied by a sigmoid
-  float shared_scale = 1;     ///< or by this
-  uint32_t latent = 0;        ///< experts work on a vector of so many values made of the input; 0: on it
+  bool own_input = false;  ///< router, experts and the feed-forward beside have norms of their own
+  bool shared_gate = false;  ///< the feed-forward beside is multiplied by a sigmoid
+  float shared_scale = 1;    ///< or by this
+  uint32_t latent = 0;  ///< experts work on a vector of so many values made of the input; 0: on it
 
   bool operator==(const Experts& b) const {
     return count == b.count && used == b.used && n_ff == b.n_ff && sigmoid == b.sigmoid &&
@@ -84,19 +85,19 @@ struct Experts {
 struct LayerKind {
   Mixer mixer = Mixer::kAttention;
   uint8_t rope = kMainRope;  ///< index of ModelDesc::ropes; kNoRope: positions are not encoded
-  uint8_t view = 0;   ///< index of ModelDesc::views: which tokens it sees; of kState: of its state
+  uint8_t view = 0;  ///< index of ModelDesc::views: which tokens it sees; of kState: of its state
   uint8_t activation = kSilu;  ///< of the feed-forward's gate
   bool plain = false;          ///< the feed-forward has no gate: its one matrix is activated
   bool parallel = false;       ///< the feed-forward reads what attention reads, not its result
   bool norms_summed = false;   ///< what experts and the feed-forward beside give is normed together
-  bool row_norms = false;         ///< norms of queries and keys are over all heads together
+  bool row_norms = false;      ///< norms of queries and keys are over all heads together
   bool norms_after_rope = false;  ///< and come after RoPE
   bool value_norm = false;        ///< values are divided by their root mean square, head by head
-  bool head_norms = false;   ///< those have weights of their own for each head
-  uint8_t gate = kNoGate;    ///< what attention gives is multiplied by: kGateSigmoid and so on
-  bool gate_heads = false;   ///< one gate a head; else one a value
-  bool gate_beside = false;  ///< made beside queries, by their matrix; else by one of its own
-  uint8_t state_view = 0;  ///< kParallel: index of the view of its state
+  bool head_norms = false;        ///< those have weights of their own for each head
+  uint8_t gate = kNoGate;         ///< what attention gives is multiplied by: kGateSigmoid and so on
+  bool gate_heads = false;        ///< one gate a head; else one a value
+  bool gate_beside = false;       ///< made beside queries, by their matrix; else by one of its own
+  uint8_t state_view = 0;         ///< kParallel: index of the view of its state
   uint32_t n_heads = 0;
   uint32_t n_kv_heads = 0;  ///< divides n_heads
   uint32_t head_dim = 0;    ///< even, kMinHeadDim .. kMaxHeadDim
@@ -110,7 +111,7 @@ struct LayerKind {
   bool joined_latent = false;     ///< the file has matrices of keys and values in one tensor
   uint32_t n_ff = 0;  ///< of the feed-forward that every token takes; 0: none, experts alone
   Experts experts;
-  Experts value_experts;  ///< that make values; n_ff is not used
+  Experts value_experts;      ///< that make values; n_ff is not used
   uint32_t conv_taps = 0;     ///< kShortConv: 1 .. kMaxConvTaps tokens, itself included
   uint32_t state_words = 0;   ///< of layers with a state: 32-bit words of one, in float32
   StateShape state;           ///< and what it is made of
@@ -130,7 +131,9 @@ struct LayerKind {
   uint32_t latentCols() const { return latent_dim + rope_dim; }
   uint32_t gateCols() const { return gate == kNoGate ? 0 : gate_heads ? n_heads : attendedCols(); }
   /// What an expert reads and gives, where a layer's vectors have `n_embd` values.
-  uint32_t expertCols(uint32_t n_embd) const { return experts.latent != 0 ? experts.latent : n_embd; }
+  uint32_t expertCols(uint32_t n_embd) const {
+    return experts.latent != 0 ? experts.latent : n_embd;
+  }
   /// Its branches need two vectors beside the residual stream and what is normed.
   bool hasBranches() const {
     return parallel || (experts.count != 0 && (norms_summed || experts.latent != 0));

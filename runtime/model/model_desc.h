@@ -104,11 +104,12 @@ struct ModelDesc {
   float logit_scale = 1.0f;  ///< logits are multiplied by it
   float logit_cap = 0;       ///< and then soft-capped, as in SoftCapPush; 0: not
   bool tied_output = false;  ///< the output matrix is the embedding
-  bool layer_norms = false;      ///< norms take the mean off first
-  bool bare_norms = false;       ///< and have no weights
-  uint32_t norm_groups = 1;  ///< norms of the residual stream divide so many equal parts each by its own
-  bool post_norms = false;   ///< of models that may have norms behind branches: it has them
-  float qkv_limit = 0;       ///< queries, keys and values are cut at so much either way; 0: not
+  bool layer_norms = false;  ///< norms take the mean off first
+  bool bare_norms = false;   ///< and have no weights
+  uint32_t norm_groups =
+      1;  ///< norms of the residual stream divide so many equal parts each by its own
+  bool post_norms = false;  ///< of models that may have norms behind branches: it has them
+  float qkv_limit = 0;      ///< queries, keys and values are cut at so much either way; 0: not
   bool learned_positions = false;  ///< a vector for each position is added to embeddings
   /// The layers are so many passes through the first n_layers / loops, each with memories of its own.
   uint32_t loops = 1;
@@ -264,7 +265,7 @@ enum class TensorRole : uint8_t {
   kValueRouter,           // [value experts][n_embd]
   kValueRouterBias,       // [value experts], added to scores for choosing
   kValueExperts,          // [value experts][n_kv_heads * head_dim][n_embd]
-  kStateFactorDecay,      // [2 heads][n_embd]: of each key head its heads' factors, then their decays
+  kStateFactorDecay,  // [2 heads][n_embd]: of each key head its heads' factors, then their decays
 };
 constexpr uint32_t kMatrixRoles = 89;
 /// That of what a matrix's products are multiplied by: one number, or one for each expert.

@@ -28,7 +28,9 @@ class InputFile {
   Status openIfThere(const char* path, const Log& log);
   bool isOpen() const { return handle_ != kNoHandle; }
   /// When it was opened; with what it goes on in.
-  uint64_t bytes() const { return next_.file != nullptr ? next_.file->bytes() : first_ + was_.bytes; }
+  uint64_t bytes() const {
+    return next_.file != nullptr ? next_.file->bytes() : first_ + was_.bytes;
+  }
   /// Its first byte is byte `first` of a longer file from now on.
   void shift(uint64_t first) { first_ = first; }
   /// It goes on in a file of its own, whose first byte is byte `first`; what lies between cannot be read. As open().

@@ -180,8 +180,8 @@ class OpList {
   }
 
   /// out[.][first ...] (+)= the stacked matrices times in, with the input's other form in `staged`. Emits to the body.
-  Status product(const MatrixParts& parts, const Rows& in, const Rows& out,
-                 const BufferRef& staged, Write write) {
+  Status product(const MatrixParts& parts, const Rows& in, const Rows& out, const BufferRef& staged,
+                 Write write) {
     return weights_.matrix(parts, in.cols, [&](const MatrixSlice& slice) {
       toBody(matmul(slice, in, out, act_.stagedAt(staged, in.stride, plan_->chunk_tokens), write));
     });

@@ -77,9 +77,9 @@ class CheckPlan {
   const Check& check(uint32_t i) const { return checks_[i]; }
 
  private:
-  static constexpr uint32_t kMaxOps = 64;  // of a list
-  static constexpr uint32_t kMaxInputs = 48;
-  static constexpr uint32_t kMaxChecks = 128;
+  static constexpr uint32_t kMaxOps = 96;  // of a list
+  static constexpr uint32_t kMaxInputs = 80;
+  static constexpr uint32_t kMaxChecks = 160;
 
   enum class Fill : uint8_t { kNumbers, kBelowZero, kMatrix };
   struct Input {

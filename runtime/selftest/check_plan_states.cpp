@@ -103,7 +103,9 @@ void CheckPlan::addGatedNorms() {
       rows.gate_rows = 1;
       const BufferRef gated = take(ArenaKind::kActivations, kChunk * kWidth);
       add(list, OpKind::kGatedNorm, rows, {in_, gated, in_});
-      expect(list, "gated_norm (one gate a row)", gated, kFloatLimit);
+      expect(list,
+             gate == kGateSoftplus ? "gated_norm (softplus)" : "gated_norm (softplus, base 2)",
+             gated, kFloatLimit);
     }
   }
 }

@@ -40,7 +40,7 @@ using uint = uint32_t;
 //   IQ4_XS per 8 units: [d], 2 words of int8 scales
 //   NVFP4  4-bit quads; per 2 units: a word of bytes s, one per 16 values: floats of 4 and 3 bits without a sign, 2^(e - 10)
 //          times 8 + m, or m with e = 1 where e is 0; 0x7f is 0
-//   Q1_0   no quads; per 4 units: [d], 4 high-bit words
+//   Q1_0   no quads; per 8 units: [d, d], 8 high-bit words
 //   Q2_0   2-bit quads; per 4 units: [d, d], of two units each (TQ1_0 and TQ2_0 likewise)
 //   MXFP4  4-bit quads; per 4 units: a word of bytes e, the scale of a unit being 2^(e - 128)
 // Values: Q8_0 d q; Q4_0 d (q - 8); Q5_0 d (q - 16); Q4_1, Q5_1 d q + m; Q2_K, Q4_K, Q5_K
@@ -163,7 +163,7 @@ struct
 struct AddBiasPush {  // bindings: 0 values, 1 step, 2 out
   uint cols;
   uint out_stride;
-  uint out_first;   // column of `out` where the bias begins
+  uint out_first;                 // column of `out` where the bias begins
   uint of_outputs ORIEL_ELSE(0);  // 1: of as many rows as there are outputs; 0: as there are tokens
   uint change ORIEL_ELSE(0);      // kChangeAdd, kChangeTimes, kChangeClamp
   float limit ORIEL_ELSE(0);
@@ -238,7 +238,7 @@ struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out
   uint up_offset;
   uint out_stride;
   uint activation;
-  uint rows_per_token;  // 1; of experts: as many as a token uses
+  uint rows_per_token;       // 1; of experts: as many as a token uses
   uint plain ORIEL_ELSE(0);  // 1: there is no `up`
   float scale ORIEL_ELSE(1);
   float a ORIEL_ELSE(0);
@@ -276,7 +276,7 @@ struct RoutePush {  // bindings: 0 in, 1 step, 2 routes (expert, weight), maybe 
   uint sigmoid;
   uint normalised;
   uint has_bias;
-  float scale;   // of the weights that come of it
+  float scale;                // of the weights that come of it
   uint groups ORIEL_ELSE(1);  // 1: all experts
   uint used_groups ORIEL_ELSE(1);
 };
@@ -500,13 +500,13 @@ struct StateScanPush {  // bindings: 0 in (StateInputsPush's out), 1 step, 2 out
   uint key_heads;
   uint key_dim;
   uint value_dim;
-  uint
-      delta;  // 1: the delta rule; 0: Mamba-2
+  uint delta;   // 1: the delta rule; 0: Mamba-2
   uint format;  // of the matrices: 0 f32, 1 f16, 2 int8 (StateFormat)
   float scale;
   uint slot_words;
   uint view;
-  uint tiled ORIEL_ELSE(0);  // 1: head h has the key of h % key_heads; 0: of h / (heads / key_heads)
+  uint tiled
+      ORIEL_ELSE(0);  // 1: head h has the key of h % key_heads; 0: of h / (heads / key_heads)
 };
 
 // out[t][r] = norm(in[t][r] * gate) (norm_last) or norm(in[t][r]) * gate, with gate = a function of gates[t][r]: silu,
