@@ -95,7 +95,7 @@ bool isKnown(const CLI::App& program, const std::string& flag) {
                  (near.empty() ? "`oriel chat --help` lists them" : "did you mean " + near + "?"));
 }
 
-std::string textOf(const Json& value) {
+std::string optionText(const Json& value) {
   return value.is_string() ? value.get<std::string>() : dumped(value);
 }
 
@@ -155,7 +155,7 @@ class Added {
     if (value.is_structured() || value.is_null()) {
       fail(path_, key + " is a text, a number or a list of them");
     }
-    texts.push_back(flag + "=" + textOf(value));
+    texts.push_back(flag + "=" + optionText(value));
   }
 
   const CLI::App& program_;

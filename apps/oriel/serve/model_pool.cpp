@@ -13,7 +13,7 @@
 namespace cli {
 namespace {
 
-constexpr std::chrono::milliseconds kLongestHold(100);
+constexpr std::chrono::milliseconds kLongestWait(100);
 /// What Ollama's clients write behind a name.
 constexpr char kTag[] = ":latest";
 
@@ -171,7 +171,7 @@ ModelPool::Lease ModelPool::open(Entry* entry, const Wait& wait) {
     } else if (loading_ == nullptr) {
       settle(entry, load(entry, wait, &hold));
     } else {
-      changed_.wait_for(hold, kLongestHold);
+      changed_.wait_for(hold, kLongestWait);
       if (const std::optional<ApiError> reason = wait.gives_up()) {
         throw ApiError(*reason);
       }
@@ -201,7 +201,7 @@ void ModelPool::makeRoom(uint64_t bytes, const Wait& wait, std::unique_lock<std:
       victim->card.memory_bytes = 0;
       continue;
     }
-    changed_.wait_for(*hold, kLongestHold);
+    changed_.wait_for(*hold, kLongestWait);
     if (const std::optional<ApiError> reason = wait.gives_up()) {
       throw ApiError(*reason);
     }
