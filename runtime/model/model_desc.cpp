@@ -400,8 +400,7 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
 
   Status status = kOk;
   const auto expect = [&](const TensorRule& rule, uint32_t layer) {
-    const bool replaced = rule.unless != kNoRole && tensors->has(rule.unless, layer);
-    if (status.ok() && !replaced && !tensors->has(rule.role, layer)) {
+    if (status.ok() && !tensors->has(rule.unless, layer) && !tensors->has(rule.role, layer)) {
       status = log.fail(ORIEL_ERROR_FORMAT,
                         "tensor %s is missing from the GGUF file: convert the model again",
                         TensorName(rule, layer).text);

@@ -41,8 +41,9 @@ class TensorIndex {
 
  private:
   uint16_t slot(TensorRole role, uint32_t layer) const {
-    return layer < n_layers_ ? slots_[layer * kTensorRoles + static_cast<uint32_t>(role)]
-                             : uint16_t{0};
+    return layer < n_layers_ && role != kNoRole
+               ? slots_[layer * kTensorRoles + static_cast<uint32_t>(role)]
+               : uint16_t{0};
   }
 
   oriel_allocator allocator_ = {};

@@ -168,7 +168,7 @@ TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
     for (uint64_t before = 0; view.first_visible < 40 || view.first_visible != before; ++turns) {
       ASSERT_LT(view.position, 2000u);
       std::string question = "A";
-      for (uint32_t i = 0; i < turns % 5; ++i) {
+      for (uint32_t i = 0; i < turns % 7; ++i) {
         question += " big";
       }
       ASSERT_EQ(ORIEL_OK, add(loaded, "user", question + " dog?"));

@@ -74,6 +74,20 @@ TEST(TensorIndex, has_nothing_where_nothing_is) {
   EXPECT_EQ(empty.find(TensorRole::kTokenEmbedding).bytes, 0u);
 }
 
+// Layers behind the model's own have embeddings where another model guesses for it.
+TEST(TensorIndex, no_role_is_not_the_first_of_the_next_layer) {
+  Described target(narrow(2).writer());
+  const Described draft(narrow(3).writer());
+  ASSERT_EQ(target.status, ORIEL_OK) << target.log.errors();
+  ASSERT_EQ(draft.status, ORIEL_OK) << draft.log.errors();
+  ASSERT_TRUE(target.tensors.addDraft(draft.tensors, Log()).ok());
+  EXPECT_TRUE(target.tensors.has(TensorRole::kTokenEmbedding, 2));
+  for (uint32_t layer = 0; layer < 5; ++layer) {
+    EXPECT_FALSE(target.tensors.has(kNoRole, layer)) << layer;
+    EXPECT_EQ(target.tensors.find(kNoRole, layer).bytes, 0u) << layer;
+  }
+}
+
 TEST(TensorIndex, a_tied_output_is_the_embedding_and_no_tensor_of_its_own) {
   TinyLlama shape = narrow(2);
   const Described tied(shape.writer());
