@@ -106,13 +106,11 @@ void describeDevice(oriel_model* model) {
 namespace {
 
 Status refuse(const PreparedModel& prepared, const Log& log) {
-  constexpr double kMiB = 1 << 20;
-  const uint64_t needed = prepared.budget.minimum_bytes;
+  const auto needed = static_cast<unsigned long long>(prepared.budget.minimum_bytes);
   return log.fail(ORIEL_ERROR_MEMORY_BUDGET,
-                  "the model needs %.1f MiB and may use %.1f MiB: give it at least %llu bytes",
-                  static_cast<double>(needed) / kMiB,
-                  static_cast<double>(prepared.memory_bytes) / kMiB,
-                  static_cast<unsigned long long>(needed));
+                  "the model needs %llu bytes (%.1f MiB) and may use %llu: give it at least that",
+                  needed, static_cast<double>(needed) / (1 << 20),
+                  static_cast<unsigned long long>(prepared.memory_bytes));
 }
 
 void logPlan(const PlanResult& plan, const char* device, const Log& log) {

@@ -228,7 +228,8 @@ TEST_F(Describe, the_page_has_the_fields_of_a_file) {
   Names named = namesIn(section("File"));
   for (const Row& row : rowsOf("Model")) {
     if (row.meaning.rfind("texts of the file", 0) == 0 ||
-        row.meaning.rfind("numbers of the file", 0) == 0 || row.fields.count("bos_id") != 0) {
+        row.meaning.rfind("numbers of the file", 0) == 0 || row.fields.count("bos_id") != 0 ||
+        row.fields.count("fill_prefix_id") != 0) {
       named.insert(row.fields.begin(), row.fields.end());
     }
   }

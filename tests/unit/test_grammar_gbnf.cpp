@@ -94,7 +94,7 @@ TEST_F(Gbnf, what_is_wrong_is_said_with_its_line) {
       {"root ::= \"\\uD800\"", ORIEL_ERROR_ARGUMENT, "surrogate"},
       {"root ::= [a\n", ORIEL_ERROR_ARGUMENT, "no end"},
       {"root ::= [a", ORIEL_ERROR_ARGUMENT, "no end"},
-      {"root ::= \"a", ORIEL_ERROR_ARGUMENT, "no end"},
+      {"root ::= \"a", ORIEL_ERROR_ARGUMENT, "not closed"},
       {"root ::= \"a\\", ORIEL_ERROR_ARGUMENT, "escape"},
       {"root ::= \"a\"{3,2}", ORIEL_ERROR_ARGUMENT, "ends before it begins"},
       {"root ::= \"a\"{,2}", ORIEL_ERROR_ARGUMENT, "{m,n}"},
