@@ -115,10 +115,9 @@ Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& p
         return status;
       }
     }
-    log.write(ORIEL_LOG_INFO,
-              executor_options.not_software
-                  ? "no GPU found, only a software one: running on the CPU"
-                  : "no usable Vulkan device: running on the CPU");
+    log.write(ORIEL_LOG_INFO, executor_options.not_software
+                                  ? "no GPU found, only a software one: running on the CPU"
+                                  : "no usable Vulkan device: running on the CPU");
   }
 #else
   (void)use;
