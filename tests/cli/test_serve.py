@@ -520,7 +520,7 @@ def test_start_and_stop():
     check("the address on a line", plain.code == 0 and plain.out.startswith(b"http://127.0.0.1:")
           and plain.out.count(b"\n") == 1, plain)
     least = fails("too little for one", 3, "serve", BUNDLED, "--port", "0", "--memory", "1MiB", "--device", "cpu")
-    needed = int(least.err.split()[-1])
+    needed = int(least.err.split(b"needs ")[1].split()[0])
     for bytes_, sessions in ((needed, 1), (needed + (3 << 19), 2)):
         some = program.interrupt(["serve", BUNDLED, "--port", "0", "--memory", str(bytes_), "--device", "cpu", "--json"],
                                  lambda process: process.stdout.readline())
