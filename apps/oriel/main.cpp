@@ -115,7 +115,7 @@ int endParsing(const CLI::App& program, const CLI::ParseError& error, bool from_
 
 int runCommand(int argc, char** argv) {
   CLI::App program("Chat with a language model inside a memory budget you choose.", "oriel");
-  program.set_help_flag("--help", "Show all options and exit; -h: those that most people use");
+  program.set_help_flag("--help", "Show all options and exit; -h: the common ones");
   program.set_version_flag("--version", std::string("oriel ") + oriel_version(),
                            "Show the version and exit");
   program.require_subcommand(0, 1);
@@ -131,10 +131,9 @@ int runCommand(int argc, char** argv) {
       addManualCommand(&program), addRemoveCommand(&program),
   };
   program.footer(  // now: commands take over what is set before
-      "MODEL is a GGUF file, or the name of a model that `oriel pull NAME` downloaded; by default "
-      "a "
-      "small one that comes with the program.\n"
-      "`oriel COMMAND -h` shows what most people use, `--help` all. To begin: oriel chat");
+      "MODEL is a GGUF file, or the name of a model that `oriel pull NAME` downloaded. Without it "
+      "Oriel uses its small bundled model.\n"
+      "`oriel COMMAND -h` shows the common options, `--help` all. To begin: oriel chat");
   refuseEmptyValues(&program);
   bool brief = false;
   const std::vector<std::string> texts = asParsed(program, arguments(argc, argv), &brief);

@@ -423,7 +423,7 @@ int runCalibrate(const CalibrateOptions& options) {
 Command addCalibrateCommand(CLI::App* program) {
   auto options = std::make_shared<CalibrateOptions>();
   CLI::App* app =
-      program->add_subcommand("calibrate", "Measure what windows and cache formats cost");
+      program->add_subcommand("calibrate", "Measure the cost of windows and cache formats");
   addModelOption(app, &options->common);
   app->footer("Example:\n  oriel calibrate model.gguf --text book.txt");
   CLI::Option* text =

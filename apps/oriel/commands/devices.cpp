@@ -83,7 +83,7 @@ int runDevices(const CommonOptions& options) {
 
 Command addDevicesCommand(CLI::App* program) {
   auto options = std::make_shared<CommonOptions>();
-  CLI::App* app = program->add_subcommand("devices", "List what a model could run on here");
+  CLI::App* app = program->add_subcommand("devices", "List the devices of this machine");
   addCommonOptions(app, options.get(), Uses::kText);
   return {app, [options] { return runDevices(*options); }};
 }

@@ -322,8 +322,7 @@ int runInfo(const CommonOptions& options) {
 
 Command addInfoCommand(CLI::App* program) {
   auto options = std::make_shared<CommonOptions>();
-  CLI::App* app =
-      program->add_subcommand("info", "Show what a file is and what it takes to run it");
+  CLI::App* app = program->add_subcommand("info", "Describe a model file and the memory it needs");
   addModelOption(app, options.get());
   addCommonOptions(app, options.get(), Uses::kMemory);
   return {app, [options] { return runInfo(*options); }};

@@ -267,7 +267,7 @@ Command addModelsCommand(CLI::App* program) {
   auto options = std::make_shared<ModelsOptions>();
   ModelsOptions* const raw = options.get();
   CLI::App* app =
-      program->add_subcommand("models", "List published models that run, and what they need");
+      program->add_subcommand("models", "List published models that run, with their memory");
   app->footer("Example:\n  oriel models --memory 2GiB");
   app->add_option("NAME", raw->name, "Only models whose name, file or architecture holds this")
       ->type_name("");

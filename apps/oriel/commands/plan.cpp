@@ -117,7 +117,7 @@ int runPlan(const PlanOptions& options) {
 Command addPlanCommand(CLI::App* program) {
   auto options = std::make_shared<PlanOptions>();
   PlanOptions* const raw = options.get();
-  CLI::App* app = program->add_subcommand("plan", "Show what a memory budget buys, and why");
+  CLI::App* app = program->add_subcommand("plan", "Explain how a memory budget is used");
   app->footer(
       "Examples:\n"
       "  oriel plan --memory 16MiB\n"
