@@ -133,16 +133,20 @@ Status refuseArchitecture(const GgufString& name, const Log& log) {
   constexpr size_t kLongestEnd = 48;
   char runs[kMaxMessageBytes / 2] = "";
   size_t at = 0;
+  uint32_t left = 0;
+  for (uint32_t i = 0; i < architectureCount(); ++i) {
+    left += architectureAt(i).traits.drafts ? 0 : 1;
+  }
   for (uint32_t i = 0; i < architectureCount(); ++i) {
     if (architectureAt(i).traits.drafts) {
       continue;
     }
     const bool last = at + kLongestEnd > sizeof(runs);
-    const int n = last ? std::snprintf(runs + at, sizeof(runs) - at, " and %" PRIu32 " more",
-                                       architectureCount() - i)
+    const int n = last ? std::snprintf(runs + at, sizeof(runs) - at, " and %" PRIu32 " more", left)
                        : std::snprintf(runs + at, sizeof(runs) - at, "%s%s", i == 0 ? "" : ", ",
                                        architectureAt(i).name);
     at += n > 0 ? static_cast<size_t>(n) : 0;
+    --left;
     if (last) {
       break;
     }

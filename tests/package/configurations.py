@@ -18,6 +18,7 @@ CONFIGURATIONS = {
         "ORIEL_INSTALL": "ON",
         "CMAKE_BUILD_TYPE": "Release",
         "ORIEL_BUILD_CLI": "OFF",
+        "ORIEL_PACK_RELOCATIONS": "ON",
     },
     # What integrations/apple/build_xcframework.sh asks for, which the test reads from it.
     "as_a_framework": {
@@ -29,6 +30,7 @@ CONFIGURATIONS = {
     "as_a_shared_library": {
         "BUILD_SHARED_LIBS": "ON",
         "ORIEL_WARNINGS_AS_ERRORS": "ON",
+        "ORIEL_PACK_RELOCATIONS": "OFF",
         "ORIEL_INSTALL": "ON",
         "ORIEL_COMPILE_SHADERS": "ON",
         "ORIEL_GLSLANG": "<the shader compiler>",
