@@ -108,8 +108,8 @@ namespace {
 Status refuse(const PreparedModel& prepared, const Log& log) {
   const auto needed = static_cast<unsigned long long>(prepared.budget.minimum_bytes);
   return log.fail(ORIEL_ERROR_MEMORY_BUDGET,
-                  "the model needs %llu bytes (%.1f MiB) and may use %llu: give it more",
-                  needed, static_cast<double>(needed) / (1 << 20),
+                  "the model needs %llu bytes (%.1f MiB) and may use %llu: give it more", needed,
+                  static_cast<double>(needed) / (1 << 20),
                   static_cast<unsigned long long>(prepared.memory_bytes));
 }
 
