@@ -42,6 +42,7 @@ ApiError notLoaded(const std::string& name, const Failure& failure) {
 
 struct ModelPool::Entry {
   ModelCard card;
+  ModelFacts facts;  ///< of card.info, for every request
   std::unique_ptr<LoadedModel> loaded;
   uint32_t users = 0;
   uint64_t last_used = 0;
@@ -121,14 +122,26 @@ ModelCard ModelPool::card(Entry* entry) {
       throw notLoaded(entry->card.name, failure);
     }
     hold.lock();
-    entry->card.info = std::move(info);
+    keepInfo(entry, std::move(info));
   }
   return entry->card;
 }
 
 ModelFacts ModelPool::facts(Entry* entry) {
-  const Json info = card(entry).info;
-  return {countIn(info, "n_vocab"), countIn(info, "n_embd")};
+  {
+    const std::lock_guard<std::mutex> hold(lock_);
+    if (!entry->card.info.is_null()) {
+      return entry->facts;
+    }
+  }
+  (void)card(entry);  // which opens the file
+  const std::lock_guard<std::mutex> hold(lock_);
+  return entry->facts;
+}
+
+void ModelPool::keepInfo(Entry* entry, Json info) {
+  entry->facts = {countIn(info, "n_vocab"), countIn(info, "n_embd")};
+  entry->card.info = std::move(info);
 }
 
 std::vector<ModelCard> ModelPool::cards() {
@@ -247,7 +260,7 @@ std::unique_ptr<LoadedModel> ModelPool::load(Entry* entry, const Wait& wait,
 /// It is there.
 void ModelPool::settle(Entry* entry, std::unique_ptr<LoadedModel> loaded) {
   const oriel_plan& plan = loaded->model.plan();
-  entry->card.info = loaded->model.info();
+  keepInfo(entry, loaded->model.info());
   entry->card.loaded = true;
   entry->card.window_tokens = plan.window_tokens;
   entry->card.sessions = plan.sessions;

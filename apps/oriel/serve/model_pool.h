@@ -81,6 +81,7 @@ class ModelPool {
  private:
   Entry* add(const std::string& name, const std::string& path, uint64_t bytes);
   void readStore();
+  static void keepInfo(Entry* entry, Json info);
   void makeRoom(uint64_t bytes, const Wait& wait, std::unique_lock<std::mutex>* hold);
   std::unique_ptr<LoadedModel> load(Entry* entry, const Wait& wait,
                                     std::unique_lock<std::mutex>* hold);

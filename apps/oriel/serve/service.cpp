@@ -56,12 +56,17 @@ std::vector<std::vector<int32_t>> promptsOf(const ReplyRequest& request, const M
   return prompts;
 }
 
+ApiError clientLeft() { return {499, "the client has left", "", "", 0}; }
+ApiError isStopping() {
+  return {503, "the server is stopping: ask again later", "", "stopping", 5};
+}
+
 void checkEnded(Ended ended) {
   if (ended == Ended::kClientGone) {
-    throw ApiError{499, "the client has left", "", "", 0};
+    throw clientLeft();
   }
   if (ended == Ended::kStopping) {
-    throw ApiError{503, "the server is stopping: ask again later", "", "stopping", 5};
+    throw isStopping();
   }
 }
 
@@ -225,10 +230,10 @@ std::function<std::optional<ApiError>()> Service::patience(const Exchange& clien
   const Clock::time_point deadline = Clock::now() + options_.timeout;
   return [this, &client, deadline]() -> std::optional<ApiError> {
     if (client.clientGone()) {
-      return ApiError{499, "the client has left", "", "", 0};
+      return clientLeft();
     }
     if (stopping_) {
-      return ApiError{503, "the server is stopping: ask again later", "", "stopping", 5};
+      return isStopping();
     }
     if (Clock::now() >= deadline) {
       return ApiError{503,
@@ -243,7 +248,7 @@ std::function<std::optional<ApiError>()> Service::patience(const Exchange& clien
 ModelPool::Lease Service::open(ModelPool::Entry* model, const Exchange& client,
                                const std::function<void()>& begins) {
   if (stopping_) {
-    throw ApiError{503, "the server is stopping: ask again later", "", "stopping", 5};
+    throw isStopping();
   }
   return pool_->open(model, {patience(client), begins});
 }
