@@ -247,10 +247,10 @@ int oriel_host_token(int32_t id, const char* text, size_t bytes, float logprob, 
                             addressOf(top)};
   return tell("token", arguments);
 }
-int oriel_host_part(int kind, uint32_t index, const char* text, size_t bytes) {
+int oriel_host_part(int kind, uint32_t index, const char* text, size_t bytes, const char* path) {
   const Scope scope;
   napi_value arguments[] = {numberOf(kind), numberOf(index), addressOf(text),
-                            numberOf(static_cast<double>(bytes))};
+                            numberOf(static_cast<double>(bytes)), addressOf(path)};
   return tell("part", arguments);
 }
 int oriel_host_logits(double index, const float* logits, size_t count) {

@@ -117,6 +117,8 @@ export interface ReplyResult {
 export type ReplyEvent =
   | { type: 'text' | 'thought'; text: string }
   | { type: 'call' | 'arguments' | 'callEnd'; text: string; call: number }
+  /** With the option valueParts: a piece of a string, a whole number, true, false or null, the end of a value. */
+  | { type: 'string' | 'literal' | 'valueEnd'; text: string; path: string }
   | { type: 'reading'; done: number; total: number };
 
 /** Either of the two iterations takes the events; leaving one ends the reply. */

@@ -13,7 +13,7 @@ int onToken(const oriel_token_event* event, void*) {
                           event->top_count, event->top);
 }
 int onPart(const oriel_part* part, void*) {
-  return oriel_host_part(part->kind, part->call, part->text, part->text_bytes);
+  return oriel_host_part(part->kind, part->call, part->text, part->text_bytes, part->path);
 }
 int onLogits(size_t index, const float* logits, size_t n_vocab, void*) {
   return oriel_host_logits(static_cast<double>(index), logits, n_vocab);

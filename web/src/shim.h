@@ -13,7 +13,7 @@ void oriel_host_log(int level, const char* message);
 int oriel_host_progress(double done, double total);
 int oriel_host_token(int32_t id, const char* text, size_t bytes, float logprob, uint32_t top_count,
                      const oriel_token_logprob* top);
-int oriel_host_part(int kind, uint32_t call, const char* text, size_t bytes);
+int oriel_host_part(int kind, uint32_t call, const char* text, size_t bytes, const char* path);
 int oriel_host_logits(double index, const float* logits, size_t count);
 void oriel_host_number(const char* name, double value);
 }

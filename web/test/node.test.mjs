@@ -103,8 +103,16 @@ for (const { engine, skip } of engines) for (const threads of [1, 2]) {
     test('a_schema_holds', async () => {
       const chat = model.session();
       const schema = { type: 'object', properties: { name: { type: 'string', maxLength: 12 }, age: { type: 'integer' } }, required: ['name', 'age'], additionalProperties: false };
-      const { text } = await chat.reply('Who?', { schema, seed: 3, maxTokens: 200 }).result;
+      const reply = chat.reply('Who?', { schema, seed: 3, maxTokens: 200, valueParts: true });
+      const told = { '/name': '', '/age': '', ended: [] };
+      for await (const { type, path, text } of reply.events()) {
+        if (type === 'string' || type === 'literal') told[path] += text;
+        if (type === 'valueEnd') told.ended.push(path);
+      }
+      const { text } = await reply.result;
       assert.deepEqual(Object.keys(JSON.parse(text)).sort(), ['age', 'name']);
+      assert.deepEqual({ name: told['/name'], age: Number(told['/age']) }, JSON.parse(text));
+      assert.deepEqual(told.ended, ['/name', '']);
       await assert.rejects(chat.reply('Who?', { grammar: 'root ::= (' }).result, OrielError);
       await chat.dispose();
     });

@@ -16,7 +16,7 @@ const MOST_PLAN_BYTES = MOST_BYTES - MODULE_BYTES - 64 * THREAD_BYTES - BORROWED
 const MOST_NUMBER = 2 ** 53;         // a double holds every position up to there
 const JSON_BYTES = 16384;            // first room for a description
 const STOPS = ['length', 'token', 'callback', 'cancelled', 'text'];
-const PARTS = ['text', 'thought', 'call', 'arguments', 'callEnd'];
+const PARTS = ['text', 'thought', 'call', 'arguments', 'callEnd', 'string', 'literal', 'valueEnd'];
 const POOLINGS = ['auto', 'mean', 'last', 'first'];
 const LEVELS = ['none', 'scratch', 'weights', 'cache', 'all'];
 const RESTORED = ['exactly', 'carried', 'read'];
@@ -422,14 +422,14 @@ class Engine {
     const session = this.session(id);
     const { position } = this.stats(id);
     const answer = { text: '', thought: '', toolCalls: [], tokenIds: [], logprobs: [] };
-    this.hooks.part = (kind, call, at, bytes) => {
+    this.hooks.part = (kind, call, at, bytes, path) => {
       const text = this.text(at, bytes);
       const type = PARTS[kind];
       if (type === 'text' || type === 'thought') answer[type] += text;
       if (type === 'call') answer.toolCalls[call] = { name: text, arguments: '', incomplete: true };
       if (type === 'arguments') answer.toolCalls[call].arguments += text;
       if (type === 'callEnd') delete answer.toolCalls[call].incomplete;
-      emit({ type, text, ...(type in answer ? {} : { call }) });
+      emit({ type, text, ...(path ? { path: this.text(path) } : type in answer ? {} : { call }) });
       return 0;
     };
     this.hooks.token = (tokenId, at, bytes, logprob, topCount, top) => {

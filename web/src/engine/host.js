@@ -4,7 +4,7 @@
 const { camel, unsigned } = require('./values.js');
 
 /** Which arguments of a function are addresses. */
-const ADDRESSES = { open: [0], read: [2], log: [1], number: [0], token: [1, 5], part: [2], logits: [1] };
+const ADDRESSES = { open: [0], read: [2], log: [1], number: [0], token: [1, 5], part: [2, 4], logits: [1] };
 
 /**
  * `memory`: of the module; null for the addon, whose addresses are no signed numbers and which reads files by itself.
