@@ -4,13 +4,13 @@
 #include <cstring>
 
 #include "base/wipe.h"
+#include "reply/characters.h"
 #include "text/hex.h"
 #include "text/utf8.h"
 
 namespace oriel_internal {
 namespace {
 
-bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 bool isOfLiteral(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == 'E' || c == '-' || c == '+' ||
          c == '.';
