@@ -77,7 +77,7 @@ void expect(const json& value, const std::string& path, Told* want) {
 }
 
 json randomValue(std::mt19937* random, uint32_t depth) {
-  const auto below = [&](uint32_t n) { return (*random)() % n; };
+  const auto below = [&](uint32_t n) { return static_cast<uint32_t>((*random)() % n); };
   const std::vector<std::string> texts = {"",
                                           "a",
                                           "a/b~c",
