@@ -39,7 +39,7 @@ await Oriel.plan('x', { contextSize: 5 });
   assert.equal(made.status, 0, made.stdout);
 });
 
-test('the_types_have_the_options_of_the_program', { skip: noNative }, () => {
+test('the_types_have_the_options_of_the_program', { skip: noModule || noNative }, () => {
   const typed = readFileSync(join(root, 'web/dist/options.d.ts'), 'utf8');
   const namesOf = (scope) => [...new RegExp(`interface ${scope} \\{([^]*?)\\n\\}`).exec(typed)[1].matchAll(/^  (\w+)\?:/gm)].map((found) => found[1]);
   const { options } = native(['options']);
