@@ -146,8 +146,9 @@ class Model:
         text as it comes. Takes one of the model's sessions meanwhile."""
         with self.session(tools=tools) as chat:
             reply = chat.reply(messages, **options)
-            for piece in reply if on_text is not None else ():
-                on_text(piece)
+            if on_text is not None:
+                for piece in reply:
+                    on_text(piece)
             return reply.run()
 
     def _new_session(self, make: Callable[[int, Any], None], keep: Any) -> Session:

@@ -382,7 +382,7 @@ class Errors(unittest.TestCase):
                 self.assertEqual("pull --json --to here -- smollm2-135m", oriel.pull("smollm2-135m", to="here"))
                 with self.assertRaisesRegex(oriel.ArgumentError, "^no model of the name"):
                     oriel.pull("nobody", to="x")
-            with mock.patch.dict(os.environ, {"PATH": folder + "/none"}):
+            with mock.patch.dict(os.environ, {"PATH": folder + "/none", "ORIEL_PROGRAM": ""}):
                 self.assertRaises(oriel.UnsupportedError, oriel.pull, "x")
 
 

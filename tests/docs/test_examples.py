@@ -37,7 +37,7 @@ class Examples(unittest.TestCase):
     def test_a_worker_takes_the_conversation_to_another_budget(self):
         with tempfile.TemporaryDirectory() as folder:
             snapshot = f"{folder}/chat"
-            code, out, err = run("worker_cpp", MODEL, snapshot, say="My name is Zoe.\n/memory 11\nWhat is my name?\n")
+            code, out, err = run("worker_cpp", MODEL, snapshot, say="My name is Zoe.\n/memory 10\nWhat is my name?\n")
             self.assertEqual((0, ""), (code, err))
             first, second = [int(tokens) for tokens in re.findall(r"\((\d+) tokens\)", out)]
             self.assertGreater(first, second)
