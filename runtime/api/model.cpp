@@ -286,8 +286,8 @@ uint64_t draftHash(const GgufFile& file) { return hashBytes(file.data(), file.he
 
 // Everything before the tensors, and the rest of the metadata that is read.
 uint64_t headerHash(const GgufFile& file, const ModelDesc& desc) {
-  constexpr uint32_t kLeast =
-      128;  // heads had at most 128 pairs when this hash was defined; keeps old hashes valid
+  // When this hash was defined, tables had 128 divisors. Hashing at least that many keeps old hashes valid.
+  constexpr uint32_t kLeast = 128;
   uint64_t hash = hashBytes(file.data(), file.headerBytes());
   for (const RopeTable* table :
        {&desc.ropes[kMainRope], &desc.rope_long, &desc.ropes[kSlidingRope]}) {

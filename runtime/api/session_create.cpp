@@ -112,8 +112,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
     takeDeviceLine(*model, errors_before, &model->last_error);
     if (session != nullptr) {
       if (seed.from != nullptr && !status.lost()) {
-        (void)session->reset(
-            Session::Begin::kNever);  // some of the source's memory may already be copied
+        (void)session->reset(Session::Begin::kNever);  // some memory may be copied
       }
       session->~Session();
     }

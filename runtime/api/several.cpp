@@ -211,7 +211,7 @@ Status makePrefixOf(const LoadOptions& options, LoadProgress* progress, oriel_mo
   ORIEL_TRY(oriel_session_create(model, &session_options, &session));
   oriel_status status = readPrefix(options, session).code();
   if (status == ORIEL_OK && asked.stopped) {
-    status = ORIEL_ERROR_CANCELLED;  // the session's call was cancelled, the load continues
+    status = ORIEL_ERROR_CANCELLED;  // the stop came too late for the session
   }
   if (status == ORIEL_OK) {
     status = oriel_prefix_set(model, session);
