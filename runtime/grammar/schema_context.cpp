@@ -1,4 +1,4 @@
-// What schemas say that hold together.
+// Facts of combined schemas.
 #include <cstdio>
 
 #include "grammar/schema_formats.h"
@@ -7,7 +7,7 @@
 namespace oriel_internal {
 namespace {
 
-constexpr uint32_t kMostReferences = 40;  // one leading to the next
+constexpr uint32_t kMostReferences = 40;  // chained
 constexpr uint32_t kMostCountOfKeyword = UINT32_MAX - 1;
 }  // namespace
 

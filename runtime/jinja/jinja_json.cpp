@@ -204,7 +204,7 @@ bool JsonWriter::writeDict(const Value& value, uint32_t depth) {
   return true;
 }
 
-// The quotes come from where the string's first and last bytes do.
+// The quotes get the source of the string's first and last bytes.
 void JsonWriter::writeString(const Str& text) {
   TextOrigin source = text.source;
   out_->reserve(text.bytes + 2);
