@@ -1,4 +1,4 @@
-// oriel-desktop: chats with a local model in a window, inside a memory that is planned before it is taken.
+// oriel-desktop: chats with a local model in a window, in a memory budget that is planned before loading.
 #include <SDL_main.h>
 
 #include <cstdio>

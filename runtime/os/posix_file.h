@@ -2,9 +2,8 @@
 #pragma once
 
 #ifndef _FILE_OFFSET_BITS
-#define _FILE_OFFSET_BITS \
-  64  // before any system header; required in every file that includes this \
-      // one
+// Before any system header, in every file that includes this one.
+#define _FILE_OFFSET_BITS 64
 #endif
 #include <fcntl.h>
 #include <sys/types.h>

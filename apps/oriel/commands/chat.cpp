@@ -133,7 +133,7 @@ Command addChatCommand(CLI::App* program) {
             if (constrains(common->reply)) {
               common->load.set("constraints", "true");
             }
-            // Somebody is talking now; scripts that want the same every day say --date.
+            // An interactive chat uses today's date; reproducible scripts set --date.
             if (!common->session.has("date")) {
               common->session.set("date", today());
             }

@@ -163,7 +163,7 @@ int runDoctor(const DoctorOptions& options) {
     return forgetDrivers(options.common);
   }
   catchInterrupts();
-  // It has its place before anything is tested.
+  // Created before the tests start, to find errors early.
   const auto report =
       options.report.empty() ? nullptr : std::make_unique<ResultFile>(options.report);
   Diagnostics diagnostics(options.common.verbose, true, "testing the device");
@@ -178,7 +178,7 @@ int runDoctor(const DoctorOptions& options) {
   Findings findings;
   const oriel_status status = oriel_self_test(
       &library_options, onCheck, options.no_timing ? nullptr : onCandidate, &findings, &result);
-  if (report != nullptr) {  // of a device that fails, too
+  if (report != nullptr) {  // also for a device that fails
     writeReport(options, status, jsonOf(result, findings), report.get());
   }
   diagnostics.check(status, Diagnostics::Blame::kOptions);

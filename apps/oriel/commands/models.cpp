@@ -29,7 +29,7 @@ struct ModelsOptions : CommonOptions {
 
 using Models = std::vector<ListedModel>;
 
-/// Letters and digits alone, small: "Qwen3 4B" is "qwen3-4b".
+/// Letters and digits only, in lower case: "Qwen3 4B" is "qwen3-4b".
 std::string bare(const std::string& text) {
   std::string out;
   for (const char c : lowerCase(text)) {
@@ -40,7 +40,7 @@ std::string bare(const std::string& text) {
   return out;
 }
 
-/// Those whose name, shape, architecture or file holds the text; those that it names in full go before.
+/// Models whose name, shape, architecture or file contains the text; exact matches first.
 Models named(const Models& models, const std::string& text) {
   const std::string wanted = bare(text);
   Models whole;
@@ -202,7 +202,7 @@ std::string markdown(const Models& models) {
   return text;
 }
 
-// ---- What is here --------------------------------------------------------------------------------
+// ---- Local models --------------------------------------------------------------------------------
 
 int listStored(const ModelsOptions& options) {
   const std::vector<StoredModel> stored = storedModels();

@@ -135,7 +135,7 @@ Command addServeCommand(CLI::App* program) {
       ->transform(wholeNumber(1, INT32_MAX));
   addServerOptions(app, options.get());
   addChatFormatOptions(app, &service->common);
-  app->remove_option(app->get_option("--tools"));  // requests have their own
+  app->remove_option(app->get_option("--tools"));  // tools come with requests
   addFlagOf(app, "sessions", &service->common, "Sessions")
       ->description("Replies at a time, each with a cache of its own (default: 4, or what fits)");
   addCommonOptions(app, &service->common, Uses::kSampling);

@@ -1,4 +1,4 @@
-// `oriel completions SHELL` and `oriel manual`: for packages, which install what they write. --help does not show them.
+// `oriel completions SHELL` and `oriel manual`: used by packages, which install the output. Not listed in --help.
 
 #include <filesystem>
 #include <memory>
@@ -16,7 +16,7 @@
 namespace cli {
 namespace {
 
-/// Of the whole program: commands that were added later, too.
+/// Of the whole program, including commands that were added later.
 OptionTable tableOf(const CLI::App* command) { return readOptionTable(*command->get_parent()); }
 
 int printCompletions(const CLI::App* command, const std::string& shell) {

@@ -39,7 +39,7 @@ void setForm(const std::string& name, const Json& value, CommonOptions* options)
   options->form_file = name;
 }
 
-/// As /set takes it in a chat.
+/// As in /set.
 void setSetting(const std::string& name, const Json& value, ChatOptions* options) {
   const ChatSetting* const setting = chatSetting(name);
   if (setting == nullptr || setting->takes == ChatSetting::Takes::kModel) {
@@ -90,7 +90,7 @@ void readLine(const std::string& text, BatchLine* line) {
     refuse("the line is no JSON object: write {\"prompt\": \"Hello\"}");
   }
   if (json.contains("id")) {
-    line->id = json["id"];  // also of a line whose other fields are wrong
+    line->id = json["id"];  // also for a line whose other fields are wrong
   }
   if (json.contains("prompt") == json.contains("messages")) {
     refuse("the line has to have either \"prompt\" or \"messages\"");

@@ -45,7 +45,7 @@ int millisecondsUntil(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<long long>(left, 0, 1000000));
 }
 
-/// False: the time is over.
+/// False: timeout.
 bool waitFor(int descriptor, short events, Clock::time_point deadline) {
   for (;;) {
     pollfd ready = {descriptor, events, 0};
@@ -208,7 +208,7 @@ void endGently(const Socket& socket) {
   const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(500);
   char unread[4096];
   size_t bytes = 0;
-  // Closing with bytes unread would take back what was sent.
+  // Closing with unread bytes would discard sent data.
   while (Clock::now() < deadline &&
          receiveSome(socket, unread, sizeof(unread), deadline, &bytes) == Received::kBytes) {
   }

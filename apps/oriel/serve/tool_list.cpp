@@ -63,7 +63,7 @@ void ToolList::choose(CallChoice choice, const std::string& param, ReplyRequest*
                    "invalid_value", 0};
   }
   if (choice == CallChoice::kNone || tools_.empty()) {
-    request->tool_choice = "none";  // tools that the model does not know it cannot call
+    request->tool_choice = "none";  // the model cannot call tools that it does not know
     return;
   }
   request->tool_choice = choice == CallChoice::kRequired ? "required" : "checked";

@@ -18,7 +18,7 @@ std::string valueWords(const OptionRow& option) {
   for (const std::string& word : option.words) {
     words += (words.empty() ? "" : " ") + word;
   }
-  // -F: files, too; -x: nothing but the words
+  // -F: files, too; -x: only the words
   return (option.value == Value::kFile ? " -r -F" : " -x") +
          (words.empty() ? "" : " -a " + fishQuoted(words));
 }

@@ -6,7 +6,7 @@
 namespace cli {
 namespace {
 
-/// The object that holds a tool's or a choice's own fields.
+/// The object with a tool's or a choice's own fields.
 Fields insideOf(const Json& value, const std::string& path, const char* type,
                 const ToolStyle& style) {
   const Fields outer(value, path);
@@ -89,7 +89,7 @@ CallChoice choiceOf(const std::string& word, const std::string& param) {
   throw wrongField(param, "\"auto\", \"none\", \"required\" or a function");
 }
 
-/// {"type": "allowed_tools", ...}: only these may be called.
+/// {"type": "allowed_tools", ...}: restricts the callable tools.
 CallChoice readAllowed(const Json& choice, const ToolStyle& style, ToolList* tools) {
   constexpr char kPath[] = "tool_choice";
   const Fields allowed = insideOf(choice, kPath, "allowed_tools", style);
