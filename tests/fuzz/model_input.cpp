@@ -48,7 +48,7 @@ std::string modelInput(uint32_t choices, GgufParts parts) {
 
 std::vector<GgufParts> familyHeaders() {
   constexpr uint32_t kTypes[] = {0, 1, 30, 8, 2,
-                                 3, 6, 7,  20};  // of whose blocks rows are multiples
+                                 3, 6, 7,  20};  // row lengths are multiples of their blocks
   std::vector<GgufParts> headers;
   for (const test::RandomFamily& family : test::randomFamilies()) {
     const std::vector<uint8_t> bytes = family.model.bytes();
