@@ -12,7 +12,7 @@ _SPAN = re.compile(r"(`+)(?!`)(.*?)(?<!`)\1(?!`)")
 
 
 def pages():
-    """README.md, the pages of docs/, and those beside README.md."""
+    """README.md, the pages of docs/, and the pages next to README.md."""
     return sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md"))
 
 

@@ -60,7 +60,7 @@ class Result:
 def environment(**more):
     env = {k: v for k, v in os.environ.items() if k != "ORIEL_MODEL"}
     env["XDG_CACHE_HOME"] = str(scratch / "cache")
-    env["ORIEL_CONFIG"] = ""  # whatever the user's says
+    env["ORIEL_CONFIG"] = ""  # ignore the user's config file
     # The driver's own cache stays the user's: lavapipe takes a second for each shape of attention that it does not know.
     env.setdefault("MESA_SHADER_CACHE_DIR", os.environ.get("XDG_CACHE_HOME") or str(pathlib.Path.home() / ".cache"))
     env.update(more)
