@@ -1,7 +1,7 @@
-"""The program under test and what its tests have in common; sys.argv: ORIEL_BINARY TEST_DATA_DIR
+"""The program under test and shared helpers of its tests; sys.argv: ORIEL_BINARY TEST_DATA_DIR
 
-One line per check; a file's tests exit with 1 when one failed. Nothing but the standard library. Models
-are compared with themselves and with tests/data, never with fixed words: the bundled one may be exchanged.
+One line per check; a file of tests exits with 1 if one failed. Needs only the standard library. Models are compared
+with themselves and with tests/data, never with fixed words, because the bundled model may change.
 """
 
 import json
@@ -117,7 +117,7 @@ def oriel(*args, stdin=b"", env=None, cwd=None, binary=ORIEL, **options):
 
 
 def succeeds(name, *args, **options):
-    """Exit code 0 and, as nobody is watching, a silent stderr."""
+    """Exit code 0 and an empty stderr, because stderr is not a terminal."""
     result = oriel(*args, **options)
     check(name, result.code == 0 and result.err == b"", result)
     return result
