@@ -2,7 +2,7 @@
 "use strict";
 
 // index: [[address, page, heading, words], ...]. Each word of the query begins a word of the section. Those in its heading
-// count most, then those in the name of its page. Of equals the shorter section comes first.
+// count most, then those in the name of its page. With equal counts the shorter section comes first.
 function findSections(index, query, most) {
   const wanted = query.toLowerCase().match(/[\p{L}\p{N}_]+/gu) || [];
   const found = [];

@@ -340,8 +340,9 @@ class Engine {
   }
 
   /**
-   * Adds messages, if there are any, and generates; `emit` gets events, `cancelled` says whether to stop. What fails
-   * before the first token leaves no message behind, where the session can still go back.
+   * Adds messages, if there are any, and generates; `emit` gets events, `cancelled` says whether to
+   * stop. A failure before the first token removes the message again, if the session can still go
+   * back.
    */
   reply(id, { chat, messages }, options, emit, cancelled) {
     const session = this.session(id);
