@@ -152,7 +152,7 @@ TEST_F(RecallEdges, an_opening_that_cannot_be_read_again_is_not) {
   EXPECT_EQ(first.ids, listen(&oriel_chat_reply, b, greedyOptions(1)).ids);
 }
 
-// A message that is read again is stored as it is read then.
+// A message that is read a second time is stored in its second form.
 TEST_F(RecallEdges, what_was_read_again_is_what_comes_back) {
   Options two = options();
   two.sessions = 2;

@@ -15,7 +15,7 @@ struct Form {
   const char* name;
   const char* opening;
   const char* closing;
-  const char* speaks;  ///< makes a template one of this form
+  const char* speaks;  ///< text that gives a template this form
 };
 const Form kForms[] = {
     {"think", "<think>\n", "</think>", ""},

@@ -134,7 +134,7 @@ oriel_status chat(World& world) {
   return oriel_chat_add(world.session, nullptr, kMessage, sizeof(kMessage) - 1);
 }
 
-// What there is of a reply that failed is taken back first, as an app does it.
+// First removes the part of a failed reply, as an app does.
 oriel_status reply(World& world, const ReplyOptions& options) {
   if (world.position() != world.reply_begin && world.reply_begin != 0) {
     const oriel_status status = goBackTo(world.session, world.reply_begin);

@@ -46,10 +46,10 @@ class World {
   /// Restores the initial contents: each has a leftover file of a dead process.
   void clearFolders();
   Point point();
-  /// What differs between two points, in words; "" if nothing does.
+  /// The difference between two points, in words; "" if they are equal.
   static std::string difference(const Point& is, const Point& should);
   bool trimmed() const;
-  /// Of a model that is not trimmed.
+  /// Whether a model that is not trimmed has lost its device.
   bool lost();
   uint64_t position() const;
   std::string path(const std::string& name) const { return device.folder + "/" + name; }

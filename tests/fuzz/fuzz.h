@@ -33,7 +33,7 @@ struct Target {
   Seeds seeds = nullptr;
 };
 
-/// Of this program, in no particular order.
+/// The targets of this program, in no particular order.
 std::vector<Target>& targets();
 Target& targetNamed(const std::string& name);
 
@@ -49,7 +49,7 @@ size_t inputsPastFirstCheck();
 /// mutators that use it for some changes.
 size_t mutateBytes(uint8_t* data, size_t size, size_t max_size, uint64_t seed);
 
-/// What every target starts from: seeds made by code, and the files in seeds/NAME and finds/NAME.
+/// The initial inputs of a target: seeds made by code, and the files in seeds/NAME and finds/NAME.
 std::vector<std::string> seedsOf(const Target& target);
 std::vector<std::string> readFiles(const std::string& folder_or_file);
 

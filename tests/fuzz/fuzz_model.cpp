@@ -308,7 +308,7 @@ GgufParts familyOf(const std::vector<GgufParts>& families, const std::string& ar
   return {};
 }
 
-// What only some families ask.
+// Adds keys that only some families have.
 void addQuestions(std::vector<GgufParts>* all) {
   const std::vector<GgufParts> families = *all;
   const GgufParts qwen35 = familyOf(families, "qwen35");

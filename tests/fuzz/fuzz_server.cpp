@@ -167,7 +167,7 @@ struct Connection {
     server = cli::Socket(ends[0]);
     client = cli::Socket(ends[1]);
   }
-  /// What the server has sent, which it cannot go on doing.
+  /// The bytes that the server has sent. Afterwards it cannot send more.
   std::string received() {
     server = cli::Socket();
     std::string all;

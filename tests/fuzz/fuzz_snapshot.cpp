@@ -394,7 +394,7 @@ ORIEL_FUZZ_MUTATE(snapshot) {
           numbersIn(parts.transcript, parts.end, chance.once(2) ? 1 : 8);
         }
         break;
-      case 7: {  // a part grows or shrinks, and what follows moves
+      case 7: {  // a part grows or shrinks, and the following parts move
         const size_t at = chance.once(2) ? parts.end : chance.below(snapshot.size() + 1);
         const size_t bytes = 4 * chance.below(40);
         if (chance.once(2)) {

@@ -234,7 +234,7 @@ void renderTurns(const Given& given, size_t most_bytes = 0) {
 /// The same with some memory taken before the template starts, so that memory runs out elsewhere.
 Given padded(const std::string& input, Chance* chance) {
   std::vector<std::string> parts = partsOf(input, kBetween, kParts);
-  // Lines of a block: what follows begins a line as it did.
+  // Lines of a block: the text after them still begins a line.
   std::string pad;
   for (uint64_t n = chance->below(4); n != 0; --n) {
     pad += "{% set zz" + std::to_string(n) + " = 'x' * " + std::to_string(chance->below(700)) +

@@ -23,7 +23,7 @@ constexpr const char* kPres[] = {
     "seed-coder",     "minicpm5",    "kimi-k2", "youtu",    "deepseek-llm", "falcon", "bloom",
     "deepseek-coder", "deepseek-v3", "viking",  "superbpe", "mpt",          "dbrx"};
 constexpr size_t kNumberOfPres = sizeof(kPres) / sizeof(kPres[0]);
-// After those of byte-level BPE.
+// Numbered after the vocabularies of byte-level BPE.
 enum : size_t {
   kSpm = kNumberOfPres,
   kCharacters,

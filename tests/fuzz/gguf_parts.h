@@ -64,7 +64,7 @@ struct ArrayParts {
 ArrayParts takeArrayApart(const GgufParts::Key& key);
 std::vector<uint8_t> arrayValue(const ArrayParts& array);
 
-/// What keys a mutator cares for.
+/// The keys that a mutator changes.
 enum class Care { kAnything, kModel, kTokenizer, kPrefix };
 
 /// Changes one thing.

@@ -2,8 +2,8 @@
 //
 //   oriel_fuzz_replay --target NAME [--find FILE] [--seeds] [--mutate SECONDS] FILE_OR_FOLDER...
 //
-// With --mutate what was named before is mutated for that long, again and again, at random: for counting lines in a
-// build without libFuzzer. An input that ends the program, or that fails first, is left in --find's file.
+// --mutate changes these inputs at random for SECONDS, which counts lines in a build without libFuzzer. The first
+// input that fails or ends the program is stored in --find's file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -134,7 +134,7 @@ class Replay : public testing::Test {
 
 size_t runMutations(const Target& target, const std::vector<std::string>& inputs, int seconds) {
   constexpr uint64_t kMostSteps = 6;
-  // Of processor time: others may be busy on the machine.
+  // Seconds of processor time, because other programs may run.
   const std::clock_t end = std::clock() + seconds * std::clock_t{CLOCKS_PER_SEC};
   Chance chance(1);
   size_t count = 0;

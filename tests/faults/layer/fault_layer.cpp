@@ -187,7 +187,7 @@ bool waitUntilDue(Owner* owner, const VkFence* fences, uint32_t count, uint64_t 
 
 constexpr uint64_t kImitatedAtom = 256;  // the largest that Vulkan allows
 
-/// Memory that is not coherent, mapped: what the host sees.
+/// The host's view of mapped memory that is not coherent.
 struct Mirror {
   uint8_t* device = nullptr;
   std::vector<uint8_t> host;
