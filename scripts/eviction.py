@@ -21,7 +21,7 @@ others (--region) are a region of tokens that left the window, chosen by a polic
 
 Keys of the region lie between the sinks and the window in the order of their positions. They are rotated at those
 places, exactly as in a contiguous cache.  Without --ids the text is held-out
-dialogues of the bundled model.  docs/eviction.md has the method and the results.
+dialogues of the bundled model.  notes/eviction.md has the method and the results.
 """
 import argparse
 import json

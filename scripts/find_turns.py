@@ -6,7 +6,7 @@
 Held-out conversations of 400 turns, in which facts of three kinds are told: in the wordings of
 checks.py (which training never had), in those of the generator, and about other people.  After the conversation each
 fact is asked for once, in another wording.  Every score ranks the turn with the fact among n turns; the others are
-random.  Prints how often that turn is first, and among the first three.  docs/eviction.md has the results.
+random.  Prints how often that turn is first, and among the first three.  notes/eviction.md has the results.
 """
 import argparse
 import json

@@ -122,7 +122,7 @@ uint64_t ownTokenIdBytes(const CacheShape& cache);
 BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64_t host_bytes,
                         const CacheShape& cache, const CacheFormats& formats, uint32_t chunk);
 
-/// State formats that are chosen, cheapest first. Int8 is excluded: docs/recurrent-memory.md.
+/// State formats that are chosen, cheapest first. Int8 is excluded: notes/recurrent-memory.md.
 constexpr StateFormat kChosenStates[] = {StateFormat::kF16, StateFormat::kF32};
 
 /// Weighs every allowed pair of formats. Each pair gets the largest window that fits:

@@ -50,7 +50,7 @@ struct LossModel {
   double keys_int4 = 0.0094;
   double values_int8 = 0.0001;
   double values_int4 = 0.0041;
-  // Recurrent states against f32: docs/recurrent-memory.md, rounded up.
+  // Recurrent states against f32: notes/recurrent-memory.md, rounded up.
   double state_f16 = 0.001;
   double state_int8 = 0.05;
   /// Distribution of the first four constants over layers, one entry each; nullptr: all alike.
