@@ -13,7 +13,7 @@ _SPAN = re.compile(r"(`+)(?!`)(.*?)(?<!`)\1(?!`)")
 
 def pages():
     """README.md, the pages next to it, and the pages of docs/ and notes/."""
-    return sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md")) + sorted((ROOT / "notes").glob("*.md"))
+    return sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md")) + sorted((ROOT / "notes").glob("*.md"))
 
 
 def lines_of_text(text):

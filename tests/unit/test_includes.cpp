@@ -221,7 +221,7 @@ TEST(Includes, integrations_name_only_what_the_public_header_has) {
 TEST(Documents, programs_that_they_name_are_there_and_can_be_started) {
   const fs::path root = ORIEL_SOURCE_DIR;
   std::vector<fs::path> documents = {root / "README.md", root / "CONTRIBUTING.md"};
-  for (const auto& entry : fs::directory_iterator(root / "docs")) {
+  for (const auto& entry : fs::recursive_directory_iterator(root / "docs")) {
     if (entry.path().extension() == ".md") {
       documents.push_back(entry.path());
     }
