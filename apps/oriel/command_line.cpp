@@ -62,7 +62,7 @@ constexpr std::pair<const char*, const char*> kMeant[] = {
     {"--cache-type-v", "--kv"},
     {"--attach", "--file FILE"},
     {"--attachment", "--file FILE"},
-    {"--model", "MODEL behind the command"},
+    {"--model", "MODEL after the command"},
 };
 
 template <typename Table>

@@ -111,8 +111,7 @@ const Json& optionRow(const std::string& name) {
                                   [&](const Json& row) { return row["name"] == name; });
   if (found == table.end()) {
     throw Failure{kExitFailed, "the library has no option " + name +
-                                   ": use the one that came "
-                                   "with this program"};
+                                   ": use the library of this program's package"};
   }
   return *found;
 }

@@ -118,8 +118,7 @@ Status readCalls(const ReplyChoices& options, const Source& source, CallChecks c
                  Grammar* grammar, ExprId* root, Held* held) {
   const Log& log = source.log;
   if (source.tools.bytes == 0) {
-    return log.fail(ORIEL_ERROR_STATE,
-                    "there are no tools to call: give them to the session (\"tools\")");
+    return log.fail(ORIEL_ERROR_STATE, "no tools to call: give tools to the session (\"tools\")");
   }
   const JsonValue* tools = nullptr;
   ORIEL_TRY(readTools(source.tools, source.stop, log, grammar->scratch(), &tools));

@@ -22,7 +22,7 @@ Status choosePooling(int wanted, FilePooling of_file, const Log& log, Pooling* p
       break;
     default:
       return log.fail(ORIEL_ERROR_ARGUMENT,
-                      "%d is no pooling: choose the file's, mean, last or first", wanted);
+                      "%d is not a pooling: choose the file's, mean, last or first", wanted);
   }
   switch (of_file) {
     case FilePooling::kNone:

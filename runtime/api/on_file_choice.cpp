@@ -47,7 +47,7 @@ class OnFileChoice {
     if (mode_ == Offload::kNone || mode_ == Offload::kRows) {
       return log_.fail(
           ORIEL_ERROR_ARGUMENT,
-          "slots are for experts on file, and all are to be held: ask for one of both");
+          "slots are for experts on file, but all experts are in memory: give one option");
     }
     if (options_.expert_slots < experts_.used || options_.expert_slots > experts_.count) {
       return log_.fail(ORIEL_ERROR_ARGUMENT,

@@ -198,7 +198,7 @@ oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t firs
   if (!held) {
     return handle->log
         .fail(ORIEL_ERROR_CONTEXT,
-              "token %llu is not held: ask for one of the first %u or from %llu to %llu",
+              "token %llu is not in the cache: give a token below %u, or from %llu to %llu",
               static_cast<unsigned long long>(first), view.sinks_used,
               static_cast<unsigned long long>(view.first_stored),
               static_cast<unsigned long long>(view.position))

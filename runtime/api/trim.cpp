@@ -283,8 +283,7 @@ Status Trimmer::openAgain(const ModelSource& source, bool is_draft, ModelFile* f
   const uint64_t hash = is_draft ? draftHash(file->gguf()) : headerHash(file->gguf(), model_.desc);
   if (hash != source.headerHash()) {
     return log_.fail(ORIEL_ERROR_IO,
-                     "%.600s is another %s than the one that was loaded: put that back, or load "
-                     "this one",
+                     "%.600s is not the loaded %s: restore the old file, or load the new one",
                      source.path(), is_draft ? "draft model" : "file");
   }
   file->dropHeader();
@@ -328,12 +327,11 @@ Status Trimmer::loadFrom(const WeightFiles& files, const LoadProgress& progress)
   uint64_t hash = model_.source.headerHash();
   ORIEL_TRY(loadWeights(files, plan_, progress, {model_.allocator, room_bytes_}, log_, &executor_,
                         &hash));
-  return hash == model_.hash
-             ? Status(kOk)
-             : log_.fail(ORIEL_ERROR_IO,
-                         "the weights in %.600s are not those that were loaded: put that file "
-                         "back, or load this one",
-                         model_.source.path());
+  return hash == model_.hash ? Status(kOk)
+                             : log_.fail(ORIEL_ERROR_IO,
+                                         "the weights in %.600s differ from the loaded ones: "
+                                         "restore the old file, or load the new one",
+                                         model_.source.path());
 }
 
 Status Trimmer::readCache() {

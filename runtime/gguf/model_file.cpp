@@ -70,7 +70,7 @@ Status findParts(PartName* name, uint64_t count, const Log& log) {
   return n_missing == 0 ? kOk
                         : log.fail(ORIEL_ERROR_IO,
                                    "the model has %" PRIu64 " parts, of which %" PRIu64
-                                   " are missing: put %s beside the others",
+                                   " are missing: put %s next to the others",
                                    count, n_missing, missing);
 }
 

@@ -78,7 +78,7 @@ class GbnfReader {
     uint32_t root = 0;
     if (!find("root", 4, &root)) {
       return log_.fail(ORIEL_ERROR_ARGUMENT,
-                       "the grammar has no rule 'root': name the one that a reply has to match so");
+                       "the grammar has no rule 'root': name the start rule root");
     }
     grammar_.setRoot(names_[root].rule);
     return fits();
@@ -216,8 +216,7 @@ class GbnfReader {
       if (at_ == end_ || isNewline()) {
         if (depth != 0) {
           return log_.fail(ORIEL_ERROR_ARGUMENT,
-                           "line %u of the grammar: a group has no end: put ) behind it",
-                           body.line);
+                           "line %u of the grammar: a group has no end: add )", body.line);
         }
         *what = finish(&body);
         return kOk;
@@ -343,7 +342,7 @@ class GbnfReader {
   Status readChar(char close, uint32_t* code_point) {
     if (at_ == end_) {
       return fail(close == '"' ? "a string is not closed: add \""
-                               : "a set of characters has no end: put ] behind it");
+                               : "a set of characters has no end: add ]");
     }
     if (*at_ != '\\') {
       line_ += *at_ == '\n' ? 1 : 0;
@@ -464,7 +463,7 @@ class GbnfReader {
   }
   Status readRepetition(Body* body) {
     if (body->item == Body::kNothing) {
-      return fail("a repetition of nothing: put what is repeated before it");
+      return fail("a repetition of nothing: put an item before it");
     }
     const char sign = *at_++;
     uint32_t min = sign == '+' ? 1 : 0;

@@ -442,7 +442,7 @@ class SchemaWriter : private LiveExpressions {
       return arrayExpression(items, n_prefix, lengths, g_);
     }
     if (n_prefix != 0) {
-      c_.refuse(*facts.unique, "uniqueItems", "is not supported beside prefixItems: leave it out");
+      c_.refuse(*facts.unique, "uniqueItems", "is not supported with prefixItems: leave it out");
       return g_->never();
     }
     Conjunction item(scratch_);
@@ -504,7 +504,7 @@ class SchemaWriter : private LiveExpressions {
     const bool counts = lengths.most < values.count() || lengths.least > 1;
     if (values.count() > kMostUniqueInAnyOrder && counts &&
         std::min(std::max(lengths.least, lengths.most), values.count()) > kMostCountedItems) {
-      c_.refuse(owner, "uniqueItems", "is too much to count beside these lengths: leave it out");
+      c_.refuse(owner, "uniqueItems", "is too complex with these lengths: leave it out");
       return g_->never();
     }
     if (lengths.least > values.count()) {
@@ -549,7 +549,7 @@ class SchemaWriter : private LiveExpressions {
                     const ArrayLengths& lengths) {
     const uint32_t counted = lengths.most != UINT32_MAX ? lengths.most : lengths.least;
     if (counted > kMostCountedItems) {
-      c_.refuse(owner, "contains", "is too much to count beside these lengths: make them smaller");
+      c_.refuse(owner, "contains", "is too complex with these lengths: make them smaller");
       return g_->never();
     }
     Conjunction hit(scratch_);
@@ -663,7 +663,7 @@ class SchemaWriter : private LiveExpressions {
     if (!is_plain) {
       const char* keyword = nullptr;
       const JsonValue& owner = ownerOf(all, {"propertyNames"}, &keyword);
-      c_.refuse(owner, keyword, "is too much beside unions: give a pattern, lengths or an enum");
+      c_.refuse(owner, keyword, "is too complex with unions: give a pattern, lengths or an enum");
     }
     return of_keys;
   }

@@ -65,7 +65,7 @@ void SchemaContext::add(const JsonValue* schema, Conjunction* all, uint32_t pare
     return;
   }
   if (depth > kMostReferences) {
-    refuse(*schema, "$ref", "is one of too many that lead to each other: leave some out");
+    refuse(*schema, "$ref", "is part of too many nested references: leave some out");
     return;
   }
   const uint32_t at = all->elements.count();

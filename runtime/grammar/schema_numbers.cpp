@@ -138,7 +138,7 @@ class NumberAutomaton {
         },
         [this](const NumberState& at) { return accepts(at); }, work_, dfa);
     return result == DfaResult::kTooLarge
-               ? "is too much to count beside the other bounds: make them simpler"
+               ? "is too complex with the other bounds: make them simpler"
            : result == DfaResult::kNoMemory ? "is more than there is memory for: make it simpler"
                                             : nullptr;
   }

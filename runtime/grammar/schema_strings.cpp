@@ -281,7 +281,7 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
     const bool has_excluded = facts.n_not_patterns + facts.n_not_listed != 0;
     if (!common.add(facts, form) || (has_excluded && !common.addExcluded(facts)) ||
         common.build(&dfa) != DfaResult::kDone) {
-      return "is too large, or too much beside other patterns and formats: make it simpler";
+      return "is too large, or too complex with other patterns and formats: make it simpler";
     }
     if (facts.n_formats == 0 || dfa.n_states == 0 || facts.max_length == UINT32_MAX ||
         longestText(dfa, work) <= facts.max_length) {

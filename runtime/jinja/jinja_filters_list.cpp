@@ -265,7 +265,7 @@ bool filterMap(Interpreter* run, const Value& in, const Args& args, Value* out) 
     filter = filterNamed({strOf(*name).data, strOf(*name).bytes});
   }
   if (attribute == nullptr && filter == kUnknown) {
-    return run->fail("map is given neither a filter nor an attribute");
+    return run->fail("map needs a filter or an attribute");
   }
   Ref<List> all;
   if (run->truth(in) && !run->toList(in, &all)) {

@@ -69,7 +69,7 @@ bool JsonWriter::readOptions(const Args& args) {
   List* const pair = separators->is(Kind::kList) ? separators->as<List>() : nullptr;
   if (pair == nullptr || pair->count != 2 || !pair->items()[0].isText() ||
       !pair->items()[1].isText()) {
-    return run_->fail("tojson is given separators that are no two strings");
+    return run_->fail("the separators of tojson are not two strings");
   }
   between_ = strOf(pair->items()[0]);
   after_key_ = strOf(pair->items()[1]);

@@ -87,7 +87,7 @@ bool Interpreter::fail(const char* format, ...) {
     va_end(arguments);
     status_ = world_.log.fail(
         ORIEL_ERROR_ARGUMENT,
-        "line %u of the chat template fails, %s: correct the template or what it is given", line_,
+        "line %u of the chat template fails, %s: correct the template or its variables", line_,
         what);
   }
   return false;
@@ -317,7 +317,7 @@ bool Interpreter::assign(const Node& target, const Value& value) {
       return false;
     }
     if (!space.is(Kind::kNamespace)) {
-      return fail("'%.*s' is no namespace, so its attributes cannot be set",
+      return fail("'%.*s' is not a namespace, so its attributes cannot be set",
                   static_cast<int>(target.a->name->text.bytes), target.a->name->text.data);
     }
     return setIn(heap_, space.as<Scope>(), target.name, value) || failMemory();
@@ -413,7 +413,7 @@ bool Interpreter::runCallBlock(const Node& node) {
     return false;
   }
   if (!callee.is(Kind::kMacro)) {
-    return fail("a call block calls something that is no macro");
+    return fail("a call block calls a value that is not a macro");
   }
   const Args args = {node.a->b, values ? values->items() : nullptr, values ? values->count : 0};
   return callMacro(callee.as<Macro>(), args, &block, &text) && write(text, out_);

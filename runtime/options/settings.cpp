@@ -374,7 +374,7 @@ class Setting {
 Status applySettings(OptionScope scope, const oriel_setting* settings, size_t count, const Log& log,
                      void* options, LoadLists* lists) {
   if (settings == nullptr && count != 0) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "there are no settings, but a count: give both");
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a count of settings without settings: give both");
   }
   bool seen[kMostOptions] = {};
   for (size_t i = 0; i < count; ++i) {

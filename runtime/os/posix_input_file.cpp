@@ -33,7 +33,7 @@ int descriptorIn(const char* path) {
 
 Status changedMeanwhile(const char* path, const Log& log) {
   return log.fail(ORIEL_ERROR_IO,
-                  "%.600s was changed while it was being read: try again when nobody writes to it",
+                  "%.600s was changed while it was being read: try again without other writers",
                   path);
 }
 

@@ -85,7 +85,7 @@ Status SpillFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log
   const ReadEnd end = readWhole(handle_, offset, to, bytes);
   return end == ReadEnd::kWhole
              ? Status(kOk)
-             : log.fail(ORIEL_ERROR_IO, "cannot read what was put aside in %s: %s", name_,
+             : log.fail(ORIEL_ERROR_IO, "cannot read the spilled data in %s: %s", name_,
                         end == ReadEnd::kFailed ? adviceFor(errno)
                                                 : "it was cut off, begin the conversation anew");
 }

@@ -28,8 +28,7 @@ constexpr char kNoFiles[] =
     "WebAssembly has no files of its own: save and restore snapshots as bytes";
 
 Status changedMeanwhile(const char* path, const Log& log) {
-  return log.fail(ORIEL_ERROR_IO, "%.600s can no longer be read as it was: give the model again",
-                  path);
+  return log.fail(ORIEL_ERROR_IO, "%.600s has changed: give the model again", path);
 }
 
 }  // namespace

@@ -429,8 +429,7 @@ Status SpillFile::write(uint64_t offset, const void* from, uint64_t bytes, const
     if (WriteFile(reinterpret_cast<HANDLE>(handle_), at,
                   static_cast<DWORD>(bytes < kMost ? bytes : kMost), &written, &place) == 0 ||
         written == 0) {
-      return log.fail(ORIEL_ERROR_IO, "cannot write what leaves memory: %s",
-                      adviceFor(GetLastError()));
+      return log.fail(ORIEL_ERROR_IO, "cannot write spilled data: %s", adviceFor(GetLastError()));
     }
     at += written;
     offset += written;
@@ -450,8 +449,7 @@ Status SpillFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log
     if (ReadFile(reinterpret_cast<HANDLE>(handle_), at,
                  static_cast<DWORD>(bytes < kMost ? bytes : kMost), &got, &place) == 0 ||
         got == 0) {
-      return log.fail(ORIEL_ERROR_IO, "cannot read what left memory: %s",
-                      adviceFor(GetLastError()));
+      return log.fail(ORIEL_ERROR_IO, "cannot read spilled data: %s", adviceFor(GetLastError()));
     }
     at += got;
     offset += got;

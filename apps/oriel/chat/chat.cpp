@@ -219,7 +219,7 @@ void Chat::save() {
     active.saved = std::move(chat.messages);
   } catch (const Failure& failure) {
     saves_ = false;
-    tell("oriel: conversations are no longer saved: " + oneLine(failure.message) + "\n");
+    tell("oriel: conversations are not saved any more: " + oneLine(failure.message) + "\n");
   }
 }
 

@@ -146,7 +146,7 @@ void Chat::setOrShow(const ChatCommand&, const std::string& argument) {
       table.row({each.name, shown(each, options_), allowedFor(each)});
     }
     cli::tell(table.text(noteColumns()));
-    tell(dim("/set NAME VALUE changes one, /set NAME default is what it is by itself") + "\n");
+    tell(dim("/set NAME VALUE changes one, /set NAME default restores its default") + "\n");
     return;
   }
   if (setting == nullptr) {

@@ -45,7 +45,8 @@ const std::vector<ChatCommand>& chatCommands() {
        "save the conversation to a file; /save! FILE: over any other file", &Chat::saveOrLoad},
       {"/save!", Takes::kFile, "FILE", "", &Chat::saveOrLoad},
       {"/load", Takes::kFile, "FILE",
-       "load a saved one; /load! FILE: read it again where it does not fit", &Chat::saveOrLoad},
+       "load a saved chat; /load! FILE: read its messages again if the state does not fit",
+       &Chat::saveOrLoad},
       {"/load!", Takes::kFile, "FILE", "", &Chat::saveOrLoad},
       {"/cache", Takes::kMaybeFile, "[FILE.svg]", "draw the context; with a name: as SVG",
        &Chat::draw},
@@ -242,7 +243,7 @@ void Chat::mark(const std::string& name) {
   if (status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT) {
     tell("oriel: " +
          std::string(status == ORIEL_ERROR_CONTEXT
-                         ? "16 marks are in use: reuse one of their names, which moves it"
+                         ? "16 marks are in use: reuse a name to move that mark"
                          : "a mark's name has at most 31 bytes") +
          "\n");
     return;

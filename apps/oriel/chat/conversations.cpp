@@ -86,7 +86,7 @@ std::string Conversations::refusal(const std::string& name) const {
            std::to_string(capacity() + 1);
   }
   if (isNumber(name)) {
-    return "a name cannot be a number: conversations have numbers by themselves";
+    return "a name cannot be a number: conversations are numbered automatically";
   }
   if (name.size() > kMostNameBytes || oneLine(name) != name) {
     return "a name has at most " + std::to_string(kMostNameBytes) +

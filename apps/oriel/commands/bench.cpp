@@ -192,9 +192,8 @@ std::string speedLine(const char* name, const Json& json, const std::string& kin
 std::string bandwidthNote(const Json& moved) {
   const bool above = measured(moved["prefill_bandwidth_share"]) > 1 ||
                      measured(moved["decode_bandwidth_share"]) > 1;
-  return above ? "             more than 100 %: what fits the processor's caches is read faster "
-                 "than memory, "
-                 "which is what was measured\n"
+  return above ? "             more than 100 %: the rate is that of memory, and data in the "
+                 "processor's caches is read faster\n"
                : "";
 }
 
@@ -391,8 +390,9 @@ Command addBenchCommand(CLI::App* program) {
                   "Runs after the warm-up (default 3, and more while they are short)")
       ->type_name("R")
       ->transform(wholeNumber(1, 1000));
-  app->add_option("--sessions", options->sessions,
-                  "Afterwards let N sessions of one model decode together, beside one alone")
+  app->add_option(
+         "--sessions", options->sessions,
+         "Then compare N sessions of one model that decode together with one session alone")
       ->type_name("N")
       ->transform(wholeNumber(1, 64));
   app->add_option("--soak", options->soak,
@@ -413,7 +413,7 @@ Command addBenchCommand(CLI::App* program) {
   }
   app->add_option(
          "--sweep-seconds", options->sweep_seconds,
-         "What a sweep may take (default 180); with less, fewer points, measured less often")
+         "Seconds for a sweep (default 180); less time means fewer points and fewer repeats")
       ->type_name("S")
       ->check(between(0.1, 1e6));
   addCommonOptions(app, &options->common, Uses::kModel);

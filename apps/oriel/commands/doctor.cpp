@@ -142,8 +142,8 @@ int forgetDrivers(const CommonOptions& options) {
     json["folder"] = cache;
     printJson(json);
   } else {
-    printText(cache.empty() ? "Nothing is kept about drivers.\n"
-                            : "Forgot what was recorded about drivers.\n");
+    printText(cache.empty() ? "No records about drivers.\n"
+                            : "Deleted the records about drivers.\n");
   }
   return kExitDone;
 }
@@ -204,8 +204,7 @@ Command addDoctorCommand(CLI::App* program) {
       program->add_subcommand("doctor", "Test every kernel on a device, and keep the fastest");
   app->add_flag("--no-timing", options->no_timing, "Only test; time nothing");
   app->add_flag("--forget-drivers", options->forget,
-                "Only forget what was found out about drivers: kernels that were wrong, and where "
-                "one ended a program");
+                "Only delete the records about drivers: wrong kernels and crashes");
   app->add_option("--report", options->report,
                   "Also write limits, results and times to FILE, to mail with a bug report")
       ->type_name("FILE");

@@ -41,8 +41,8 @@ oriel_pooling poolingOf(const std::string& given) {
       return pooling;
     }
   }
-  throw CLI::ValidationError("--pooling",
-                             "'" + given + "' is no way to pool: use auto, mean, last or first");
+  throw CLI::ValidationError(
+      "--pooling", "'" + given + "' is not a pooling method: use auto, mean, last or first");
 }
 
 // `line` counts from 1; errors name it.

@@ -329,7 +329,7 @@ Command addEvalCommand(CLI::App* program) {
   app->add_flag("--nll", options->nll, "Score --tokens-file, too, as --text always is");
   app->add_flag("--per-token", options->per_token, "Report the score of each token, too");
   app->add_option("--against", options->against,
-                  "Compare with the same model with its cache in f16, which is loaded beside it")
+                  "Compare with the same model with an f16 cache, which is loaded as well")
       ->type_name("f16")
       ->transform(CLI::Validator(
           [](std::string& format) {

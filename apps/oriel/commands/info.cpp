@@ -145,7 +145,7 @@ std::string trainedLine(const Json& info) {
   std::string line = "contexts of " + std::to_string(trained) + " tokens";
   line += groupsText(info["groups"]);
   if (info["groups"].size() < 2 && window != 0 && window < trained) {
-    line += ", of which each sees the last " + std::to_string(window);
+    line += "; each sees the last " + std::to_string(window);
   }
   return line;
 }

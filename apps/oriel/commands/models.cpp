@@ -158,7 +158,7 @@ std::string describeModel(const ListedModel& model) {
           textIn(model.shape, "architecture") + ", context " +
           countOf(numberIn(model.shape, "context_train"), "token") + "\n";
   if (numberIn(model.shape, "n_experts") != 0) {
-    text += formatted("  experts     %u a layer, of which a token takes %u\n",
+    text += formatted("  experts     %u a layer; a token uses %u\n",
                       countIn(model.shape, "n_experts"), countIn(model.shape, "n_experts_used"));
   }
   text += "  file        " + std::string(published.file) + "\n";

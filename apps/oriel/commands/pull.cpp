@@ -238,7 +238,7 @@ CLI::Validator sha256Text() {
   return CLI::Validator(
       [](const std::string& text) {
         return isSha256(text) ? std::string()
-                              : "'" + text + "' is no SHA-256: write its 64 hexadecimal digits";
+                              : "'" + text + "' is not a SHA-256: write 64 hexadecimal digits";
       },
       "");
 }
@@ -266,9 +266,8 @@ Command addPullCommand(CLI::App* program) {
                   "A folder, or the file to make (default: the folder that the environment "
                   "variable ORIEL_MODELS names, else one among the user's data)")
       ->type_name("DIR|FILE");
-  app->add_option(
-         "--sha256", raw->sha256,
-         "The checksum that the file must have (default: what the server says, if it does)")
+  app->add_option("--sha256", raw->sha256,
+                  "The required checksum of the file (default: the server's, if it sends one)")
       ->type_name("HEX")
       ->check(sha256Text());
   app->add_option("--retries", raw->retries,

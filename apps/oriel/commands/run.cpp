@@ -139,7 +139,7 @@ class Run {
     }
     if (prompt_.messages.size() > 1 || !options_.messages_file.empty()) {
       throw Failure{kExitFailed,
-                    "the model has no chat format for messages: name one with --template"};
+                    "the model has no chat format for messages: choose a format with --template"};
     }
     model_.diagnostics().warn(
         "the model has no chat format: the prompt is continued as it is; name one with --template, "
@@ -353,7 +353,7 @@ Prompt readPrompt(const CLI::App& app, RunOptions* options) {
   attach(options->files, from == From::kNowhere || from == From::kWord, &prompt.text);
   if (prompt.text.empty() && from == From::kNowhere) {
     throw Failure{kExitUsage,
-                  "no prompt: oriel run \"...\", or pipe one in (more ways: oriel run --help)"};
+                  "no prompt: oriel run \"...\", or pipe a prompt in (see oriel run --help)"};
   }
   if (!options->system.empty()) {
     prompt.messages.push_back({{"role", "system"}, {"content", options->system}});
@@ -383,7 +383,7 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
           ->type_name("FILE");
   CLI::Option* files =
       app->add_option("--file", options->files,
-                      "A text file that stands behind the prompt; may be given several times")
+                      "A text file to append to the prompt; may be given several times")
           ->type_name("FILE")
           ->allow_extra_args(false);
   CLI::Option* ids =
@@ -400,7 +400,7 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
                       "Fill in the middle: a file with the text before the gap; - is stdin")
           ->type_name("FILE");
   CLI::Option* behind =
-      app->add_option("--suffix", options->behind_file, "The same: the text behind the gap")
+      app->add_option("--suffix", options->behind_file, "The same: the text after the gap")
           ->type_name("FILE");
   CLI::Option* batch =
       app->add_option("--batch", options->batch_file,

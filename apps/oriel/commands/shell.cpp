@@ -29,7 +29,7 @@ int printCompletions(const CLI::App* command, const std::string& shell) {
     print(fishCompletions(table));
   } else {
     throw Failure{kExitUsage,
-                  (shell.empty() ? "no shell was named" : "there are no completions for " + shell) +
+                  (shell.empty() ? "no shell was named" : "no completions for " + shell) +
                       std::string(": name bash, zsh or fish")};
   }
   return kExitDone;
@@ -88,7 +88,7 @@ Command addManualCommand(CLI::App* program) {
   CLI::App* app = program->add_subcommand("manual", "Write a manual page, for man");
   app->group("");
   CLI::Option* const page =
-      app->add_option("COMMAND", options->page, "Of this command (default: of the program)")
+      app->add_option("COMMAND", options->page, "Command to describe (default: the program)")
           ->type_name("");
   app->add_option("--folder", options->folder, "Write all pages into this folder")
       ->type_name("FOLDER")

@@ -395,7 +395,7 @@ Fetch::End Fetch::refused(int status) {
     case 404:
     case 410:
       throw Failure{kExitFailed, host_ + " has no " + shown + " (" + std::to_string(status) +
-                                     "): look at the model's page for what it has"};
+                                     "): see the files on the model's page"};
     default:
       throw Failure{kExitFailed, cut_ + " to " + shown + ": check the address"};
   }

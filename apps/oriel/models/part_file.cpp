@@ -133,7 +133,7 @@ std::string textOf(const Json& json, const char* name) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const char* why) {
-  throw Failure{kExitFailed, path + " is there, and is no " + why + ": move it away"};
+  throw Failure{kExitFailed, path + " exists, and is not a " + why + ": move it away"};
 }
 
 /// The notes of a part; without an address if they are not a pull's.

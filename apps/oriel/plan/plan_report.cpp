@@ -69,7 +69,7 @@ std::string bytesByPurpose(const Json& plan) {
 
 std::string recallText(const Json& plan) {
   if (numberIn(plan, "recall_tokens") == 0) {
-    return "  recall      not in this model: what left the window is gone\n";
+    return "  recall      not in this model: evicted tokens are lost\n";
   }
   return "  recall      " + plan["recall_file_tokens"].dump() +
          " tokens that left the window, in a file of up to " + sizeIn(plan, "recall_file_bytes") +
@@ -93,10 +93,10 @@ std::string expertLines(const Json& plan) {
   if (numberIn(plan, "expert_slots") == 0) {
     return "";
   }
-  std::string text = formatted(
-      "  experts     %u of %u are held in each layer, %.0f %% of those that a token needs\n",
-      countIn(plan, "expert_slots"), countIn(plan, "expert_count"),
-      100 * realIn(plan, "expert_hit_rate"));
+  std::string text =
+      formatted("  experts     %u of %u are in memory in each layer, %.0f %% of a token's\n",
+                countIn(plan, "expert_slots"), countIn(plan, "expert_count"),
+                100 * realIn(plan, "expert_hit_rate"));
   const double seconds = realIn(plan, "file_s");
   return seconds > 0 ? text + formatted("              reading the others takes %.0f ms a token\n",
                                         1e3 * seconds)

@@ -109,7 +109,7 @@ int runBatch(const std::string& path, const ChatOptions& options) {
   }
   const Model model(loaded, Load::kDevice);
   if (model.chatFormat(loaded.session) == "none") {
-    fail("the model has no chat format: name one with --template");
+    fail("the model has no chat format: choose a format with --template");
   }
   ProgressBar progress("answering", std::chrono::milliseconds(300), ProgressUnit::kLines);
   size_t failed = 0;

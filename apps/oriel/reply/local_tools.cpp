@@ -22,7 +22,7 @@ namespace cli {
 LocalTool parseLocalTool(const std::string& text) {
   const size_t at = text.find('=');
   if (at == 0 || at == std::string::npos || at + 1 == text.size()) {
-    throw CLI::ValidationError("--allow-tool", "'" + text + "' is no tool: write NAME=COMMAND");
+    throw CLI::ValidationError("--allow-tool", "'" + text + "' is not a tool: write NAME=COMMAND");
   }
   return {text.substr(0, at), text.substr(at + 1)};
 }

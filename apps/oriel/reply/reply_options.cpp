@@ -53,7 +53,7 @@ std::string biasOf(const std::string& text) {
   const bool is_number = !value.empty() && *end == '\0' && (std::isfinite(bias) || bias < 0);
   if (!is_number || !wholeNumber(0, INT32_MAX)(id).empty()) {
     throw CLI::ValidationError(
-        "--logit-bias", "'" + text + "' is no bias: write ID=VALUE, e.g. 42=-1.5, or 42=-inf");
+        "--logit-bias", "'" + text + "' is not a bias: write ID=VALUE, e.g. 42=-1.5, or 42=-inf");
   }
   return id + ":" + (std::isfinite(bias) ? formatted("%.9g", static_cast<double>(bias)) : "-inf");
 }

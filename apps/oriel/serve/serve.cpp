@@ -58,7 +58,7 @@ void announce(const ServeOptions& options, const ModelCard& model, const Listene
   }
   if (!listener.loopback && options.service.guard.api_key.empty()) {
     tellText(
-        "oriel: warning: whoever reaches this address may use the model: ask for a key with "
+        "oriel: warning: anyone who reaches this address can use the model: require a key with "
         "--api-key, or leave --host at 127.0.0.1\n");
   }
   if (isTerminal(Stream::kErr) && !options.service.common.json) {

@@ -110,7 +110,7 @@ Listener listenOn(const std::string& host, uint16_t port) {
   const int found = getaddrinfo(host.c_str(), service.c_str(), &hints, &addresses.list);
   if (found != 0) {
     throw Failure{kExitFailed, "there is no address for --host " + host + " (" +
-                                   gai_strerror(found) + "): name one of this machine"};
+                                   gai_strerror(found) + "): give an address of this machine"};
   }
   Listener listener;
   listener.socket = Socket(socket(addresses.list->ai_family, SOCK_STREAM, 0));

@@ -86,8 +86,7 @@ void readGrammar(const Fields& fields, ReplyRequest* request) {
   const bool twice = !grammar.empty() && schema != nullptr;
   if (twice || (request->held.given() && (!grammar.empty() || schema != nullptr))) {
     const char* const name = !grammar.empty() ? "grammar" : "json_schema";
-    throw ApiError{400,
-                   "a reply has one form: give one of response_format, json_schema and grammar",
+    throw ApiError{400, "response_format, json_schema and grammar exclude each other: give one",
                    name, "invalid_value", 0};
   }
   if (!grammar.empty()) {

@@ -131,7 +131,7 @@ void readToolFields(const Fields& fields, const ToolStyle& style, ReplyRequest* 
     const bool says_nothing =
         value == nullptr || *value == Json::array() || *value == "auto" || *value == "none";
     if (!says_nothing) {
-      throw ApiError{400, std::string(old) + " is no longer taken: give tools and tool_choice", old,
+      throw ApiError{400, std::string(old) + " is not supported: give tools and tool_choice", old,
                      "unsupported_parameter", 0};
     }
   }
