@@ -1,9 +1,11 @@
 # oriel_batches(TARGET): files of one folder with the same options are compiled as one, FILES_IN_A_BATCH at a time. CMake's
 # own unity builds leave out every file that has options, and most of the library's have (-Os).
 set(ORIEL_FILES_IN_A_BATCH 12)
-# Files that stay alone: the vector kernels, which include themselves; os/, whose files choose what the C library
-# declares; those with names of their own that another file has, or with members of a type of the file's own; the
-# pretokenizers, of which a compiler inlines more where more is compiled with them.
+# Files that are compiled alone:
+# - the vector kernels, which include themselves
+# - os/, whose files set C library macros before the headers
+# - files with the same local names as another file, or with types of their own that have members
+# - the pretokenizers, because the compiler would inline more in a larger file
 set(ORIEL_BATCHES_EXCLUDE
     "/platform/cpu/|/os/|/text/pretokenizer|kernels_packed|/grammar/(regex_reader|token_trie)\\.|/model/unsupported\\.|/plan/repack_low_bit\\.\
 |/tools/speed\\.|/vulkan/(matmul_choices|pipeline_cache|verdict)\\.")

@@ -1,4 +1,4 @@
-# What Debian's packages have besides what is installed: run by cpack when everything is in place.
+# Extra files of the Debian packages. cpack runs this script after the installation into its folder.
 if(NOT CPACK_GENERATOR STREQUAL "DEB")
   return()
 endif()
@@ -23,7 +23,8 @@ file(WRITE ${documents}/changelog.Debian
 
  -- ${CPACK_PACKAGE_CONTACT}  Thu, 01 Jan 2026 00:00:00 +0000
 ")
-# One package has the library of every kind, the program and the model: whoever links Oriel needs them together.
+# One package contains both kinds of library, the program and the model, because users who link Oriel need them
+# together.
 file(WRITE ${share}/lintian/overrides/oriel
 "oriel: package-name-doesnt-match-sonames liboriel-tools0.1 liboriel0.1
 oriel: link-to-shared-library-in-wrong-package *

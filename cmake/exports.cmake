@@ -1,5 +1,5 @@
-# What a shared library shows: the functions of its headers and nothing else, not even what the C++ library's templates
-# became in it. Each linker gets the list, read from the headers, in a form of its own.
+# A shared library exports the functions of its headers and nothing else, not even instances of the C++ library's
+# templates. The list is read from the headers, and each linker gets it in its own format.
 
 # oriel_exports(NAME HEADER...): writes NAME.map (ELF), NAME.exports (macOS) and NAME.def (Windows).
 function(oriel_exports name)
@@ -38,7 +38,8 @@ function(oriel_shared_library target name)
     target_compile_definitions(${target} INTERFACE ORIEL_SHARED)
     oriel_import_library(${target} ${name})
     if(NOT MINGW AND TARGET ${name} AND NOT target STREQUAL name)
-      set_target_properties(${name} PROPERTIES ARCHIVE_OUTPUT_NAME ${name}_static)  # beside the import library NAME.lib
+      set_target_properties(${name} PROPERTIES ARCHIVE_OUTPUT_NAME ${name}_static)  # next to the import library
+                                                                                    # NAME.lib
     endif()
   elseif(APPLE)
     target_link_options(${target} PRIVATE "SHELL:-Xlinker -exported_symbols_list -Xlinker \"${file}.exports\"")
@@ -51,8 +52,8 @@ function(oriel_shared_library target name)
   endif()
 endfunction()
 
-# MinGW's linker writes libNAME.dll.a for itself. Microsoft's wants NAME.lib, in a form that LLVM's tool writes; whoever
-# has neither makes it from NAME.def, which is installed, too: lib /def:NAME.def /machine:x64
+# MinGW's linker writes libNAME.dll.a automatically. Microsoft's linker needs NAME.lib, which LLVM's tool writes. Users
+# without LLVM make it from NAME.def, which is also installed: lib /def:NAME.def /machine:x64
 function(oriel_import_library target name)
   find_program(ORIEL_DLLTOOL NAMES llvm-dlltool llvm-dlltool-14 DOC "LLVM's dlltool (package llvm or lld)")
   if(NOT MINGW OR NOT ORIEL_DLLTOOL)

@@ -6,7 +6,7 @@ if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64|aarch64|arm64|ARM64|
   return()
 endif()
 if(EMSCRIPTEN)
-  # The building machine's headers serve, but not those of its C library beside them.
+  # The headers of the building machine work too, but not the C library headers in the same folder.
   find_path(oriel_highway_here hwy/highway.h PATHS /usr/local/include /usr/include NO_CMAKE_FIND_ROOT_PATH)
   if(oriel_highway_here AND NOT ORIEL_HIGHWAY_INSTALLED)
     file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/highway)

@@ -28,7 +28,7 @@ else()
   endif()
 endif()
 if(WIN32 AND oriel_has_shared)
-  # For Microsoft's linker; the list it is made from for those who make it themselves.
+  # For Microsoft's linker: the import library, and the export list to make it from.
   foreach(name oriel oriel_tools)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.lib DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.def DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -48,7 +48,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/oriel-config-version.cmak
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/oriel-config.cmake
               ${PROJECT_BINARY_DIR}/oriel-config-version.cmake DESTINATION ${oriel_package})
 
-# pkg-config oriel, and oriel-tools beside it. Whoever links a static library names what it needs, without --static, too.
+# pkg-config files oriel and oriel-tools. They list the libraries a static Oriel needs, also without --static.
 set(pc_prefix ${CMAKE_INSTALL_PREFIX})
 set(pc_libdir ${CMAKE_INSTALL_LIBDIR})
 set(pc_includedir ${CMAKE_INSTALL_INCLUDEDIR})

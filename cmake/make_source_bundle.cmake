@@ -1,7 +1,7 @@
-# cmake -P make_source_bundle.cmake SETTINGS [FOLDER]: lays out what source_bundle.cmake names.
+# cmake -P make_source_bundle.cmake SETTINGS [FOLDER]: writes the files that source_bundle.cmake names.
 #
 #   oriel.h               oriel.h and advanced.h in one
-#   src/                  the sources as they are, each in its folder, behind a line or two that say when it is compiled
+#   src/                  the unchanged sources in their folders, each after a condition that says when it is compiled
 #   third_party/          headers of Highway and Vulkan
 #   Makefile, LICENSE, THIRD_PARTY_NOTICES.txt, README.md
 include(${CMAKE_ARGV3})

@@ -1,12 +1,12 @@
-# THIRD_PARTY_NOTICES.txt: whose code is in what is handed out, and under which licence. The texts are those of the
-# packages that the code came from.
+# THIRD_PARTY_NOTICES.txt: owners and licences of the code in a package. The licence texts come from the packages of
+# that code.
 #
 #   oriel_notices(FILE COMPONENT...)                    for CMakeLists.txt
 #   cmake -P cmake/notices.cmake FILE COMPONENT...      for scripts
 #
-# A component is a name, a licence, whose it is, an address, and where its licence lies: a Debian package, or a file
-# given as ORIEL_LICENCE_component. Where that is not, the notice says so: scripts that make packages refuse it
-# (oriel_complete_notices of scripts/lib/install.sh).
+# A component has a name, a licence, an owner, an address and the source of its licence text: a Debian package, or a
+# file given as ORIEL_LICENCE_component. If the text is missing, the notice says so, and scripts that make packages fail
+# (oriel_complete_notices in scripts/lib/install.sh).
 set(oriel_notice_highway "Highway|Apache-2.0|Google LLC|https://github.com/google/highway|libhwy-dev")
 set(oriel_notice_unicode "Unicode data files|Unicode-DFS|Unicode, Inc.|https://www.unicode.org/license.txt|unicode-data")
 set(oriel_notice_vulkan "Vulkan headers|Apache-2.0|The Khronos Group Inc.|https://github.com/KhronosGroup/Vulkan-Headers|libvulkan-dev")
@@ -24,7 +24,7 @@ set(oriel_notice_emscripten "Emscripten with musl, compiler-rt and libc++|MIT, A
 set(oriel_paragraph_boost "BSL-1.0")
 set(oriel_paragraph_icu "MIT")  # Debian's name for the Unicode licence
 
-# The text of a licence in *out; empty where it is not on this machine.
+# The licence text in *out; empty if this machine does not have it.
 function(oriel_licence component package out)
   set(text "")
   file(GLOB found /usr/share/doc/${package}/copyright)

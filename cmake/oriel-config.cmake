@@ -1,8 +1,8 @@
-# What find_package(oriel [COMPONENTS static|shared] [tools]) reads where Oriel is installed.
+# Read by find_package(oriel [COMPONENTS static|shared] [tools]) from an installed Oriel.
 #
-# oriel::oriel and oriel::tools are the libraries of the component that is named first; where none is, the static ones if
-# they are installed. oriel::oriel_static, oriel::oriel_shared, oriel::tools_static and oriel::tools_shared are those that
-# are installed, by name.
+# oriel::oriel and oriel::tools are the libraries of the first named component; without one, the static libraries if
+# installed. oriel::oriel_static, oriel::oriel_shared, oriel::tools_static and oriel::tools_shared exist for each
+# installed library.
 set(oriel_kinds ${oriel_FIND_COMPONENTS})
 list(FILTER oriel_kinds INCLUDE REGEX "^(static|shared)$")
 foreach(kind static shared)

@@ -1,4 +1,4 @@
-# `cpack`: a .deb and a .tar.gz of what is installed. scripts/package.sh makes both as they are meant to be.
+# `cpack` makes a .deb and a .tar.gz of the installed files. scripts/package.sh makes the released ones.
 set(CPACK_PACKAGE_NAME oriel)
 set(CPACK_PACKAGE_VENDOR "The Oriel authors")
 set(CPACK_PACKAGE_CONTACT "Oriel maintainers <maintainers@oriel.example>" CACHE STRING "Who answers for the packages")
@@ -20,7 +20,7 @@ endif()
 if(UNIX AND NOT APPLE)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
   set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
-  # What is linked; the loader of Vulkan and the line editor are opened where they are there.
+  # Dependencies of the linked libraries. The Vulkan loader and the line editor are opened at run time if present.
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
   set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libvulkan1, libedit2")
   set(CPACK_DEBIAN_PACKAGE_SUGGESTS "pkgconf | pkg-config, cmake")

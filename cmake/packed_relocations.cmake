@@ -1,5 +1,6 @@
-# A bit for each place that is relocated, not 24 bytes, where the C library of the build knows that: 65 KB less in the
-# library. What is linked so needs glibc 2.36 or newer; -DORIEL_PACK_RELOCATIONS=OFF is for older ones.
+# Packs relocations as bits instead of 24 bytes each, if the linker and the C library of the build support it. This
+# makes the library 65 KB smaller. Programs linked this way need glibc 2.36 or newer; -DORIEL_PACK_RELOCATIONS=OFF is
+# for older systems.
 option(ORIEL_PACK_RELOCATIONS "Packed relocations in shared libraries and programs (Release; needs glibc 2.36)" ON)
 include(CheckCXXSourceCompiles)
 set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,-z,pack-relative-relocs)

@@ -62,5 +62,5 @@ macro(oriel_embed_shaders target)
     COMMENT "packing shaders" VERBATIM)
   target_sources(${target} PRIVATE ${packed})
   add_custom_target(oriel_kernels DEPENDS ${packed})
-  add_dependencies(${target} oriel_kernels)  # so that only one of them writes the file
+  add_dependencies(${target} oriel_kernels)  # so that only one target writes the file
 endmacro()

@@ -1,9 +1,9 @@
 # What every target of the project is compiled with.
 function(oriel_warnings target)
   if(MSVC)  # clang-cl takes these, too
-    # 4100: arguments that are not used; 4127: conditions that are constant in one kind of build; 4244, 4267: as
-    # -Wno-sign-conversion, no narrower setting; 4324: padding for alignas; 4146: minus of what has no sign;
-    # 4200: arrays at the end of a struct.
+    # 4100: unused arguments; 4127: conditions that are constant in some builds; 4244, 4267: as -Wno-sign-conversion, no
+    # narrower setting; 4324: padding for alignas; 4146: minus of an unsigned value; 4200: arrays at the end of a
+    # struct.
     target_compile_options(${target} PRIVATE /W4 /wd4100 /wd4127 /wd4146 /wd4200 /wd4244 /wd4267 /wd4324 /utf-8
                                              $<$<BOOL:${ORIEL_WARNINGS_AS_ERRORS}>:/WX>)
     target_compile_definitions(${target} PRIVATE NOMINMAX _CRT_SECURE_NO_WARNINGS)
@@ -14,7 +14,7 @@ function(oriel_warnings target)
   if(ORIEL_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
-  # With its sanitizers GCC takes what it puts in for uses of values that nobody set.
+  # GCC's sanitizers insert code that GCC then warns about as uses of uninitialised values.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
   endif()

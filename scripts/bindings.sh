@@ -3,13 +3,12 @@
 #
 #   scripts/bindings.sh
 #
-# The compilers are Debian 13's for Swift and the npm package kotlin-compiler, which has the coroutines, too
-# (600 MB and 90 MB to fetch, 2.6 GB unpacked). Nothing of them is installed: they lie below build/bindings. Swift's
-# runs in a root of its own, for which the script must be root, or the kernel must let users make namespaces.
-# What cannot be had is skipped with the reason.
+# The compilers are Debian 13's for Swift and the npm package kotlin-compiler, which includes coroutines (600 MB and 90
+# MB to fetch, 2.6 GB unpacked). They are unpacked below build/bindings, not installed. Swift's compiler runs in its own
+# root folder, which needs root rights or user namespaces. A missing compiler is skipped with the reason.
 #
-# The last line is `N passed, N failed`, followed by `, N skipped` where tests were skipped. The exit
-# code is 0 only if none failed and at least one passed.
+# The last line is `N passed, N failed`, and `, N skipped` if tests were skipped. The exit code is 0 only if none failed
+# and at least one passed.
 set -uo pipefail
 exec </dev/null
 

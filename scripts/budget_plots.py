@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The plots of docs/memory.md: window and expected loss against memory, as `oriel plan` has them.
+"""The plots of docs/memory.md: window and expected loss against memory, from `oriel plan`.
 
     python3 scripts/budget_plots.py build/release/apps/oriel [--out docs] [--points 64] [SHAPE...]
 
-Writes budget-SHAPE.svg for each shape (`oriel plan --list` names them). Nothing but the standard library.
+Writes budget-SHAPE.svg for each shape (`oriel plan --list` names them). Needs only the standard library.
 """
 import argparse
 import json
@@ -13,7 +13,7 @@ import pathlib
 import subprocess
 import sys
 
-os.environ["ORIEL_CONFIG"] = ""  # whatever the user's says
+os.environ["ORIEL_CONFIG"] = ""  # ignore the user's config file
 
 
 SHAPES = ["llama-3.2-1b", "qwen3-0.6b", "gemma-3-1b"]

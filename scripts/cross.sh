@@ -3,17 +3,16 @@
 #
 #   scripts/cross.sh TARGET [--all | CTEST_ARGS...]     e.g. scripts/cross.sh linux-aarch64 -R '^cpu'
 #
-# TARGET: linux-aarch64, linux-armhf, linux-riscv64 (qemu-user) or windows-x64 (wine). Nothing of the
-# target is installed: its libraries and lavapipe are unpacked below build/cross.
+# TARGET: linux-aarch64, linux-armhf, linux-riscv64 (qemu-user) or windows-x64 (wine). The target's libraries and
+# lavapipe are unpacked below build/cross, not installed.
 #
-# On two cores it takes 15 to 40 minutes. qemu would take hours for the single tests on lavapipe. There they run
-# only with --all; without it, lavapipe is tested by the kernels without subgroups and some whole models with them
-# in one process, and by the device bundle. All else always runs. CTEST_ARGS name another part of the tests.
-# ORIEL_CROSS_JOBS says how many run at once (without it, one for each processor).
-# build/TARGET/device-TARGET.json is the device bundle's result, for tests/device/report.py.
+# On two cores it takes 15 to 40 minutes. With qemu the single tests on lavapipe would take hours, so they need --all.
+# Without it, lavapipe runs the kernels without subgroups, some whole models in one process, and the device bundle. All
+# other tests always run. CTEST_ARGS select other tests. ORIEL_CROSS_JOBS is the number of tests at a time (default: the
+# number of processors). build/TARGET/device-TARGET.json is the device bundle's result, for tests/device/report.py.
 #
-# The last line is `N passed, N failed`, followed by `, N skipped` where tests were skipped. The exit
-# code is 0 only if none failed and at least one passed.
+# The last line is `N passed, N failed`, and `, N skipped` if tests were skipped. The exit code is 0 only if none failed
+# and at least one passed.
 set -uo pipefail
 exec </dev/null
 
@@ -70,8 +69,8 @@ if [[ -n $arch ]]; then
   # As the program sees it: qemu looks below the sysroot first.
   icd=$(compgen -G "$cross/sysroot/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
   icd=${icd#"$cross/sysroot"}
-  # Kernels that lavapipe does not optimise are compiled in two thirds of the time, which is what counts here,
-  # and each of them once: it keeps what it compiled.
+  # Without optimisation lavapipe compiles kernels in two thirds of the time, which matters most here. Its cache
+  # compiles each kernel once.
   cat >"$cross/emulate" <<SCRIPT
 #!/bin/sh
 GALLIVM_PERF=nopt MESA_SHADER_CACHE_DIR='$cross/kernels' exec qemu-$qemu -L '$cross/sysroot' "\$@"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds Oriel, with what it needs, and runs it.
+# Installs what Oriel needs, builds Oriel and runs it.
 #
-#   scripts/demo.sh [COMMAND] [ARGS...]     the arguments of oriel; `chat` when no command is given
+#   scripts/demo.sh [COMMAND] [ARGS...]     the arguments of oriel; `chat` without a command
 #
-# The bundled model is used where no other is named. The build's output goes to build/demo.log.
+# The bundled model is the default. The build's output goes to build/demo.log.
 # The first build takes one to two minutes on two cores.
 set -uo pipefail
 
@@ -34,7 +34,7 @@ fail() {
   exit 1
 }
 
-# Ninja reconfigures by itself when a CMakeLists.txt changes, but does not know of the presets.
+# Ninja reconfigures automatically when a CMakeLists.txt changes, but not when the presets change.
 is_configured() {
   local build=$oriel_root/build/release
   [[ $build/build.ninja -nt $oriel_root/CMakePresets.json ]] &&
@@ -53,7 +53,7 @@ build() {
 
 begin=$SECONDS
 progress "Checking what is installed ..."
-# Once it is built, a package it can do without must not hold up the start.
+# After a first build, a missing optional package must not delay the start.
 is_configured 2>/dev/null && ORIEL_OPTIONAL_TRIES=1
 oriel_install_packages build runtime || fail "packages are missing"
 installed=$SECONDS

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the desktop app and drives it in a window nobody sees, with keys and mouse:
+# Builds the desktop app and drives it with keys and mouse on an invisible screen:
 #
 #   scripts/desktop.sh [FOLDER]   screenshots go to FOLDER (build/desktop); ends with "N passed, N failed"
 #

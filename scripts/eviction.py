@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a KV cache should keep of the tokens that leave its window: a measurement in numpy.
+"""Compares policies for the tokens that a KV cache keeps after they leave its window, in numpy.
 
     python3 scripts/eviction.py MODEL.gguf --loss [--ids FILE.json]     nats a token past the window
-    python3 scripts/eviction.py MODEL.gguf --recall                     facts told so many tokens ago
+    python3 scripts/eviction.py MODEL.gguf --recall                     facts told a number of tokens ago
     python3 scripts/eviction.py MODEL.gguf --turns                      a whole turn, given back
 
-Each layer and KV head has `--slots` slots behind its sinks.  `window` of them are the last tokens.  The
+Each layer and KV head has `--slots` slots after its sinks.  `window` of them are the last tokens.  The
 others (--region) are a region of tokens that left the window, chosen by a policy each time one more leaves:
 
     oldest        no region: all slots are window
@@ -19,9 +19,9 @@ others (--region) are a region of tokens that left the window, chosen by a polic
     recent        the newest: must equal `oldest`, which checks positions
     fact          the tokens of the fact that will be asked for: a bound for all policies
 
-Keys of the region stand between the sinks and the window in the order of their positions, as if the cache
-were contiguous, exactly: they are rotated where they stand.  Without --ids the text is held-out
-dialogues of the bundled model.  docs/eviction.md has the method and what came out.
+Keys of the region lie between the sinks and the window in the order of their positions. They are rotated at those
+places, exactly as in a contiguous cache.  Without --ids the text is held-out
+dialogues of the bundled model.  notes/eviction.md has the method and the results.
 """
 import argparse
 import json
@@ -41,8 +41,8 @@ FREQUENT = 16
 
 
 class Cache:
-    """Caches of `lanes` texts side by side.  Arrays [layers, lanes, kv heads, slots, ...]; keys of the
-    window are rotated at their absolute positions, those of the region are not rotated."""
+    """Caches of `lanes` texts.  Arrays [layers, lanes, kv heads, slots, ...]; keys of the window are rotated at their
+    absolute positions, those of the region are not rotated."""
 
     def __init__(self, net, lanes, slots, region, policy, fact=None, sample=None):
         self.net, self.lanes, self.region, self.window, self.policy = net, lanes, region, slots - region, policy
@@ -171,7 +171,7 @@ class Cache:
         self.far_rank[i, b, :, p[b]] = p[b][:, None]
 
     def _worth(self, i, k, v, total, position, alike):
-        """-> [lanes, kv heads, region + 1]: of the region's tokens and of the one that leaves the window"""
+        """-> [lanes, kv heads, region + 1]: the worth of the region's tokens and of the token that leaves the window"""
         both = lambda far, new: np.concatenate([far, new[..., None]], -1)
         where = both(self.far_position[i], position)
         if self.policy in ("heavy", "heavy-decay", "heavy-rare"):
@@ -215,8 +215,8 @@ def dialogues(lanes, tokens):
 
 
 class Told:
-    """Conversations in which `together` facts are told in turns of their own, one after the other, and other
-    things are talked of before and behind them.  One of the facts will be asked for."""
+    """Conversations that tell `together` facts in separate turns, one after the other, with other topics before and
+    after them.  One of the facts will be asked for."""
 
     def __init__(self, lanes, distances, together=1, spare=120):
         _, checks, dialogue, Rng, tok = recipe()

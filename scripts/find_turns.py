@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Which score finds the turn again that a question is about, among turns that left the window.
+"""Compares scores that find the turn a question is about, among turns that left the window.
 
     python3 scripts/find_turns.py models/oriel-tiny/oriel-tiny-q8_0.gguf
 
 Held-out conversations of 400 turns, in which facts of three kinds are told: in the wordings of
-checks.py (which training never had), in those of the generator, and about other people.  Each fact is
-asked for once behind the conversation, in a wording of its own.  Every score ranks the turn that
-told it among n turns: itself and others at random.  Prints how often it is the first, and among the
-first three.  docs/eviction.md has what came out.
+checks.py (which training never had), in those of the generator, and about other people.  After the conversation each
+fact is asked for once, in another wording.  Every score ranks the turn with the fact among n turns; the others are
+random.  Prints how often that turn is first, and among the first three.  notes/eviction.md has the results.
 """
 import argparse
 import json
@@ -170,7 +169,7 @@ class Stored:
         q = unit(self.reader.k[:, n + use].reshape(net.layers, len(use), -1) - self.mean)
         self.likest = np.array([np.maximum.reduceat(q[i] @ self.k[i].T, self.first, 1) for i in range(net.layers)])
         self.near = self.hidden @ unit(hidden[use].mean(0) - self.hidden_mean)
-        # What every head and token of the question and of the frame behind it gives to each turn.
+        # The attention to each turn of every head and token of the question and of the frame after it.
         self.given = []
         for i in range(net.layers):
             q = net.turned(self.reader.queries[i][before:], self.turn)

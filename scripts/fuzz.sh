@@ -3,10 +3,10 @@
 #
 #   scripts/fuzz.sh [--seconds N] [--coverage] [NAME...]     all targets, 60 seconds of a processor each, two at a time
 #
-# clang, libFuzzer and LLVM's tools are installed where they are missing (Debian 12, Ubuntu). What has been found to be
-# worth keeping stays in build/fuzz/corpus/NAME, for the next run to go on from. A find is made small, stored in
-# build/fuzz/finds, and told how to replay. With --coverage nothing is looked for: seeds, corpus, and mutations of them
-# for so many seconds (30), run in a build that counts lines, and the share of lines that ran is printed by room.
+# clang, libFuzzer and LLVM's tools are installed where they are missing (Debian 12, Ubuntu). Useful inputs stay in
+# build/fuzz/corpus/NAME, where the next run continues. A find is made small and stored in build/fuzz/finds; the script
+# prints how to replay it. --coverage does not search: it runs seeds, corpus, and mutations of them for N seconds (30)
+# in a build that counts lines, and prints the share of lines that ran per folder.
 #
 # The last line is `N passed, N failed`: targets without and with a find. The exit code is 0 only if none failed and at
 # least one passed.
@@ -82,7 +82,7 @@ report_coverage() {
   ((failures == 0 && ended > 0))
 }
 
-# processor_seconds PROCESS: what it took so far.
+# processor_seconds PROCESS: its processor time so far.
 processor_seconds() {
   local stat
   read -r stat 2>/dev/null <"/proc/$1/stat" || return
@@ -106,7 +106,7 @@ fuzz() {
   local process=$! spent=0 code said
   while kill -0 "$process" 2>/dev/null; do
     spent=$(processor_seconds "$process" || echo "$spent")
-    ((spent < seconds)) || kill -USR1 "$process" 2>/dev/null  # ends it with what it has counted
+    ((spent < seconds)) || kill -USR1 "$process" 2>/dev/null  # ends it and makes it write its counts
     sleep 1
   done
   wait "$process"

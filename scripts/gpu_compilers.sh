@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Compiles the kernels with the compilers of GPUs that are not here: Mesa's drivers on a kernel that is imitated
-# (Debian's mesa-drm-shim). Nothing runs on them. Prints one row a GPU and fails if a pipeline does not compile, or needs
-# more memory or registers than tests/compilers/bounds.json records.
+# Compiles the kernels for GPUs that this machine does not have: Mesa's drivers on an imitated kernel (Debian's
+# mesa-drm-shim). No kernel runs. Prints one row per GPU and fails if a pipeline does not compile, or needs more memory
+# or registers than tests/compilers/bounds.json records.
 #
 #   scripts/gpu_compilers.sh [--quick] [--gpu NAME]... [--record] [--worst N] [--tool FILE]
 #
 #   --quick   three GPUs and one model, for every change: well under two minutes
 #   --record  writes the bounds anew
-#   --worst   prints so many pipelines a GPU that use most memory
-#   --drivers only sees to the drivers
+#   --worst   prints the N pipelines per GPU that use most memory
+#   --drivers only prepares the drivers
 #   --tool    oriel_compile_plan of a build; without it build/release is built
 #
-# ORIEL_NEWER_SUITE (testing) is the Debian release. Nothing of it is installed: it is unpacked below build/compilers.
-# The exit code is 77 if it cannot be had.
+# ORIEL_NEWER_SUITE (testing) is the Debian release. It is unpacked below build/compilers, not installed. The exit code
+# is 77 if it is not available.
 set -uo pipefail
 exec </dev/null
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Everything that is worth knowing about a GPU, in one run of some ten minutes: right or wrong, then how fast, then why.
+# Tests and measures a GPU in one run of about ten minutes: correctness, then speed, then profiles.
 #
 #   scripts/gpu_day.sh FOLDER [--build DIR] [--seconds N] [--dry GPU]
 #
 #   FOLDER     receives one text or JSON file a step, and steps.txt with their exit codes and times
 #   --build    the build whose programs are run (build/release): targets oriel_cli, oriel_device_test and
 #              oriel_profile_ops
-#   --seconds  of all steps together (600): what there is no time for is skipped, and said
+#   --seconds  for all steps together (600): steps without time are skipped and reported
 #   --dry GPU  on a driver that computes nothing (tests/compilers/gpu_compilers.py has their names), with small models:
-#              a test of this script. Checks of numbers fail there, and their exit codes are not counted.
+#              a test of this script. Checks of numbers fail on it, and their exit codes do not count.
 #
 # The exit code is 1 if a step that has to work does not.
 set -uo pipefail
@@ -47,7 +47,7 @@ failed=0
 
 left() { echo $((budget - SECONDS)); }
 say() { printf '%4d s  %s\n' "$SECONDS" "$*" | tee -a "$out/steps.txt"; }
-# step NAME SECONDS COMMAND...: its output is kept; never longer than what is left.
+# step NAME SECONDS COMMAND...: keeps the output; at most the remaining time.
 step() {
   local name=$1 most=$2 room code
   shift 2

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Files from strangers, files that change while they are read, and processes that stand still with a lock: given to the
-# program and to an app in processes of their own, which end with success or one line, soon, and within bounds of memory.
+# Runs the program and an app on malformed model files, on files that change during reading, and next to stopped
+# processes that hold locks. Each must end soon, with success or a one-line error, and within a memory bound.
 #
-#   scripts/hostile.sh [--mutants N] [--changes N] [--seed N] [--release]     10,000 and 100, any seed, AddressSanitizer and UBSan
+#   scripts/hostile.sh [--mutants N] [--changes N] [--seed N] [--release]
 #
-# tests/hostile/hostile.py says what is measured, and takes some more options. What is missing is installed (Debian 12,
-# Ubuntu). What fails is kept in build/PRESET/hostile-finds. The last line is `N passed, N failed`.
+# Defaults: 10,000 mutants and 100 changes, any seed, AddressSanitizer and UBSan.
+#
+# tests/hostile/hostile.py describes the measurements, and has more options. Missing packages are installed (Debian 12,
+# Ubuntu). Failures are kept in build/PRESET/hostile-finds. The last line is `N passed, N failed`.
 set -uo pipefail
 exec </dev/null
 

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Which low-bit formats for keys and values cost how much: a measurement in numpy.
+"""Measures the loss from low-bit formats for keys and values, in numpy.
 
     python3 scripts/kv_formats.py MODEL.gguf --ids FILE.json --tokens 1000
 
-runs the model (arch llama or qwen2) over token ids with full attention in float64, once
-as it is and once per row of the table with the cached keys (after RoPE) and values rounded
+runs the model (arch llama or qwen2) over token ids with full attention in float64, once unchanged and once per row of
+the table with the cached keys (after RoPE) and values rounded
 through a format, and prints KL(reference || quantised) per token in nats, how often the
 most likely token stays the same, and the change of the mean negative log likelihood.
 
 FILE.json is a list of ids, a list of such lists, or an object with "chunks" or "ids"; each
 list is one context of its own and is cut into pieces of --context tokens.
-The formats, the method and what came out: docs/kv-formats.md.
+The formats, the method and the results: docs/kv-formats.md.
 
     --rows sides    K alone, then V alone, in every INT4 and INT8 format (default)
     --rows pairs    K and V together, the combinations worth choosing from
-    --rows fewer    formats of three bits and of less than 4.5, beside the chosen ones
-    --rows FILE     a kv_quant file of reference data: prints its figure beside ours
+    --rows fewer    formats of three bits and of less than 4.5, and the chosen ones
+    --rows FILE     a kv_quant file of reference data: prints its figure next to ours
     --rows K/V,...  named ones, such as int8+H/int4+H; "-" leaves a side alone
                     (with =, as in --rows=-/cubic-s16, where the first one does)
 
@@ -163,7 +163,7 @@ class Model:
 
     def __call__(self, chunks, store_k=None, store_v=None):
         """-> logits [all tokens, vocabulary].  store_k and store_v map [tokens, kv heads,
-        head_dim], the tokens' positions and the layer to what comes back from the cache."""
+        head_dim], the tokens' positions and the layer to the values read from the cache."""
         ids = np.concatenate(chunks)
         position = np.concatenate([np.arange(len(c)) for c in chunks])
         ends = np.cumsum([len(c) for c in chunks])
@@ -254,7 +254,7 @@ def nearest(x, levels):
 
 def scaled(levels, ratios, weight=None, refit=0, round_scale=f16):
     """Scale times one of `levels`.  The scale is the group's signed extreme (the first value
-    of the largest magnitude) times that one of `ratios` which makes the squared error least;
+    of the largest magnitude) times the member of `ratios` with the least squared error;
     `refit` times, the least-squares scale for the levels found is tried as well."""
     levels = np.asarray(levels, float)
 
@@ -434,7 +434,7 @@ def bits(name, head_dim):
 
 
 def store(name, head_dim, sinks, means=None):
-    """-> what Model takes as store_k or store_v for "format+rotation"; None for "-".
+    """-> store_k or store_v of Model for "format+rotation"; None for "-".
     means: [kv heads, head_dim] of each layer, which "+c" takes off."""
     if name == "-":
         return None

@@ -284,7 +284,7 @@ def main():
     while len(cases) < len(BY_RULE) + count:
         template = author.body(2)
         rendered = render(environment, template)
-        # What an object prints like in Python says where it lies in memory.
+        # Python prints some objects with their memory address.
         if "expected" in rendered and " at 0x" not in rendered["expected"] and len(rendered["expected"]) < 1000:
             cases.append({"name": f"random {len(cases) - len(BY_RULE)}", "template": template, **rendered})
     target.write_text(json.dumps({"values": VALUES, "cases": cases}, indent=1, ensure_ascii=True) + "\n")

@@ -5,13 +5,13 @@
     python3 scripts/make_model.py --list
 
 For measuring: bytes, load time and speed depend on shapes, tensor types and the vocabulary's size,
-all of which are those of the published file; the text that comes out is noise. The weights are drawn
-from --seed as blocks of quants, nothing is quantised, so a file takes about as long as writing it.
+and these match the published file; the generated text is noise. The weights are drawn
+from --seed as blocks of quants, without quantisation, so making a file takes about as long as writing it.
 They are scaled so that logits spread over a few units and the text does not repeat one token.
 Vocabularies are made up as well: byte-level BPE (or SentencePiece) with merges, some of them real words.
 
-TYPE is f16, q8_0, q4_0 or q4_k_m. As in published files, the embedding (being the output matrix, too) has
-more bits than the rest, and rows that do not divide into blocks of 256 have the type of 32 next to it;
+TYPE is f16, q8_0, q4_0 or q4_k_m. As in published files, the embedding (which is also the output matrix) has more
+bits than the rest, and rows that do not divide into blocks of 256 have the similar type with blocks of 32;
 --pure keeps to one type instead. Needs numpy.
 """
 import argparse
@@ -30,7 +30,7 @@ from lib.model_shapes import SHAPES, file_keys, tiny, with_layers, with_vocabula
 from lib.model_tensors import list_tensors
 from lib.tensor_types import FILE_TYPES, TYPES
 
-CHUNK_BYTES = 1 << 24  # what is made at a time
+CHUNK_BYTES = 1 << 24  # size of one written piece
 ALIGNMENT = 32
 
 # -- GGUF metadata ------------------------------------------------------------

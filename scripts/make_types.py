@@ -9,7 +9,7 @@ writes FOLDER/MODEL-TYPE.gguf for each TYPE:
     q4_0    Q8_0 tensors become Q4_0, quantised by the rule of the GGUF format; the embedding and the
             output matrix stay Q8_0
 
-Metadata stays as it is, except `general.file_type`. MODEL-q8_0.gguf must be a trusted file.
+Metadata does not change, except `general.file_type`. MODEL-q8_0.gguf must be a trusted file.
 """
 import argparse
 import math

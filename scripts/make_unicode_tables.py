@@ -3,15 +3,16 @@
 
 usage: scripts/make_unicode_tables.py [FOLDER]
 
-FOLDER holds UnicodeData.txt, PropList.txt, Scripts.txt and DerivedNormalizationProps.txt (the package unicode-data puts them in
+FOLDER holds UnicodeData.txt, PropList.txt, Scripts.txt and DerivedNormalizationProps.txt (the package unicode-data
+puts them in
 /usr/share/unicode). The result is committed: building Oriel needs neither this script nor the data.
 
-One class of four bits per code point, in a three-stage table: blocks of 16 code points and rows of 32 blocks, equal ones
-stored once. White space is the property White_Space, which contains every separator (Z*), so it
+One class of four bits per code point, in a three-stage table: blocks of 16 code points and rows of 32 blocks; equal
+blocks are stored once. White space is the property White_Space, which contains every separator (Z*), so it
 takes the separators' place among the general categories.
 
 For NFC: canonical decompositions in steps of two code points, those of 16 bits and CJK compatibility ideographs apart,
-the order of those that compose again, combining classes, and other code points that NFC may change.
+the order of the pairs that compose again, combining classes, and other code points that NFC may change.
 """
 
 import re
@@ -119,7 +120,7 @@ def write_normal(folder, version, target):
     steps = [(code, *(parts + [0])[:2]) for code, parts in sorted(decompositions.items())]
     narrow = [step for step in steps if max(step) < 0x10000]
     wide = [step for step in steps if max(step) >= 0x10000]
-    # Those of steps that compose again come first.
+    # Steps that compose again come first.
     composing = sorted({step[2] for step in narrow if step[0] not in excluded})
     others = sorted({step[2] for step in narrow if step[0] in excluded})
     seconds = composing + others

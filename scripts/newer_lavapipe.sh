@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # Runs the tests of kernels and the self-test on the lavapipe of a newer Debian: it has matrix units
-# (VK_KHR_cooperative_matrix), which those of Debian 12 and 13 have not.
+# (VK_KHR_cooperative_matrix); lavapipe in Debian 12 and 13 does not.
 #
 #   scripts/newer_lavapipe.sh [GTEST_FILTER]
 #
-# ORIEL_NEWER_SUITE (testing) is the release. Nothing of it is installed: it is unpacked below build/newer, and the
-# tests are started with its libraries. The exit code is 0 only if they all pass and matrix units were among what was
-# tested; 77 if the release cannot be had.
+# ORIEL_NEWER_SUITE (testing) is the release. It is unpacked below build/newer, not installed, and the tests use its
+# libraries. The exit code is 0 only if all tests pass and matrix units were tested; 77 if the release is not available.
 set -uo pipefail
 exec </dev/null
 
@@ -50,7 +49,7 @@ tests=("$newer/bin/with" "$build/tests/oriel_tests_lavapipe")
 "${tests[@]}" '--gtest_filter=MatmulChoiceOf.matrix_units_keep*' ||
   give_up "the matrix units fail, or this lavapipe has none"
 "${tests[@]}" "--gtest_filter=$filter" || exit 1
-# Its validation layer, whose settings are newer than those that oriel_tests_validation writes.
+# The validation layer of that release. Its settings are newer than those that oriel_tests_validation writes.
 log=$newer/validation.log
 VK_LAYER_PATH=$root/usr/share/vulkan/explicit_layer.d VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation \
   VK_LAYER_VALIDATE_SYNC=1 VK_LOADER_DEBUG=layer "${tests[@]}" \

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Everything that takes too long for every change, one part after the other.
+# Runs the tests that take too long for every change, one part after the other.
 #
-#   scripts/nightly.sh [PART...]     all parts without a word; some 12 hours on two cores
+#   scripts/nightly.sh [PART...]     default: all parts, about 12 hours on two cores
 #
 #   all        scripts/test.sh --all: every test on every device
-#   sanitize   scripts/sanitize.sh: addresses, undefined behaviour, races, memory that nobody wrote
-#   hostile    scripts/hostile.sh: mutants of models, files that change, processes that stand still
+#   sanitize   scripts/sanitize.sh: addresses, undefined behaviour, races, uninitialised memory
+#   hostile    scripts/hostile.sh: mutants of models, changing files, stopped processes
 #   faults     scripts/faults.sh: every call that can fail, failed
-#   fuzz       scripts/fuzz.sh, half an hour a target; then the lines that are reached
+#   fuzz       scripts/fuzz.sh, half an hour per target; then line coverage
 #   soak       an hour of random conversations on the CPU, on lavapipe and on SwiftShader
-#   tidy       scripts/tidy.sh: the program and the vector kernels, too
+#   tidy       scripts/tidy.sh: including the program and the vector kernels
 #   compilers  scripts/gpu_compilers.sh: kernels through the compilers of seven GPUs
 #   cross      scripts/cross.sh: other processors and systems, in emulators
-#   package    scripts/package.sh, web.sh, desktop.sh, serve_clients.sh: what is handed out, driven
+#   package    scripts/package.sh, web.sh, desktop.sh, serve_clients.sh: tests of the packages
 #
-# Each part has a log in build/nightly. The last line is `N passed, N failed`, of commands.
+# Each part has a log in build/nightly. The last line is `N passed, N failed`, a count of commands.
 set -uo pipefail
 exec </dev/null
 

@@ -11,7 +11,7 @@ import os
 import pathlib
 import subprocess
 
-os.environ["ORIEL_CONFIG"] = ""  # whatever the user's says
+os.environ["ORIEL_CONFIG"] = ""  # ignore the user's config file
 
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs/options.md"

@@ -4,8 +4,9 @@
 #   scripts/pack_kernels.sh
 #
 # Compiles with glslangValidator and spirv-val of Debian 13, unpacked below build/kernels: Debian 12's do not know
-# GL_KHR_cooperative_matrix. ORIEL_SHADER_SUITE names another release. Nothing is installed but what a build needs.
-# Afterwards a build with -DORIEL_COMPILE_SHADERS=ON uses the same programs. The exit code is 77 if they cannot be had.
+# GL_KHR_cooperative_matrix. ORIEL_SHADER_SUITE names another release. Only the packages of a build are installed.
+# Afterwards a build with -DORIEL_COMPILE_SHADERS=ON uses the same programs. The exit code is 77 if they are not
+# available.
 set -uo pipefail
 exec </dev/null
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes what is handed out for this system, below build/package or the folder given:
+# Makes the packages for this system, in build/package or the given folder:
 #
 #   oriel_VERSION_ARCH.deb                  library (static and shared), headers, program, model, manual, completions
-#   oriel-VERSION-linux-ARCH.tar.gz         the same in a folder that works wherever it is unpacked
+#   oriel-VERSION-linux-ARCH.tar.gz         the same in a folder that works in any place
 #   oriel-bundle-VERSION.tar.gz             sources and compiled kernels, for projects without CMake
 #
 #   scripts/package.sh [FOLDER]
@@ -18,7 +18,7 @@ launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 mkdir -p "$to"
 
-# package GENERATOR LIBDIR: what is compiled is the same, where it goes is not.
+# package GENERATOR LIBDIR: the same compiled files, installed in another place.
 package() {
   oriel_logged cmake -S "$oriel_root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DORIEL_BOTH_LIBRARIES=ON -DORIEL_DESKTOP=OFF \
     "-DCMAKE_INSTALL_LIBDIR=$2" "${launcher[@]}"

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What the budgeter's choices cost: measured loss of what it takes, beside everything else that fits.
+"""Measures the loss of the budgeter's choices, next to all other choices that fit.
 
     python3 scripts/regret.py build/release/apps/oriel MODEL IDS.json [--points 6] [ORIEL OPTIONS]
 
-For memory sizes from the least that fits to what a full f16 cache takes: the plan's pair of formats, and the
-loss of every pair, each with the window that it would get, on IDS ({"ids": [...]}, longer than the windows).
-Regret is how much more the taken pair loses than the best, as a part of the best's loss. Twice: by published
-priors, and by the sidecar of `oriel calibrate` where one lies beside MODEL (measure it on other text).
-Nothing but the standard library.
+For memory sizes from the least that fits to a full f16 cache: the plan's pair of formats, and the loss of every pair,
+each with its window, on IDS ({"ids": [...]}, longer than the windows).
+Regret is the loss of the chosen pair minus that of the best, divided by the best's loss. Measured twice: with
+published priors, and with the sidecar of `oriel calibrate` next to MODEL, if present (measure it on other text).
+Needs only the standard library.
 """
 import argparse
 import json
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-os.environ["ORIEL_CONFIG"] = ""  # whatever the user's says
+os.environ["ORIEL_CONFIG"] = ""  # ignore the user's config file
 
 
 def main():
@@ -54,7 +54,7 @@ def main():
             measured[name, window] = scored["nll_mean"]
         return measured[name, window]
 
-    # The tightest start is the one that all sources can meet.
+    # The smallest size that all sources can meet.
     least = max(plan(model, 1)["minimum_bytes"] for model in sources.values())
     most = ask("plan", plain, "--memory", "1GiB", "--kv", "f16")["total_bytes"]
     print(f"{'memory':>10} | {'k4v4':>17} | {'k8v4':>17} | {'k8v8':>17} | {'f16':>17} |"

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Builds with sanitizers and runs the tests that need no software GPU under them.
 #
-#   scripts/sanitize.sh [asan | asan-clang | tsan | valgrind]...     all four without a word
+#   scripts/sanitize.sh [asan | asan-clang | tsan | valgrind]...     default: all four
 #
-#   asan        addresses and undefined behaviour, gcc: unit tests, tests on the CPU, inputs of the fuzzers, a short soak
-#   asan-clang  the same, clang: it leaves other bytes unset and checks other things
-#   tsan        data races: what runs on several threads, the server included
-#   valgrind    reads of memory that nobody wrote, in a build by clang: models of many families answer
+#   asan        addresses and undefined behaviour, gcc: unit tests, tests on the CPU, inputs of the fuzzers, short soak
+#   asan-clang  the same, clang: other bytes are uninitialised, and it checks other things
+#   tsan        data races: tests with several threads, including the server
+#   valgrind    uses of uninitialised memory, in a build by clang: models of many families answer
 #
-# Some 20 to 40 minutes each on two cores. What is missing is installed (Debian 12, Ubuntu). The last line is
-# `N passed, N failed`, of the programs that ran; each leaves a log in build/PRESET.
+# About 20 to 40 minutes each on two cores. Missing packages are installed (Debian 12, Ubuntu). The last line is `N
+# passed, N failed`, a count of programs; each has a log in build/PRESET.
 set -uo pipefail
 exec </dev/null
 
@@ -28,7 +28,7 @@ sanitize  valgrind            must  cmd:valgrind
 '
 oriel_install_packages build runtime test sanitize || oriel_fail "packages are missing"
 cd "$oriel_root" || exit 1
-# A report ends the program; malloc gives NULL where memory is short, as it does without sanitizers.
+# A report ends the program. malloc returns NULL if memory is short, as without sanitizers.
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:abort_on_error=0
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# `oriel serve` against published clients for JavaScript (openai, ai, @langchain/openai, llamaindex, @openai/agents, ollama,
-# @anthropic-ai/sdk), and its page in a browser.
+# `oriel serve` against published clients for JavaScript (openai, ai, @langchain/openai, llamaindex, @openai/agents,
+# ollama, @anthropic-ai/sdk), and its page in a browser.
 #
-#   scripts/serve_clients.sh [ORIEL]     ORIEL: the program; without it, that of the release build, which is made
+#   scripts/serve_clients.sh [ORIEL]     ORIEL: the program; default: builds the release preset and uses its program
 #
-# Installs Node.js and Chromium (some 300 MB) where they are missing. The clients want Node.js 20 or later. Packages (some
-# 320 MB) and screenshots of the page are in build/serve_clients afterwards.
+# Installs Node.js and Chromium (about 300 MB) if missing. The clients want Node.js 20 or later. Packages (some 320 MB)
+# and screenshots of the page are in build/serve_clients afterwards.
 #
 # The last line is `N passed, N failed`. The exit code is 0 only if none failed and at least one passed.
 set -uo pipefail

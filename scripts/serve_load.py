@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Many clients at once, of which many leave in the middle; then the server's memory must be where it was.
+"""Runs many clients at a time, of which many disconnect during a reply. Afterwards the server's memory must be as
+before.
 
   scripts/serve_load.py [--oriel PROGRAM] [--requests N] [--clients N] [--model FILE] [--seed N]
 
@@ -19,7 +20,7 @@ import sys
 import threading
 import time
 
-os.environ["ORIEL_CONFIG"] = ""  # whatever the user's says
+os.environ["ORIEL_CONFIG"] = ""  # ignore the user's config file
 
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Prints how large a build's library and programs are without symbols, and fails where one is over its limit.
+# Prints the sizes of a build's library and programs without symbols, and fails if one is over its limit.
 #
 #   scripts/sizes.sh [--library] [BUILD]    BUILD was built with CMAKE_BUILD_TYPE=Release; build/release without it
 #
-# With --library a program over its limit is said, but is no failure.
-# The shared library is linked here from the static one's objects, which are compiled for both.
+# With --library a program over its limit is reported without a failure. This script links the shared library from the
+# static library's objects, which are compiled for both.
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

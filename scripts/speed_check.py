@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Predicted beside measured speed: `oriel bench` at several depths, formats, models and devices.
+"""Predicted and measured speed: `oriel bench` at several depths, formats, models and devices.
 
     python3 scripts/speed_check.py build/release/apps/oriel MODEL... [--devices cpu,vulkan] [--kv f16,k8v4]
                                    [--depths 64,256,1024,4000] [--repeat 5] [--decode 12]
 
-Both figures are of the fastest run: what other programs take from the machine is no part of the prediction.
-Exits with 1 when a prediction of decoding is more than a quarter off. Nothing but the standard library.
+Both figures are of the fastest run, because the prediction does not know the load from other programs.
+Exits with 1 when a prediction of decoding is more than a quarter off. Needs only the standard library.
 """
 import argparse
 import json
@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 
-os.environ["ORIEL_CONFIG"] = ""  # whatever the user's says
+os.environ["ORIEL_CONFIG"] = ""  # ignore the user's config file
 
 
 def main():

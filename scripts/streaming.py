@@ -1,5 +1,4 @@
-"""Forward passes in numpy, float32, with StreamingLLM's cache: what scripts/eviction.py and
-scripts/find_turns.py share.
+"""Forward passes in numpy, float32, with StreamingLLM's cache: shared by scripts/eviction.py and scripts/find_turns.py.
 
 A token sees `sinks` first tokens and the last `window`; sinks are scored as if the cache were
 contiguous (docs/design.md, "The cache").  Models are those of scripts/kv_formats.py: arch llama or qwen2.
@@ -43,7 +42,7 @@ class Net(Model):
         return q.reshape(n, self.kv_heads, -1, d), k.reshape(n, -1, d), v.reshape(n, -1, d)
 
     def rest(self, x, out, i):
-        """The stream behind layer i, whose heads gave `out`."""
+        """The residual stream after layer i, whose heads gave `out`."""
         b = f"blk.{i}."
         x = x + self.linear(out.reshape(len(x), -1), b + "attn_output")
         y = self.norm(x, b + "ffn_norm")

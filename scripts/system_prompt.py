@@ -3,11 +3,10 @@
 
     python3 scripts/system_prompt.py build/release/apps/oriel [--chats 4] [--late 200] [ORIEL OPTIONS]
 
-Long chats over `oriel chat`, the window far shorter than the chat, greedily; the users' messages come from
-the generator that made the model's training text, but for five questions from turn 5 and five from turn
-200 on, the same ones, whose answers show whether the prompt is followed. Everything before them is the
-chat's own. Four kinds of system prompts that the model was trained for, --chats of each.
-Nothing but the standard library.
+Long greedy chats with `oriel chat`, whose window is far shorter than the chat. The user messages come from the
+generator of the model's training text, except for five questions from turn 5 and the same five from turn 200 on.
+Their answers show whether the model follows the prompt. Four kinds of system prompts from the training text, --chats
+of each. Needs only the standard library.
 """
 import argparse
 import json
@@ -16,7 +15,7 @@ import pathlib
 import subprocess
 import sys
 
-os.environ["ORIEL_CONFIG"] = ""  # whatever the user's says
+os.environ["ORIEL_CONFIG"] = ""  # ignore the user's config file
 
 
 RECIPE = pathlib.Path(__file__).resolve().parents[1] / "models" / "oriel-tiny" / "recipe"

@@ -38,9 +38,9 @@ esac
 
 oriel_configure -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON -DORIEL_SWIFTSHADER_ICD="$icd" \
   -DORIEL_TEST_ALL=$all -DORIEL_UNITY=ON || oriel_fail "configuring failed"
-# What this build and one of a test make in their own folders is the same for the compiler's cache.
+# Files in the build folder and in test folders are the same for the compiler's cache.
 CCACHE_BASEDIR=$build cmake --build "$build" || oriel_fail "building failed"
-"$oriel_root/scripts/sizes.sh" "$build"  # for whoever reads the log: the test `sizes` fails where one is too large
+"$oriel_root/scripts/sizes.sh" "$build"  # for the log: the test `sizes` fails if one is too large
 
 oriel_say "packages took $installed s, building took $((SECONDS - installed)) s"
 

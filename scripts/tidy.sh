@@ -9,6 +9,6 @@ exec </dev/null
 
 oriel_install_packages build runtime test || exit 1
 oriel_configure -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON -DORIEL_UNITY=OFF || exit 1
-# What is generated has to be there.
+# clang-tidy needs the generated files.
 cmake --build "$oriel_root/build/release" --target oriel >&2 || exit 1
 exec python3 "$oriel_root/tests/style/tidy.py" "$oriel_root/build/release" --all

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Builds the npm package, with an addon for this system, and the page, and runs their tests in Node and in a headless browser.
 #
-#   scripts/web.sh [build | test]     without a word: both
+#   scripts/web.sh [build | test]     default: both
 #
-# What is missing of Emscripten, Node and Chromium is installed (Debian 12, Ubuntu; some 1.5 GB). The package is then
+# Installs Emscripten, Node and Chromium if missing (Debian 12, Ubuntu; about 1.5 GB). The package is
 # build/web/oriel-VERSION.tgz, the page build/page.
 #
-# The last line is `N passed, N failed`, followed by `, N skipped` where tests were skipped. The exit code is 0 only if
-# none failed and at least one passed.
+# The last line is `N passed, N failed`, and `, N skipped` if tests were skipped. The exit code is 0 only if none failed
+# and at least one passed.
 set -uo pipefail
 exec </dev/null
 

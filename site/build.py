@@ -65,7 +65,7 @@ class Site:
         (self.out / "search-index.js").write_text(f"globalThis.searchIndex = {index};\n", encoding="utf-8")
 
     def target(self, link, page):
-        """A link of a page, as it is in the site; what it leads to becomes part of it."""
+        """A link of a page, as the site has it. Its target becomes part of the site."""
         if is_external(link) or link.startswith("#"):
             return link
         name, mark, anchor = link.partition("#")
@@ -159,7 +159,7 @@ class Site:
         }
         text = (HERE / "page.html").read_text(encoding="utf-8")
         for name, value in values.items():
-            text = text.replace(f"@{name}@", value)  # BODY is the last: what it says is not replaced
+            text = text.replace(f"@{name}@", value)  # BODY comes last: names inside it are not replaced
         to.write_text(text, encoding="utf-8")
 
 

@@ -12,8 +12,8 @@ _SPAN = re.compile(r"(`+)(?!`)(.*?)(?<!`)\1(?!`)")
 
 
 def pages():
-    """README.md, the pages of docs/, and those beside README.md."""
-    return sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md"))
+    """README.md, the pages next to it, and the pages of docs/ and notes/."""
+    return sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md")) + sorted((ROOT / "notes").glob("*.md"))
 
 
 def lines_of_text(text):

@@ -2,7 +2,8 @@
 "use strict";
 
 // index: [[address, page, heading, words], ...]. Each word of the query begins a word of the section. Those in its heading
-// count most, then those in the name of its page. Of equals the shorter section comes first.
+// count most, then those in the name of its page. With equal counts guides come before decisions and lab books, and shorter
+// sections before longer ones.
 function findSections(index, query, most) {
   const wanted = query.toLowerCase().match(/[\p{L}\p{N}_]+/gu) || [];
   const found = [];
@@ -18,7 +19,8 @@ function findSections(index, query, most) {
       }
       score += points;
     }
-    if (score) found.push({address, page, heading, score: score - words.length / 1e6});
+    const later = /^(docs\/decisions|notes)\//.test(address) ? 0.5 : 0;
+    if (score) found.push({address, page, heading, score: score - later - words.length / 1e6});
   }
   return found.sort((a, b) => b.score - a.score).slice(0, most);
 }

@@ -7,14 +7,14 @@ if(TARGET oriel_test_models)
 endif()
 set_source_files_properties(device/count_mallocs.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
-# What an ordinary run has no time for is left to scripts/test.sh --all. The CPU runs every test each time; of some that
-# have many cases, a part (allCases() in support/target.h).
+# Long tests need scripts/test.sh --all. The CPU runs every test each time, but only a part of the cases of some tests
+# (allCases() in support/target.h).
 option(ORIEL_TEST_ALL "Run every test on every device" OFF)
 
 include(software_devices.cmake)
 
-# oriel_on_device(NAME TARGET FILTER...): see support/device_main.cpp for what TARGET may be. The first filter has every
-# test that is for such a device; where others follow, they have those of them that an ordinary run takes.
+# oriel_on_device(NAME TARGET FILTER...): support/device_main.cpp lists the values of TARGET. The first filter has every
+# test for such a device; further filters have the part for an ordinary run.
 function(oriel_on_device name target filter)
   oriel_test_program(oriel_tests_${name} "" support/device_main.cpp)
   target_link_libraries(oriel_tests_${name} PRIVATE oriel_device_tests)

@@ -61,8 +61,9 @@ set(not_on_lavapipe
   SnapshotTravel.a_short* SnapshotTravel.sinks* SnapshotTravel.there* SnapshotTravel.what* SnapshotTravel.its*
   StressSessions.* TrimOnDevice.a_* TrimOnDevice.going* TrimOnDevice.levels* TrimOnDevice.what* Turns.* SelfTest.keeps*)
 
-# SwiftShader compiles a model's kernels anew in every test and computes a third as fast: a second opinion of what is
-# Vulkan's, and of sessions that wait for it. Of tests with many cases it has the share that lavapipe has not.
+# SwiftShader compiles a model's kernels again in every test and computes at a third of the speed. It is a second
+# implementation of Vulkan, and tests sessions that wait for it. Of tests with many cases it runs the part that lavapipe
+# does not.
 set(share_of_swiftshader 2)
 set(on_swiftshader
   Device/Kernels.*/subgroup Device/Matmul.*/as_it_is Device/MatmulInHalves.* VulkanExecutor.* PipelineFile.*

@@ -1,5 +1,6 @@
-// How fast, beside the native program, in turns: node bench.mjs MODEL [--prefill N] [--decode N] [--repeat R] [--threads N].
-// Prints the best of each, for other work on the machine only ever takes away.
+// Compares the speed with the native program, alternately: node bench.mjs MODEL [--prefill N]
+// [--decode N] [--repeat R] [--threads N].
+// Prints the best of each, because other load on the machine only makes runs slower.
 import { spawnSync } from 'node:child_process';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';

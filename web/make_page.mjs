@@ -1,5 +1,5 @@
-// Puts the page together: `node make_page.mjs [FOLDER]`, by default build/page. Says what it weighs, and ends with 1 where
-// that is more than 12 MB.
+// Puts the page together: `node make_page.mjs [FOLDER]`, by default build/page. Prints its size,
+// and exits with 1 if that is more than 12 MB.
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
 // Makes dist/worker.js, the one script of the worker in browsers: `node make_worker.mjs [FOLDER]`, by default web/dist.
-// It needs nothing beside it but the .wasm files, so that bundlers can copy it to any place under any name.
+// It only needs the .wasm files in its folder, so bundlers can copy it to any place under any name.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-// oriel-desktop: chats with a local model in a window, inside a memory that is planned before it is taken.
+// oriel-desktop: chats with a local model in a window, in a memory budget that is planned before loading.
 #include <SDL_main.h>
 
 #include <cstdio>
@@ -18,8 +18,8 @@ namespace {
 constexpr const char* kUsage =
     "usage: oriel-desktop [MODEL.gguf] [options]\n"
     "  --memory SIZE     hard limit of the model and its chats (300MB); half of what is free\n"
-    "  --chats N         chats that there is memory for; 4\n"
-    "  --window N        tokens that each sees; the largest that fits\n"
+    "  --chats N         number of chats to reserve memory for; default: 4\n"
+    "  --window N        context tokens of each chat; default: the largest window that fits\n"
     "  --system TEXT     the shared prompt\n"
     "  --device NAME     auto, vulkan or cpu\n"
     "  --light, --dark   colours; as the desktop has them\n"

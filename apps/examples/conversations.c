@@ -1,8 +1,8 @@
-/* Several conversations on one model, behind one system prompt, answered side by side:
+/* Several conversations on one model with a shared system prompt, answered in parallel:
  *
  *   printf 'ann Hello!\nbob What is your name?\n\nann Good bye!\n' | conversations MODEL.gguf
  *
- * A line is NAME TEXT. An empty line, and the end, answers everybody who has said something since the last one. */
+ * Each line is NAME TEXT. An empty line, or the end of the input, answers everyone who has asked something. */
 #include <oriel/advanced.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ typedef struct Guest {
   char name[NAME];
   oriel_session* session;
   int waits;           /* for an answer */
-  char answer[ANSWER]; /* as far as it has come */
+  char answer[ANSWER]; /* the answer so far */
   size_t bytes;
 } Guest;
 
@@ -26,7 +26,7 @@ static void onLog(oriel_log_level level, const char* message, void* user) {
   if (level == ORIEL_LOG_ERROR) fprintf(stderr, "conversations: %s\n", message);
 }
 
-/* Answers come mixed: each is gathered, and shown when all are complete. */
+/* Answers arrive interleaved: each is collected, and shown when all are complete. */
 static int onToken(const oriel_token_event* event, void* user) {
   Guest* guest = user;
   if (event->text_bytes > ANSWER - guest->bytes) return 1; /* no room: this answer ends here */
@@ -35,7 +35,7 @@ static int onToken(const oriel_token_event* event, void* user) {
   return 0;
 }
 
-/* The guest of that name, with a session of its own; NULL if there are too many. */
+/* The guest of that name, with their own session; NULL if there are too many. */
 static Guest* find(Guest* guests, const char* name, oriel_model* model) {
   size_t i = 0;
   for (; i < GUESTS && guests[i].session; ++i) {
@@ -75,7 +75,7 @@ static oriel_status answerAll(Guest* guests) {
   return status;
 }
 
-/* Hears what one line says; an empty one is answered. */
+/* Reads one line; an empty line answers all questions. */
 static oriel_status hear(Guest* guests, const char* line, oriel_model* model) {
   char name[NAME];
   int text = 0;

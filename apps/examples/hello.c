@@ -1,4 +1,4 @@
-/* The shortest whole program: hello MODEL.gguf */
+/* The shortest complete program: hello MODEL.gguf */
 #include <oriel/oriel.h>
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
     oriel::Model model = oriel::Model::load(path, options).value();
     oriel::Session session = model.session().value();
     session.add("user", "What is your name?").value();
-    std::cout << std::unitbuf;  // each piece as it comes
+    std::cout << std::unitbuf;  // shows each piece at once
     session.reply([](std::string_view text) { std::cout << text; }).value();
     std::cout << "\n";
     return 0;

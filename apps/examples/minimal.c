@@ -1,4 +1,4 @@
-/* The least an app does to chat: minimal MODEL.gguf "What is your name?" */
+/* A minimal chat app: minimal MODEL.gguf "What is your name?" */
 #include <oriel/oriel.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: minimal MODEL.gguf TEXT\n");
     return 2;
   }
-  options.memory_bytes = 64u << 20; /* never more than this, however long the conversation */
+  options.memory_bytes = 64u << 20; /* a fixed limit, for conversations of any length */
   options.log = onLog;
 
   status = oriel_model_load(argv[1], &options, &model);

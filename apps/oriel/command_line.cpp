@@ -17,7 +17,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// Names of other programs' commands.
+/// Command names of other programs.
 const std::pair<const char*, Texts> kCommands[] = {
     {"list", {"models", "--local"}},
     {"ls", {"models", "--local"}},
@@ -26,7 +26,7 @@ const std::pair<const char*, Texts> kCommands[] = {
     {"generate", {"run"}},
 };
 
-/// Names of other programs' options, where the command has no such option itself.
+/// Option names of other programs, for commands without such an option.
 constexpr std::pair<const char*, const char*> kOptions[] = {
     {"--max-tokens", "--tokens"},
     {"--n-predict", "--tokens"},
@@ -51,7 +51,7 @@ constexpr std::pair<const char*, const char*> kOptions[] = {
     {"--prompt-text", "--prompt"},
 };
 
-/// Those that mean something else here.
+/// Names that mean something else in Oriel.
 constexpr std::pair<const char*, const char*> kMeant[] = {
     {"--format", "--schema FILE, or --json"},
     {"--json-schema", "--schema FILE"},
@@ -62,7 +62,7 @@ constexpr std::pair<const char*, const char*> kMeant[] = {
     {"--cache-type-v", "--kv"},
     {"--attach", "--file FILE"},
     {"--attachment", "--file FILE"},
-    {"--model", "MODEL behind the command"},
+    {"--model", "MODEL after the command"},
 };
 
 template <typename Table>
@@ -71,21 +71,21 @@ auto find(const Table& table, const std::string& name) {
                       [&](const auto& row) { return name == row.first; });
 }
 
-/// `oriel help`, `oriel help COMMAND` and `oriel version`, as other programs have them.
+/// `oriel help`, `oriel help COMMAND` and `oriel version`, as in other programs.
 void takeWords(const CLI::App& program, Texts* texts) {
   const std::string first = texts->empty() ? "" : texts->front();
   if (first == "version" && texts->size() == 1) {
     texts->front() = "--version";
   } else if (first == "help" && texts->size() <= 2) {
     texts->erase(texts->begin());
-    // Of a command that there is not this says so.
+    // Reports an unknown command.
     if (texts->empty() || commandOf(program, texts->front()) != nullptr) {
       texts->emplace_back("--help");
     }
   }
 }
 
-/// Options in front of the command belong behind it.
+/// Moves options before the command to after it.
 void takeCommandFirst(const CLI::App& program, Texts* texts) {
   if (texts->empty() || texts->front()[0] != '-') {
     return;
@@ -98,7 +98,7 @@ void takeCommandFirst(const CLI::App& program, Texts* texts) {
   }
 }
 
-/// "--temp=0" as {"--temp", "=0"}.
+/// Splits "--temp=0" into {"--temp", "=0"}.
 std::pair<std::string, std::string> parted(const std::string& text) {
   const size_t equals = text.find('=');
   return {text.substr(0, equals), equals == std::string::npos ? "" : text.substr(equals)};

@@ -1,4 +1,4 @@
-// The command line as people type it, and as the parser takes it.
+// Converts the typed command line to the parser's form.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@ class App;
 
 namespace cli {
 
-/// Null: there is no command of that name.
+/// Null: unknown command.
 const CLI::App* commandOf(const CLI::App& program, const std::string& name);
 
-/// What other programs call it, in this program's words: other names of commands and options, -m FILE for MODEL, options
-/// in front of the command, `help` and `version`. `*brief`: -h asked for one screen of help.
+/// Translates the conventions of other programs: alternative names of commands and options, -m FILE for MODEL, options
+/// before the command, `help` and `version`. `*brief`: -h requests one screen of help.
 std::vector<std::string> asParsed(const CLI::App& program, std::vector<std::string> texts,
                                   bool* brief);
 
-/// The option that a name stands for which no rewriting can do: "--schema" for "--format". Empty: none is known.
+/// The option to suggest for a name that cannot be translated: "--format" for "--schema". Empty: none.
 std::string optionMeant(const std::string& typed);
 
 }  // namespace cli

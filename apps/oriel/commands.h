@@ -1,4 +1,4 @@
-// The commands. Each adds itself to the program and says how it is run once everything is parsed.
+// The commands. Each adds itself to the program and sets the function that runs after parsing.
 #pragma once
 
 #include <functional>
@@ -38,7 +38,7 @@ Command addManualCommand(CLI::App* program);
 Command addRemoveCommand(CLI::App* program);
 
 struct CommonOptions;
-/// What oriel_device_describe() says of this machine's devices.
+/// The output of oriel_device_describe() for this machine's devices.
 Json listDevices(const CommonOptions& common);
 
 }  // namespace cli

@@ -20,7 +20,7 @@ namespace {
 constexpr char kPresets[] = "presets";
 constexpr char kModel[] = "model";
 
-/// Options that a variable of the environment sets, too: it counts more than the file.
+/// Options with an environment variable, which overrides the file.
 constexpr std::pair<const char*, const char*> kVariables[] = {
     {"model", "ORIEL_MODEL"}, {"api-key", "ORIEL_API_KEY"}, {"disable", "ORIEL_DISABLE"}};
 
@@ -48,7 +48,7 @@ Json readConfig(const std::string& path) {
   return config;
 }
 
-/// What the person gave.
+/// The options that the user gave.
 Options givenOptions(const CLI::App& command, const std::vector<std::string>& texts) {
   Options given;
   for (size_t i = 1; i < texts.size() && texts[i] != "--"; ++i) {
@@ -62,7 +62,7 @@ Options givenOptions(const CLI::App& command, const std::vector<std::string>& te
   return given;
 }
 
-/// The value of the option in `texts`; empty: it is not given.
+/// The value of the option in `texts`; empty: not given.
 std::string valueOf(const std::vector<std::string>& texts, const std::string& option) {
   for (size_t i = 1; i < texts.size() && texts[i] != "--"; ++i) {
     if (texts[i] == option && i + 1 < texts.size()) {
@@ -99,7 +99,7 @@ std::string optionText(const Json& value) {
   return value.is_string() ? value.get<std::string>() : dumped(value);
 }
 
-/// The options of one object, as texts.
+/// Converts the options of one JSON object to texts.
 class Added {
  public:
   Added(const CLI::App& program, const CLI::App& command, std::string path, Options given)
@@ -164,7 +164,7 @@ class Added {
   const Options given_;
 };
 
-/// What the preset has counts more than what stands beside the presets.
+/// A preset overrides the options outside the presets.
 void addAll(const Json& config, const std::string& preset, const std::string& path, Added* added) {
   const Json presets = config.value(kPresets, Json::object());
   const Json chosen =

@@ -1,4 +1,4 @@
-// The user's config file: options that stand for those that a command line does not give.
+// The user's config file: defaults for the command line.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@ class App;
 
 namespace cli {
 
-/// The file that ORIEL_CONFIG names, else config.json in the user's config folder. Empty: there is none.
+/// The file named by ORIEL_CONFIG, or config.json in the user's config folder. Empty: none.
 std::string configPath();
 
-/// The texts of a command line as asParsed() has them, with the file's options behind the command, and with those of
-/// its presets that --preset names. Options that are given, or that exclude one that is, stay as they are. --no-config:
-/// nothing is read. Throws Failure for a file that is not sound, and for a preset that is not there.
+/// Appends the config file's options, and those of the presets in --preset, to a command line from asParsed(). Options
+/// that are given, or excluded by a given one, are skipped. --no-config: reads nothing. Throws Failure for an invalid
+/// file or an unknown preset.
 std::vector<std::string> withConfig(const CLI::App& program, std::vector<std::string> texts);
 
-/// Whether the file set the option that the error line names.
+/// True if the option named in the error line came from the file.
 bool isFromConfig(const std::vector<std::string>& texts, const std::vector<std::string>& given,
                   const std::string& error);
 

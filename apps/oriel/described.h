@@ -1,4 +1,4 @@
-// What the library describes as JSON.
+// Reads the library's JSON descriptions.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace cli {
 
-/// What `call(text, capacity, needed)` writes, however long it is. `*json` is null where it fails.
+/// Returns the output of `call(text, capacity, needed)`, of any length. `*json` is null on failure.
 template <typename Call>
 oriel_status described(Json* json, const Call& call) {
   std::string text(1 << 14, '\0');
@@ -23,7 +23,7 @@ oriel_status described(Json* json, const Call& call) {
   return status;
 }
 
-/// A field that is a number; 0 where it is not known.
+/// A numeric field; 0 if unknown.
 inline uint64_t numberIn(const Json& object, const char* field) {
   const Json& value = object.at(field);
   return value.is_number() ? value.get<uint64_t>() : 0;
@@ -35,7 +35,7 @@ inline double realIn(const Json& object, const char* field) {
   const Json& value = object.at(field);
   return value.is_number() ? value.get<double>() : 0;
 }
-/// "" where there is none.
+/// "" if missing.
 inline std::string textIn(const Json& object, const char* field) {
   const Json& value = object.at(field);
   return value.is_string() ? value.get<std::string>() : std::string();

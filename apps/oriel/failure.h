@@ -1,4 +1,4 @@
-// How a command ends early: main() prints the line and returns the exit code.
+// Early exit of a command: main() prints the line and returns the exit code.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@ constexpr int kExitDone = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitDoesNotFit = 3;
-constexpr int kExitCut = 4;  ///< a reply under a schema, or a call, that --tokens ended
+constexpr int kExitCut = 4;  ///< --tokens truncated a reply under a schema, or a call
 constexpr int kExitCancelled = 130;
 
-/// Thrown. `message` is "WHAT HAPPENED: WHAT TO DO"; empty: nothing is printed.
+/// Thrown. `message` is "WHAT HAPPENED: WHAT TO DO"; empty: prints nothing.
 struct Failure {
   int exit_code = kExitFailed;
   std::string message;

@@ -14,11 +14,11 @@ namespace {
 
 constexpr size_t kMostColumns = 80;
 constexpr size_t kTextColumn = 28;
-/// Where texts begin, each below its name, on terminals that are too narrow for two columns.
+/// Indent of descriptions below their names, on terminals too narrow for two columns.
 constexpr size_t kNarrow = 60;
 constexpr size_t kNarrowTextColumn = 6;
 
-/// --help goes to stdout; without a command it goes to stderr, mostly the same terminal.
+/// --help prints to stdout, a missing command to stderr; usually the same terminal.
 size_t helpColumns() { return std::min(resultColumns(), kMostColumns); }
 
 std::string helpRow(const std::string& left, const std::string& text) {
@@ -55,7 +55,7 @@ std::string nameOf(const CLI::Option* option) {
   return takes_value ? out + " " + option->get_type_name() : out;
 }
 
-/// What -h shows, in the order of the full help.
+/// The options in -h, in the order of the full help.
 constexpr const char* kUsed[] = {"system", "prompt", "file",  "tokens",      "schema", "continue",
                                  "memory", "window", "seed",  "temperature", "device", "threads",
                                  "json",   "arch",   "local", "to",          "port",   "explain",
@@ -70,7 +70,7 @@ bool isUsed(const char* const (&names)[N], const std::string& name) {
   return !brief_help || std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-/// Its beginning in brief, one idea.
+/// A short first sentence.
 std::string descriptionOf(const CLI::Option* option) {
   const std::string text = option->get_description();
   return brief_help ? briefly(text) : text;
@@ -107,7 +107,7 @@ class HelpFormatter final : public CLI::FormatterBase {
     out += rows("Arguments", arguments);
     out += brief_help ? "\nOptions:\n" : "";
     for (const std::string& group : app->get_groups()) {
-      if (!group.empty()) {  // those in "" are accepted but not shown
+      if (!group.empty()) {  // the group "" is accepted but hidden
         out += rows(brief_help ? "" : group, app->get_options([&group](const CLI::Option* option) {
           const std::vector<std::string>& names = option->get_lnames();
           return !option->get_positional() && option->get_group() == group &&

@@ -1,4 +1,4 @@
-// What --help prints.
+// Formats --help.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,10 @@ class FormatterBase;
 
 namespace cli {
 
-/// Two columns within 80 of what commands say about their options, and nothing of how these are parsed
-/// and checked.
+/// Two columns within 80: only formats the commands' descriptions; parsing and checks are elsewhere.
 std::shared_ptr<CLI::FormatterBase> helpFormatter();
 
-/// From here on help is one screen: what most people use.
+/// Switches help to one screen: the most used options.
 void briefHelp(bool brief);
 
 }  // namespace cli

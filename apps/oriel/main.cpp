@@ -1,4 +1,4 @@
-// oriel: the command line program. docs/cli.md says what scripts may rely on.
+// oriel: the command line program. Stable interfaces for scripts: docs/cli.md.
 
 #include <algorithm>
 #include <exception>
@@ -28,10 +28,10 @@ namespace {
 
 using namespace cli;
 
-/// On one line, whatever names and paths are in it.
+/// Prints on one line, with any names and paths in it.
 void complain(const std::string& message) { tellText("oriel: " + oneLine(message) + "\n"); }
 
-/// Options whose value may be empty: texts, not names.
+/// Options with an optional value: texts, not names.
 bool mayBeEmpty(const CLI::Option* option) {
   return option->check_lname("prompt") || option->check_lname("system");
 }
@@ -47,7 +47,7 @@ void refuseEmptyValues(CLI::App* program) {
   }
 }
 
-/// A command or an option that there is not, and the one that was meant.
+/// Reports an unknown command or option, with a suggestion.
 std::string describeUnknown(const CLI::App& program, const std::string& command) {
   const std::vector<std::string> unknown = program.remaining(/*recurse=*/true);
   const auto option = std::find_if(unknown.begin(), unknown.end(), [](const std::string& text) {
@@ -119,7 +119,7 @@ int runCommand(int argc, char** argv) {
   program.set_version_flag("--version", std::string("oriel ") + oriel_version(),
                            "Show the version and exit");
   program.require_subcommand(0, 1);
-  program.allow_windows_style_options(false);  // what begins with a slash is a path there, too
+  program.allow_windows_style_options(false);  // arguments with a slash are paths on Windows, too
   program.formatter(helpFormatter());
   const Command commands[] = {
       addChatCommand(&program),   addRunCommand(&program),      addPlanCommand(&program),
@@ -130,7 +130,7 @@ int runCommand(int argc, char** argv) {
       addDoctorCommand(&program), addOptionsCommand(&program),  addCompletionsCommand(&program),
       addManualCommand(&program), addRemoveCommand(&program),
   };
-  program.footer(  // now: commands take over what is set before
+  program.footer(  // set here, since commands inherit earlier settings
       "MODEL is a GGUF file, or the name of a model that `oriel pull NAME` downloaded. Without it "
       "Oriel uses its small bundled model.\n"
       "`oriel COMMAND -h` shows the common options, `--help` all. To begin: oriel chat");

@@ -34,7 +34,7 @@ void setCacheFolder(const std::string& folder, Settings* load) {
   }
 }
 
-// Files that go with a session: in the cache folder, or where nothing can be written there in the system's folder for such.
+// The folder for session files: the cache folder, or the system's temporary folder if that is not writable.
 std::string folderForTurns(const std::string& cache) {
   if (!cache.empty() && canWriteTo(cache)) {
     return cache;
@@ -199,7 +199,7 @@ std::string Model::chatFormat(const Settings& session) const {
 
 namespace {
 
-/// What call(buffer, capacity, needed) writes, however long it is.
+/// Returns the output of call(buffer, capacity, needed), of any length.
 template <typename Buffer, typename Call>
 Buffer whole(Buffer buffer, const Diagnostics& diagnostics, const Call& call) {
   size_t needed = 0;
@@ -219,7 +219,7 @@ std::string textOf(const Json& messages) { return messages.empty() ? "" : messag
 }  // namespace
 
 std::vector<int32_t> Model::tokenize(std::string_view text, uint32_t flags) const {
-  // One id a byte is enough for all but the smallest texts (a BOS, a space put first).
+  // One id per byte is enough except for very short texts (BOS, a leading space).
   return whole(std::vector<int32_t>(text.size() + 8), diagnostics_,
                [&](int32_t* ids, size_t room, size_t* needed) {
                  return oriel_tokenize(model_, text.data(), text.size(), flags, ids, room, needed);

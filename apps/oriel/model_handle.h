@@ -1,4 +1,4 @@
-// The library's objects, owned, with errors as Failure.
+// Owns the library's objects and converts errors to Failure.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +20,28 @@
 
 namespace cli {
 
-/// Keeps the reason of the last failed call, which the library gives to its log callback.
+/// Keeps the error line of the last failed call, from the library's log callback.
 class Diagnostics {
  public:
   explicit Diagnostics(bool verbose, bool warns = true, const std::string& progress = "loading");
   Diagnostics(const Diagnostics&) = delete;
   Diagnostics& operator=(const Diagnostics&) = delete;
 
-  /// The call with these options tells it what goes wrong, and shows a bar that Ctrl-C stops.
+  /// Directs the options' errors here, and shows a progress bar that Ctrl-C stops.
   void listen(oriel_options* options) const;
   void watch(oriel_options* options) const;
   /// For oriel_log_fn; `user` is the object.
   static void onLog(oriel_log_level level, const char* message, void* user);
-  /// For oriel_progress_fn; draws the bar, and stops what is going on after Ctrl-C.
+  /// For oriel_progress_fn: draws the bar, and stops the call after Ctrl-C.
   static int onProgress(uint64_t done, uint64_t total, void* user);
 
-  /// What a bad argument means: the person's options (exit code 2) or the data being worked on (1).
+  /// The cause of an invalid argument: the user's options (exit code 2) or the input data (1).
   enum class Blame { kOptions, kData };
   /// Throws unless `status` is ORIEL_OK.
   void check(oriel_status status, Blame blame = Blame::kData) const;
-  /// Warnings are not shown: what is tried may fail.
+  /// Hides warnings, for attempts that may fail.
   void hush(bool on) { hushed_ = on; }
-  /// As the library's warnings: where somebody sees it.
+  /// Prints a warning like the library's.
   void warn(const std::string& message) const;
   /// "WHAT HAPPENED: WHAT TO DO".
   std::string reason(oriel_status status) const;
@@ -52,13 +52,13 @@ class Diagnostics {
   bool hushed_ = false;
   mutable std::mutex lock_;  ///< several threads may use a model
   std::string last_error_;
-  mutable ProgressBar progress_;  ///< until the call is checked
+  mutable ProgressBar progress_;  ///< shown until the call is checked
 };
 
 enum class Load {
   kText,    ///< header and tokenizer only; needs no device
-  kGlance,  ///< the same without warnings: the file is about to be loaded as a whole
-  kDevice,  ///< everything that a session needs
+  kGlance,  ///< the same without warnings, before the file is loaded completely
+  kDevice,  ///< everything a session needs
 };
 
 class Model {
@@ -68,39 +68,39 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  /// Frees it, and loads with options that may be others. What was made of it must be closed.
+  /// Frees the model and loads it with other options. Close everything made from it first.
   void loadAgain(const CommonOptions& options, uint32_t pinned_tokens);
 
-  /// oriel_session_recover, on whatever device works; info() says which.
+  /// oriel_session_recover, on any working device; info() names it.
   oriel_status recover(oriel_session* session);
 
   oriel_model* get() const { return model_; }
   const Diagnostics& diagnostics() const { return diagnostics_; }
-  /// While a prompt is read whose loss the program tells itself, with the options that would hold all of it.
+  /// Hides the library's eviction warning, which the program replaces by a better one.
   void hush(bool on) { diagnostics_.hush(on); }
-  /// As oriel_model_describe has it: numbers, texts and all.
+  /// The JSON of oriel_model_describe.
   const Json& info() const { return info_; }
   uint32_t number(const char* field) const { return countIn(info_, field); }
   std::string text(const char* field) const { return textIn(info_, field); }
-  /// Only with Load::kDevice: the numbers, and all.
+  /// Only with Load::kDevice: the numbers and the JSON.
   const oriel_plan& plan() const { return plan_; }
   const Json& wholePlan() const { return info_["plan"]; }
   double loadMs() const { return load_ms_; }
-  /// Name of the format that conversations get; "none" without one.
+  /// Name of the conversations' format; "none" without one.
   std::string chatFormat(const Settings& session) const;
 
   /// `flags` are ORIEL_TEXT_...
   std::vector<int32_t> tokenize(std::string_view text, uint32_t flags) const;
   std::string detokenize(const std::vector<int32_t>& ids, uint32_t flags) const;
-  /// Of messages as a JSON list. `flags` are ORIEL_RENDER_...
+  /// For messages as a JSON list. `flags` are ORIEL_RENDER_...
   std::string render(const Settings& session, const Json& messages, uint32_t flags) const;
-  /// Compiles a reply's form and tools, without a session. *result: {"error", "unchecked_tools"}, see ORIEL_RENDER_CHECK.
+  /// Compiles a reply's form and tools without a session. *result: {"error", "unchecked_tools"}, see ORIEL_RENDER_CHECK.
   oriel_status compileForm(const Settings& session, const Settings& reply, Json* result) const;
-  /// Throws Failure for a form or tools that replies cannot be held to, before any prompt is read. `file`: where they
-  /// come from, for the error.
+  /// Throws Failure for a form or tools that cannot be enforced, before a prompt is read. `file`: their source, for the
+  /// error.
   void checkForm(const Settings& session, const Settings& reply, const std::string& file) const;
-  /// The ids: the template's control tokens are recognised, those that somebody wrote inside a message are not. With
-  /// ORIEL_TEXT_BOS what a new session reads for these messages.
+  /// The ids: control tokens of the template are recognised, those inside a message are not. With ORIEL_TEXT_BOS: what a
+  /// new session reads for these messages.
   std::vector<int32_t> renderedIds(const Settings& session, const Json& messages,
                                    uint32_t flags) const;
 
@@ -118,7 +118,7 @@ class Model {
 class Session {
  public:
   explicit Session(const Model& model, const Settings& options = {});
-  /// Goes on from where the other is (oriel_session_fork). Throws Failure.
+  /// Continues from the other's position (oriel_session_fork). Throws Failure.
   struct Fork {
     const Session& of;
   };
@@ -128,21 +128,21 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   void close();
-  /// A new one, of the model that the first was of, which may have been loaded again since.
+  /// Opens a new session of the model, which may have been reloaded.
   void open(const Model& model, const Settings& options);
 
   oriel_session* get() const { return session_; }
   void reset();
   void append(const int32_t* ids, size_t count);
-  /// Goes back; false: what the text before sees is gone.
+  /// Goes back; false: text visible at that position is gone.
   bool tryGoBack(uint64_t position);
   oriel_stats stats() const;
-  /// As oriel_session_describe has it.
+  /// The JSON of oriel_session_describe.
   Json describe() const;
   void check(oriel_status status, Diagnostics::Blame blame = Diagnostics::Blame::kData) const {
     diagnostics_.check(status, blame);
   }
-  /// `call()` on the session, unless Ctrl-C was pressed before it: then ORIEL_ERROR_CANCELLED.
+  /// Runs `call()` on the session; ORIEL_ERROR_CANCELLED if Ctrl-C was pressed before.
   template <typename Call>
   oriel_status cancellable(const Call& call) const {
     const oriel_status status = cancelPending() ? ORIEL_ERROR_CANCELLED : call();
@@ -152,7 +152,7 @@ class Session {
   std::string reason(oriel_status status) const { return diagnostics_.reason(status); }
 
  private:
-  /// Of what the running call reads. A fork's calls tell that of the first session.
+  /// Progress of reading in the running call. A fork's calls report to its source session.
   using Reading = std::optional<ProgressBar>;
   static int onReading(uint64_t done, uint64_t total, void* user);
 
@@ -161,14 +161,14 @@ class Session {
   std::shared_ptr<Reading> reading_ = std::make_shared<Reading>();
 };
 
-/// Rates of the device that the options name for a file, or for a shape: measured, or kept in the user's cache folder. Not
-/// kept ones, if `again`: the device may be warmer or busier than it was then. Throws Failure.
+/// Rates of the options' device for a file or a shape: measured, or from the user's cache folder. `again` ignores stored
+/// ones, since the device's state may have changed. Throws Failure.
 oriel_speed deviceSpeed(const CommonOptions& options, const char* path, const char* shape,
                         bool again = false);
 
-/// The user's cache folder, made if need be; empty when there is none to be had, or --no-cache says so.
+/// The user's cache folder, created if needed; empty if there is none, or with --no-cache.
 std::string cacheFolder(const CommonOptions& options);
-/// The same, not made: where verdicts about drivers are.
+/// The same, not created: holds verdicts about drivers.
 std::string driverFolder(const CommonOptions& options);
 
 }  // namespace cli

@@ -20,10 +20,10 @@ namespace {
 
 constexpr const char* kBundledName = "oriel-tiny";
 constexpr const char* kBundledFile = "oriel-tiny-q8_0.gguf";
-/// Unless something else is asked for.
+/// The default.
 constexpr uint32_t kSinks = 4;
 
-/// Options that the program sets by itself, or by flags of some commands.
+/// Options set by the program, or by flags of some commands.
 constexpr const char* kOwn[] = {"cache_folder", "system_prompt",   "constraints",   "transcript",
                                 "sessions",     "session_windows", "prefix_tokens", "prefix_file"};
 /// Options of sessions and replies that every command takes.
@@ -55,7 +55,7 @@ bool isIn(const char* const* begin, const char* const* end, const std::string& n
   return std::find(begin, end, name) != end;
 }
 
-/// The heading in the help, and what a command must use to show the option there.
+/// The help heading, and the kind of command that shows the option there.
 std::pair<const char*, Uses> placeOf(const Json& row) {
   const std::string name = row["name"];
   const bool is_device = name == "threads" || name == "activation_bits" ||
@@ -84,7 +84,7 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
         command->get_option_no_throw("--" + row["flag"].get<std::string>()) != nullptr) {
       continue;
     }
-    // Options in the group "" are accepted but not shown.
+    // Options in the group "" are accepted but hidden.
     const auto [group, with] = placeOf(row);
     const auto bits = static_cast<unsigned>(with);
     const bool shown = (static_cast<unsigned>(uses) & bits) == bits &&
@@ -143,8 +143,8 @@ oriel::Options memoryOptions(const CommonOptions& options, uint32_t pinned_token
 
 oriel::ReplyOptions replyOptions(const Settings& reply) {
   Settings settings = reply;
-  settings.erase("seed");        // the field holds every number
-  if (settings.has("greedy")) {  // whatever the temperature is
+  settings.erase("seed");        // every number is a valid seed
+  if (settings.has("greedy")) {  // overrides the temperature
     settings.set("temperature", "0");
   }
   auto options = settings.as<oriel::ReplyOptions>();
@@ -173,7 +173,7 @@ std::string modelPath(const CommonOptions& options) {
   }
   if (isSet("ORIEL_MODEL")) {
     std::string path = variable("ORIEL_MODEL");
-    if (path.empty()) {  // as with options: a script forgot to fill it
+    if (path.empty()) {  // an empty value is an unset script variable
       throw Failure{
           kExitUsage,
           "the environment variable ORIEL_MODEL is empty: name a GGUF file in it, or unset it"};
@@ -190,7 +190,7 @@ bool usesBundledModel(const CommonOptions& options) {
 
 std::string bundledModel() {
   namespace fs = std::filesystem;
-  // Installed, the model is in share beside bin; in a build tree, in the sources around it.
+  // Installed, the model is in share next to bin; in a build tree, it is in the source folder.
   std::error_code error;
   fs::path folder = executablePath().parent_path();
   const fs::path installed = folder / ".." / "share" / "oriel" / "models" / kBundledFile;

@@ -13,7 +13,7 @@
 namespace cli {
 namespace {
 
-/// errno of the first write that failed; stdout is one per process, and so is this.
+/// errno of the first failed write; global, like stdout.
 int write_error = 0;
 
 }  // namespace
@@ -72,14 +72,14 @@ Json listOf(const std::string& parts) {
 }
 
 Json numberOf(float value) {
-  // Nine digits tell all floats apart; most need fewer.
+  // Nine digits distinguish all floats; most need fewer.
   for (int digits = 6; digits <= 9; ++digits) {
     const std::string text = formatted("%.*g", digits, static_cast<double>(value));
     if (std::strtof(text.c_str(), nullptr) == value) {
-      return std::strtod(text.c_str(), nullptr);  // written with as many digits as this text has
+      return std::strtod(text.c_str(), nullptr);  // printed with the digits of this text
     }
   }
-  return value;  // no finite number
+  return value;  // not finite
 }
 
 std::string replaced(const std::string& text, const std::string& from, const std::string& to) {

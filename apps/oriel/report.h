@@ -1,4 +1,4 @@
-// Fields that several commands report.
+// JSON fields shared by several commands.
 #pragma once
 
 #include <oriel/tools.h>
@@ -7,8 +7,8 @@
 
 namespace cli {
 
-/// The object `predicted`: what is known before anything has been measured; null is "not known". Decoding
-/// at this depth, and a prompt of so many tokens (0: one chunk) behind `prompt_depth`.
+/// The object `predicted`: known before any measurement; null is "unknown". For decoding at `depth`, and a prompt of
+/// that many tokens (0: one chunk) after `prompt_depth`.
 struct PredictedAt {
   double decode_depth = 0;
   uint64_t prompt_depth = 0;
@@ -18,7 +18,7 @@ Json predictedFields(const Json& plan, const PredictedAt& at);
 /// False for a plan without predictions.
 bool predict(const Json& plan, uint64_t depth, uint32_t prompt_tokens,
              oriel_prediction* prediction);
-/// Tokens that the window and the sinks have beyond what the model was trained on.
+/// Tokens by which window and sinks exceed the trained context.
 uint32_t beyondTrained(const Json& plan);
 /// "weights", "cache", "overhead".
 const char* limitName(oriel_speed_limit limit);

@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostTries = 16;
-constexpr int kMostLinks = 40;  // as many as systems follow
+constexpr int kMostLinks = 40;  // the usual system limit
 
 #ifdef _WIN32
 
@@ -42,7 +42,7 @@ int openUnnamed(const std::string&, unsigned) { return -1; }
 bool giveName(std::FILE*, const std::string&) { return false; }
 void keepMode(int, unsigned) {}
 std::FILE* streamOf(int fd) { return _fdopen(fd, "wb"); }
-int heldCopy(std::FILE*) { return -1; }  // an open file keeps its name there
+int heldCopy(std::FILE*) { return -1; }  // Windows: an open file cannot be renamed away
 void closeRaw(int fd) { _close(fd); }
 
 #else
@@ -51,7 +51,7 @@ int openNew(const std::string& path, unsigned mode) {
   return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 }
 
-/// Gone with the process, however that ends. -1: the system or the file system has none such.
+/// Disappears with the process. -1: unsupported by the system or file system.
 int openUnnamed(const std::string& folder, unsigned mode) {
 #ifdef O_TMPFILE
   return ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
@@ -82,7 +82,7 @@ void closeRaw(int fd) { ::close(fd); }
 
 }  // namespace
 
-// As long for any name: systems allow 255 bytes.
+// Truncates the name if needed: systems allow 255 bytes.
 std::string nameBeside(const std::string& path) {
   std::random_device random;
   char digits[17];
@@ -94,7 +94,7 @@ std::string nameBeside(const std::string& path) {
 std::string behindLinks(const std::string& path) {
   std::error_code error;
   fs::path behind = fs::u8path(path);
-  // One by one: the last may name a file that is still to be written.
+  // Followed one by one: the last link may point to a file that does not exist yet.
   for (int links = 0; fs::is_symlink(fs::symlink_status(behind, error)); ++links) {
     const fs::path named = fs::read_symlink(behind, error);
     if (error || links == kMostLinks) {
@@ -115,7 +115,7 @@ ResultFile::ResultFile(const std::string& path, ResultKind kind) : path_(path), 
   if (fs::is_directory(status)) {
     fail(EISDIR);
   }
-  // What is open already is not to be exchanged, either.
+  // Open descriptors must not be replaced, either.
   const bool open_already = path.compare(0, 8, "/dev/fd/") == 0 ||
                             path.compare(0, 8, "/dev/std") == 0 ||
                             path.compare(0, 6, "/proc/") == 0;
@@ -146,7 +146,7 @@ void ResultFile::open(bool exists, unsigned mode) {
     fail(errno);
   }
   if (exists) {
-    keepMode(fd, mode);  // the umask is for new files
+    keepMode(fd, mode);  // the umask applies only to new files
   }
   file_ = streamOf(fd);
   if (file_ == nullptr) {
@@ -178,7 +178,7 @@ bool ResultFile::write(const void* data, size_t bytes) noexcept {
   return error_ == 0;
 }
 
-/// Gives it its name. False: errno says why not.
+/// Links the file to its name. False: see errno.
 bool ResultFile::place() {
   for (int i = 0; i < kMostTries && temporary_.empty(); ++i) {
     const std::string name = nameBeside(target_);
@@ -188,7 +188,7 @@ bool ResultFile::place() {
       return false;
     }
   }
-  const int held = heldCopy(file_);  // nobody else gets its number while it is open
+  const int held = heldCopy(file_);  // keeps the descriptor number reserved
   std::error_code error;
   if (std::fclose(std::exchange(file_, nullptr)) != 0) {
     error.assign(errno, std::generic_category());

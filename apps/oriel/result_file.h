@@ -1,4 +1,4 @@
-// Files that the program writes: whole, or not at all.
+// Output files that appear complete or not at all.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 namespace cli {
 
 enum class ResultKind {
-  kResult,  ///< links are followed, devices and pipes are written to as they are, a replaced file passes on its mode
-  kPrivate,  ///< the program's own: for this user alone; what has the name is replaced, a link too
+  kResult,  ///< follows links, writes devices and pipes in place, keeps the mode of a replaced file
+  kPrivate,  ///< the program's own: private to this user; replaces an existing file or link
 };
 
-/// Written without a name, or where that cannot be under one that nobody can guess, and put in its place by
-/// commit(): nobody ever finds half of it, and nothing that somebody planted beside it is written through. Without
-/// commit() nothing remains, and what was there is as it was. commit() fails if another user's file has the name then.
+/// Written without a name, or else under an unguessable one; commit() gives it its name. So partial files are never
+/// visible, and planted files are never written. Without commit() nothing changes. commit() fails if another user's file
+/// has the name by then.
 class ResultFile {
  public:
   /// Throws Failure.
@@ -23,11 +23,11 @@ class ResultFile {
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
 
-  /// Usable in callbacks: nothing is thrown, commit() tells.
+  /// For callbacks: does not throw; commit() reports errors.
   bool write(const void* data, size_t bytes) noexcept;
-  /// Throws Failure if anything could not be written.
+  /// Throws Failure if any write failed.
   void commit();
-  /// Of a result that is one text.
+  /// For a result that is one text.
   void commit(const std::string& text);
 
  private:
@@ -36,20 +36,20 @@ class ResultFile {
   [[noreturn]] void fail(int error) const;
   void removeTemporary();
 
-  const std::string path_;  ///< as it was given
-  std::string target_;      ///< behind links
-  std::string temporary_;   ///< empty: it has no name yet, or is written in place
+  const std::string path_;  ///< as given
+  std::string target_;      ///< after following links
+  std::string temporary_;   ///< empty: no name yet, or written in place
   bool in_place_ = false;
   std::FILE* file_ = nullptr;
   int error_ = 0;
 };
 
-/// A name beside this file that nobody can guess.
+/// An unguessable name in the same folder.
 std::string nameBeside(const std::string& path);
-/// The file behind a link, if there is one; else the path itself.
+/// The target of a link, or the path itself.
 std::string behindLinks(const std::string& path);
 
-/// All of a result at once. Throws Failure.
+/// Writes a whole result. Throws Failure.
 void writeResultFile(const std::string& path, const std::string& text,
                      ResultKind kind = ResultKind::kResult);
 

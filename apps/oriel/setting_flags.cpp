@@ -32,7 +32,7 @@ std::string joined(const Json& words) {
 bool isNumber(const Json& row) { return row.contains("least"); }
 
 uint64_t most(const Json& row) {
-  const double value = row.value("most", 18446744073709551615.0);  // sizes have no such field
+  const double value = row.value("most", 18446744073709551615.0);  // sizes lack this field
   return value < 18446744073709551615.0 ? static_cast<uint64_t>(value) : UINT64_MAX;
 }
 
@@ -55,7 +55,7 @@ std::string checkBytes(const Json& row, std::string* value) {
   return "";
 }
 
-/// An element that is missing would give its number to another one.
+/// A missing element would shift the numbers of the others.
 std::string checkList(const Json& row, std::string* value) {
   for (size_t begin = 0; begin <= value->size();) {
     const size_t end = std::min(value->find(',', begin), value->size());
@@ -69,7 +69,7 @@ std::string checkList(const Json& row, std::string* value) {
   return "";
 }
 
-/// "auto, cpu, vulkan or vulkan:N" has a form.
+/// True if the row's values have the form "auto, cpu, vulkan or vulkan:N".
 bool isDevice(const Json& row, const std::string& value) {
   constexpr char kVulkan[] = "vulkan:";
   constexpr size_t kLength = sizeof(kVulkan) - 1;
@@ -78,7 +78,7 @@ bool isDevice(const Json& row, const std::string& value) {
          value.find_first_not_of("0123456789", kLength) == std::string::npos;
 }
 
-/// The letters that llama.cpp's programs have, where there is the same option.
+/// Short flags of llama.cpp's programs, for the same options.
 std::string shortOf(const std::string& option) {
   constexpr std::pair<const char*, const char*> kLetters[] = {
       {"max_tokens", "-n,"}, {"window", "-c,"}, {"threads", "-t,"}, {"seed", "-s,"}};
@@ -111,8 +111,7 @@ const Json& optionRow(const std::string& name) {
                                   [&](const Json& row) { return row["name"] == name; });
   if (found == table.end()) {
     throw Failure{kExitFailed, "the library has no option " + name +
-                                   ": use the one that came "
-                                   "with this program"};
+                                   ": use the library of this program's package"};
   }
   return *found;
 }
@@ -225,7 +224,7 @@ std::string withFlags(const std::string& line) {
   std::string text = line;
   for (const Json& row : optionTable()) {
     if (row["flag"] == "") {
-      continue;  // said by its name
+      continue;  // its name is in the message already
     }
     text = replaced(text, "\"" + row["name"].get<std::string>() + "\"",
                     "--" + row["flag"].get<std::string>());

@@ -1,4 +1,4 @@
-// Flags of the program from the library's table of options.
+// Makes the program's flags from the library's option table.
 #pragma once
 
 #include <string>
@@ -19,23 +19,23 @@ class Settings;
 const Json& optionTable();
 const Json& optionRow(const std::string& name);
 
-/// Values that are words, as the program takes them.
+/// The row's word values in the program's spelling.
 Json wordsOf(const Json& row);
 
 /// "0 to 100", "auto, f16 or k8v4".
 std::string allowedValues(const Json& row);
 
-/// Those of the row's scope.
+/// The settings for the row's scope.
 Settings& settingsOf(const Json& row, CommonOptions* options);
 
-/// "", with the value as the library takes it, or why the row does not allow it.
+/// "", with the value in the library's form, or the reason of a refusal.
 std::string checkValue(const Json& row, std::string* value);
 
 /// The row's flag; `options` must outlive the parsing.
 CLI::Option* addFlagOf(CLI::App* command, const std::string& name, CommonOptions* options,
                        const char* group);
 
-/// An error line of the library, with options as flags: --kv, where the library has "kv".
+/// An error line of the library with flags instead of option names: --kv for "kv".
 std::string withFlags(const std::string& line);
 
 }  // namespace cli

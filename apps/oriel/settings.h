@@ -1,4 +1,4 @@
-// Options of the library by name, with their values as text.
+// Library options by name, with text values.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +13,34 @@ class Settings {
  public:
   bool has(const std::string& name) const { return find(name) != nullptr; }
   bool is(const std::string& name, const char* value) const { return text(name) == value; }
-  /// Without it "", or `otherwise`.
+  /// `otherwise` if missing.
   std::string text(const std::string& name) const;
-  /// A number of bytes, tokens and so on; "max" is ORIEL_WINDOW_MAX.
+  /// A number of bytes, tokens etc.; "max" is ORIEL_WINDOW_MAX.
   uint64_t number(const std::string& name, uint64_t otherwise = 0) const;
   uint32_t count(const std::string& name, uint32_t otherwise = 0) const {
     return static_cast<uint32_t>(number(name, otherwise));
   }
   double real(const std::string& name, double otherwise = 0) const;
 
-  /// Replaces what there is of that name.
+  /// Replaces an existing value.
   void set(const std::string& name, const std::string& value);
   void set(const std::string& name, const char* value) { set(name, std::string(value)); }
   void set(const std::string& name, uint64_t value) { set(name, std::to_string(value)); }
-  /// So that the library's float is this one.
+  /// With enough digits for the library's float.
   void setFloat(const std::string& name, double value);
   /// A list of numbers.
   void setList(const std::string& name, const std::vector<uint8_t>& values);
-  /// One more element of a list.
+  /// Appends an element to a list.
   void add(const std::string& name, const std::string& value) { list_.emplace_back(name, value); }
   void erase(const std::string& name);
-  /// Those of `other` that are not here.
+  /// Adds options of `other` that are missing here.
   void addMissing(const Settings& other);
 
-  /// How somebody wrote the value, for people.
+  /// Stores the user's spelling of the value, for messages.
   void setTyped(const std::string& name, const std::string& text) { typed_[name] = text; }
   std::string typed(const std::string& name) const;
 
-  /// As oriel::Options, SessionOptions or ReplyOptions.
+  /// Converts to oriel::Options, SessionOptions or ReplyOptions.
   template <typename LibraryOptions>
   LibraryOptions as() const {
     LibraryOptions options;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kMax = UINT64_MAX;
 
-/// The factor of "KiB", "K" (the same), "MB", "B" or "" (1 for the last two), 0 for anything else.
+/// The factor of "KiB" and "K" (equal), "MB", "B" or "" (1 for the last two); 0 for anything else.
 uint64_t unitBytes(std::string unit) {
   for (char& c : unit) {
     c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -62,7 +62,7 @@ bool parseSize(const std::string& given, uint64_t* bytes) {
       return false;
     }
     for (; isDigit(); ++at) {
-      // Six places: with units up to 2^40 the product below stays inside 64 bits.
+      // Six decimals: with units up to 2^40 the product below fits 64 bits.
       if (fraction_scale < 1000000) {
         fraction = fraction * 10 + static_cast<uint64_t>(text[at] - '0');
         fraction_scale *= 10;
@@ -104,7 +104,7 @@ std::string sizeAsTyped(const std::string& typed, uint64_t bytes) {
   uint64_t same = 0;
   const size_t unit = typed.find_first_not_of("0123456789. ");
   if (!parseSize(typed, &same) || same != bytes || unit == std::string::npos ||
-      typed.size() - unit < 2) {  // bare bytes, or a letter alone
+      typed.size() - unit < 2) {  // bare bytes, or a single letter
     return formatSize(bytes);
   }
   const std::string number = typed.substr(0, typed.find_last_of("0123456789", unit) + 1);

@@ -1,4 +1,4 @@
-// Numbers of bytes and of things, as people write and read them.
+// Sizes and counts as text.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,21 @@ namespace cli {
 
 class Settings;
 
-/// "262144", "300MB" (10^6), "300MiB" and "300M" (2^20, as ls -h, docker and systemd write it), "1.5GiB"; units B, K,
-/// M, G, T in any case, spaces around them. False for
-/// anything else, for zero and for what does not fit 64 bits.
+/// "262144", "300MB" (10^6), "300MiB" and "300M" (2^20, as in ls -h, docker and systemd), "1.5GiB"; units B, K, M, G, T
+/// in any case, optionally with spaces. False for anything else, for zero and for overflow.
 bool parseSize(const std::string& text, uint64_t* bytes);
 
 /// "512 B", "3.0 KiB", "12.3 MiB".
 std::string formatSize(uint64_t bytes);
 
-/// The same in the unit that somebody wrote these bytes in: "12 MB" of "12MB". In formatSize()'s where `typed` is
-/// something else.
+/// The same in the unit that the user typed: "12 MB" for "12MB". Like formatSize() if `typed` has another form.
 std::string sizeAsTyped(const std::string& typed, uint64_t bytes);
 std::string sizeAsTyped(const Settings& settings, const char* name, uint64_t bytes);
 
 /// "91,706,016"
 std::string grouped(uint64_t number);
 
-/// `bytes` in MiB (MB where `like` is in decimal units), rounded up to a tenth, in a form that parseSize reads:
-/// "12.4MiB".
+/// `bytes` in MiB (MB if `like` has decimal units), rounded up to a tenth, in a form that parseSize reads: "12.4MiB".
 std::string suggestSize(uint64_t bytes, const std::string& like = "");
 
 /// "0:05", "1:02:03".

@@ -9,10 +9,10 @@
 
 #ifdef _WIN32
 #ifndef NOMINMAX
-#define NOMINMAX  // MinGW's own C++ headers may have it
+#define NOMINMAX  // MinGW's C++ headers may define it
 #endif
 #include <windows.h>
-// After windows.h, which it needs.
+// Needs windows.h before it.
 #include <fcntl.h>
 #include <io.h>
 #include <psapi.h>
@@ -71,7 +71,7 @@ std::string withHome(const std::string& path) {
 
 namespace {
 
-/// `variable` as XDG names it, else the folder in the user's home; on Windows that of programs.
+/// The folder named by `variable` (XDG), or the given one in the user's home; on Windows the programs' folder.
 std::filesystem::path userFolder(const char* variable, const std::filesystem::path& in_home) {
 #ifdef _WIN32
   (void)variable;
@@ -79,7 +79,7 @@ std::filesystem::path userFolder(const char* variable, const std::filesystem::pa
   const std::filesystem::path base = fromEnvironment("LOCALAPPDATA");
 #else
   std::filesystem::path base = fromEnvironment(variable);
-  if (!base.is_absolute()) {  // the XDG specification has relative ones ignored
+  if (!base.is_absolute()) {  // the XDG specification says to ignore relative paths
     const std::filesystem::path home = fromEnvironment("HOME");
     base = home.empty() ? home : home / in_home;
   }
@@ -122,7 +122,7 @@ std::string variable(const char* name) {
 bool isSet(const char* name) { return _wgetenv(std::filesystem::u8path(name).c_str()) != nullptr; }
 
 bool makePrivateFolder(const std::filesystem::path& folder) {
-  std::error_code error;  // below the user's own folder, whose rights it takes over
+  std::error_code error;  // inherits the rights of the user's folder
   std::filesystem::create_directories(folder, error);
   return !error;
 }
@@ -137,7 +137,7 @@ std::FILE* openFile(const std::string& path, const char* mode) {
 }
 
 std::FILE* openRegularFile(const std::string& path) { return openFile(path, "rb"); }
-bool isOwned(int) { return true; }  // below the user's own folder, whose rights it takes over
+bool isOwned(int) { return true; }  // inherits the rights of the user's folder
 bool isNamed(int, const std::string&) { return true; }
 bool isOthers(int, const std::string&) { return false; }
 
@@ -191,7 +191,7 @@ bool makePrivateFolder(const std::filesystem::path& folder) {
   std::filesystem::path above;
   for (const std::filesystem::path& name : folder) {
     above /= name;
-    mkdir(above.c_str(), 0700);  // what is there stays as it is
+    mkdir(above.c_str(), 0700);  // existing folders stay unchanged
   }
   std::error_code error;
   return std::filesystem::is_directory(folder, error);
@@ -236,9 +236,9 @@ bool isOthers(int descriptor, const std::string& path) {
 
 void prepareStreams() {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may grow no more fails as a full disk does
-  // A stream that whoever started this closed stays one that fails, but nothing that is opened later takes its
-  // number: a pipe would be waited for as stdin, a file written to as stdout.
+  std::signal(SIGXFSZ, SIG_IGN);  // exceeding the file size limit then fails like a full disk
+  // A standard stream that was closed by the caller must keep failing. Later files and pipes must not get its number: a
+  // pipe would be read as stdin, a file written as stdout.
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) {
       (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);

@@ -1,4 +1,4 @@
-// What differs between operating systems.
+// Differences between operating systems.
 #pragma once
 
 #include <cstddef>
@@ -12,47 +12,47 @@ namespace cli {
 
 enum class Stream { kIn, kOut, kErr };
 
-/// Once, before anything else: stdin and stdout carry bytes, and a closed pipe is an error of the
-/// write, not the end of the process.
+/// Call once, first. stdin and stdout become binary, and a closed pipe becomes a write error instead of ending the
+/// process.
 void prepareStreams();
 
 // Text is UTF-8 everywhere in the program; on Windows the C library's is not.
-/// What the program was started with, its own name left out.
+// The program's arguments without its name.
 std::vector<std::string> arguments(int argc, char** argv);
-/// A variable of the environment; empty when it is not set.
+/// An environment variable; empty if unset.
 std::string variable(const char* name);
 bool isSet(const char* name);
-/// As std::fopen.
+/// Like std::fopen.
 std::FILE* openFile(const std::string& path, const char* mode);
-/// To be read. Waits for nobody: null where it is a pipe or a device, whatever it was a moment ago.
+/// Opens for reading without blocking: null for a pipe or a device, without a race.
 std::FILE* openRegularFile(const std::string& path);
-/// A regular file of this user, with one name, that nobody else may write to.
+/// True for a regular file of this user with one link, not writable by others.
 bool isOwned(int descriptor);
-/// Whether `path` is a name of the open file itself; a link to it is none.
+/// True if `path` names the open file itself, not a link to it.
 bool isNamed(int descriptor, const std::string& path);
-/// Whether `path` is a file of another user than the open one is.
+/// True if `path` belongs to another user than the open file.
 bool isOthers(int descriptor, const std::string& path);
 
 bool isTerminal(Stream stream);
-/// Columns of the terminal behind stdout or stderr; 80 when unknown.
+/// Terminal width of stdout or stderr; 80 if unknown.
 unsigned terminalColumns(Stream stream = Stream::kErr);
 
-/// This program's file with links resolved; empty when unknown.
+/// This program's file with links resolved; empty if unknown.
 std::filesystem::path executablePath();
-/// `path` with the user's home folder for "~/" at its beginning, as shells have it.
+/// `path` with a leading "~/" replaced by the user's home folder.
 std::string withHome(const std::string& path);
-/// Where this program may keep files that can be made again; empty when the user has no such place.
+/// The folder for reproducible files; empty if the user has none.
 std::filesystem::path userCacheFolder();
-/// Where the user keeps settings of this program; empty when there is no such place.
+/// The folder for the user's settings; empty if there is none.
 std::filesystem::path userConfigFolder();
-/// Where this program keeps what the user would miss; empty when the user has no such place.
+/// The folder for data the user would miss; empty if there is none.
 std::filesystem::path userDataFolder();
-/// Makes a folder and those above it that are missing, for this user alone. False: it is not there.
+/// Creates a private folder with missing parents. False on failure.
 bool makePrivateFolder(const std::filesystem::path& folder);
-/// Whether files can be made in this folder, as far as its permissions say.
+/// True if the folder's permissions allow new files.
 bool canWriteTo(const std::string& folder);
 
-/// Memory of the process that is in RAM, now and at most so far; 0 when unknown.
+/// Resident memory of the process, now and at its peak; 0 if unknown.
 uint64_t residentBytes();
 uint64_t peakResidentBytes();
 

@@ -1,4 +1,4 @@
-// What the C++ runtime links to say which exception nobody caught takes 50 KB; main() catches them all.
+// The C++ runtime's report of uncaught exceptions takes 50 KB; main() catches them all.
 #include <cstdlib>
 
 #ifdef __GLIBCXX__

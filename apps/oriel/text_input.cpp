@@ -72,7 +72,7 @@ std::string TextInput::wholeCharacters() const {
   size_t end = text_.size();
   for (size_t back = 1; !ended_ && back <= std::min<size_t>(4, text_.size()); ++back) {
     const unsigned char byte = static_cast<unsigned char>(text_[text_.size() - back]);
-    if ((byte & 0xc0) != 0x80) {  // where the last character begins
+    if ((byte & 0xc0) != 0x80) {  // start of the last character
       const size_t bytes = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
       end -= bytes > back ? back : 0;
       break;

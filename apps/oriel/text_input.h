@@ -1,4 +1,4 @@
-// Texts that a command is given: files and stdin, whole or from their beginning.
+// Input texts: files and stdin, whole or from their beginning.
 #pragma once
 
 #include <cstdint>
@@ -7,32 +7,32 @@
 
 namespace cli {
 
-/// More than this is nothing that a model could be told.
+/// Larger than any model's input.
 constexpr uint64_t kMostInputBytes = 1 << 30;
 
-/// As errors name it: "-" is stdin.
+/// The name for errors: "-" is stdin.
 std::string inputName(const std::string& path);
 
-/// Read as far as somebody wants it. A byte order mark at the beginning is no part of the text.
+/// Reads on demand. Skips a leading byte order mark.
 class TextInput {
  public:
-  /// Throws Failure where there is nothing to read.
+  /// Throws Failure if it cannot be read.
   explicit TextInput(const std::string& path);
   ~TextInput();
   TextInput(const TextInput&) = delete;
   TextInput& operator=(const TextInput&) = delete;
 
-  /// At least so many bytes, or all there are. Throws Failure.
+  /// Reads at least `bytes` bytes, or everything. Throws Failure.
   void readTo(uint64_t bytes);
-  /// Throws Failure for more than `most_bytes`, too.
+  /// Throws Failure, also above `most_bytes`.
   void readAll(uint64_t most_bytes = kMostInputBytes);
-  /// All has been read.
+  /// Everything was read.
   bool ended() const { return ended_; }
   const std::string& text() const { return text_; }
-  /// Without the beginning of a character whose end has not been read.
+  /// Without an incomplete last character.
   std::string wholeCharacters() const;
   std::string name() const { return inputName(path_); }
-  /// Of what has been read, which is gone here.
+  /// Moves the text read so far out.
   std::string take() { return std::move(text_); }
 
  private:
@@ -41,15 +41,15 @@ class TextInput {
 
   const std::string path_;
   std::FILE* file_ = nullptr;  ///< null: stdin
-  bool begun_ = false;         ///< a byte order mark was skipped, or is not there
+  bool begun_ = false;         ///< the byte order mark was skipped, or is absent
   bool ended_ = false;
   std::string text_;
 };
 
-/// Throws Failure, also for what has more bytes than that.
+/// Throws Failure, also for a larger file.
 std::string readAll(const std::string& path, uint64_t most_bytes = kMostInputBytes);
 
-/// A text file as part of a message: its name on a line, then what it holds. Throws Failure, also for what is no text.
+/// A text file as part of a message: its name on a line, then its contents. Throws Failure, also if it is not text.
 std::string attachment(const std::string& path);
 
 }  // namespace cli

@@ -16,7 +16,7 @@
 
 namespace cli {
 
-/// What the library takes; of sinks beyond, its number for "none" would be hit.
+/// The library's limit; more sinks would collide with its value for "none".
 constexpr uint32_t kMostWindowTokens = 4194304;
 
 /// A number from `least` to `most`.
@@ -34,8 +34,7 @@ inline CLI::Validator between(double least, double most) {
       "");
 }
 
-/// A whole number in decimal digits, no sign. For transform(): zeros in front are taken away, which the
-/// parser would read as "what follows is octal".
+/// A decimal integer without sign. For transform(): removes leading zeros, which the parser would read as octal.
 inline CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
   return CLI::Validator(
       [least, most](std::string& text) {
@@ -53,7 +52,7 @@ inline CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
       "");
 }
 
-/// Tokens of a window: a number, or "max" for the whole trained context, which becomes the library's number for it.
+/// Tokens of a window: a number, or "max" for the whole trained context, which becomes the library's value for it.
 inline CLI::Validator windowTokens() {
   return CLI::Validator(
       [](std::string& text) {
@@ -67,7 +66,7 @@ inline CLI::Validator windowTokens() {
       "");
 }
 
-/// The name of a file that a drawing is written to: by its ending nobody may take it for anything but SVG.
+/// The name of a drawing file: must end in .svg.
 inline CLI::Validator svgFile() {
   return CLI::Validator(
       [](const std::string& text) {
@@ -79,7 +78,7 @@ inline CLI::Validator svgFile() {
       "");
 }
 
-/// A file's name without its ending.
+/// A file name without its extension.
 inline CLI::Validator stem() {
   return CLI::Validator(
       [](const std::string& text) {
@@ -99,7 +98,7 @@ inline CLI::Validator stem() {
       "");
 }
 
-/// A to Z only: names that are typed are ASCII.
+/// A to Z only: typed names are ASCII.
 inline std::string lowerCase(std::string text) {
   for (char& c : text) {
     c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -107,7 +106,7 @@ inline std::string lowerCase(std::string text) {
   return text;
 }
 
-/// Anything but an empty text: a script's variable that is not set is no value.
+/// Refuses an empty text: an unset variable of a script is not a value.
 inline CLI::Validator notEmpty() {
   return CLI::Validator(
       [](const std::string& text) {

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Builds build/COriel.xcframework: the library for iOS, its simulator and macOS, on Apple silicon. To
-# be run on a Mac with Xcode, CMake and Ninja.
+# Builds build/COriel.xcframework: the library for iOS, its simulator and macOS, on Apple silicon. To be run on a Mac
+# with Xcode, CMake and Ninja.
 #
 #   ORIEL_VULKAN=ON build_xcframework.sh
 #
-# builds the Vulkan executor, too, for apps that embed MoltenVK; that needs vulkan-headers on the
-# Mac. The headers are those of ORIEL_VULKAN_HEADERS (the folder with vulkan/vulkan.h), the
-# Vulkan SDK (VULKAN_SDK) or Homebrew.
+# also builds the Vulkan executor, for apps that embed MoltenVK. This needs the Vulkan headers on the Mac, from
+# ORIEL_VULKAN_HEADERS (the folder with vulkan/vulkan.h), the Vulkan SDK (VULKAN_SDK) or Homebrew.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 root=$(cd ../.. && pwd)

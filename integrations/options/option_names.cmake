@@ -1,9 +1,9 @@
-# Writes the options' names as constants, for editors to complete. The library takes every name as text, too.
+# Writes the option names as constants, for completion in editors. The library also accepts every name as text.
 #
 #   cmake -DLANGUAGE=java|swift -DTO=FILE [-DPROGRAM=oriel] [-DCXX=COMPILER] -P option_names.cmake
 #
-# They are those of `oriel options --json`: of PROGRAM, or of a small program that is compiled for this machine from the
-# same table. With neither the file has no constants, and a warning says so.
+# The names come from `oriel options --json` of PROGRAM, or of a small program compiled with CXX from the same table.
+# Without both, the file has no constants and CMake prints a warning.
 cmake_minimum_required(VERSION 3.19)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
 

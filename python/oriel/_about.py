@@ -14,7 +14,7 @@ CHECKS = ("passed", "failed", "skipped")
 
 
 def inspect(model: Optional[PathLike] = None, *, log: Optional[Log] = None) -> Described:
-    """What a model file holds. `missing` has the reasons if this build cannot run it. None: the bundled model."""
+    """Facts about a model file. `missing` has the reasons if this build cannot run it. None: the bundled model."""
     held = load_options({}, log=log)
     path = bundled_model() if model is None else model
     return at_path(path, lambda: described("oriel_file_describe", path_bytes(path), ctypes.byref(held.struct)))

@@ -121,7 +121,7 @@ def interruptible(work: Callable[[], T], cancel: Callable[[], object]) -> T:
     results: List[T] = []
     errors: List[BaseException] = []
     done = threading.Event()  # an interrupted join() would take the thread for ended
-    begun = threading.Lock()  # taken by the work, or by an interrupt that comes first: then there is none
+    begun = threading.Lock()  # taken by the work, or by an earlier interrupt, which prevents the work
 
     def run() -> None:
         if not begun.acquire(blocking=False):

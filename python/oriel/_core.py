@@ -1,4 +1,4 @@
-"""The C objects behind Model and Session: turns of callers, and the order of destruction."""
+"""The C objects of Model and Session: turns of callers, and the order of destruction."""
 
 import ctypes
 import os
@@ -35,7 +35,7 @@ class ModelCore:
     def __init__(self, handle: int, keep: Any) -> None:
         self.pid = os.getpid()
         self.sessions: Set["SessionCore"] = set()
-        self._opened = [handle]  # empty once nobody may begin a call
+        self._opened = [handle]  # empty after the last call may have begun
         self._handle = handle
         self._users: Dict[object, int] = {}  # the thread of each call that runs
         self._free = weakref.finalize(self, _free, self._opened, handle, self._users, self.pid, keep)
@@ -100,10 +100,10 @@ class Turn:
 
 
 class SessionCore:
-    """An oriel_session, and whose turn it is.
+    """An oriel_session, and the thread that has the turn.
 
-    A turn is taken inside the `try` whose `finally` sets its `ended`, a single step: Ctrl-C comes before or behind it, so
-    it leaves no session busy. A context manager would not do, for Ctrl-C may come into its own two methods.
+    A turn is taken inside the `try` whose `finally` sets its `ended`. That is a single step, so Ctrl-C cannot leave
+    the session busy. A context manager cannot do this, because Ctrl-C may interrupt its two methods.
     """
 
     def __init__(self, model: ModelCore, handle: int, keep: Any) -> None:
@@ -190,7 +190,7 @@ class SessionCore:
 
     def ask(self, question: Callable[[int], T]) -> T:
         """For getters. They work while a reply of this thread waits."""
-        self.use()  # first: in a forked child nobody answers, and nobody gives the turn back
+        self.use()  # must come first: in a forked child the other threads do not exist, so the turn never ends
 
         def asked() -> T:
             with self._alive:

@@ -87,7 +87,7 @@ class Model:
             return f"<oriel.Model {self._title}, not of this process>" if not self.closed else repr(self)
         return f"<oriel.Model {self._title}: {info.architecture}, {info.parameters / 1e6:.0f}M parameters, on {info.device}>"
 
-    # ---- What it is
+    # ---- Properties
 
     @property
     def info(self) -> Described:

@@ -53,7 +53,7 @@ def takes(scope: str) -> Callable[[F], F]:
 
 
 class Held:
-    """A struct, what it points to, and the keywords that it was made from."""
+    """A struct, the memory that its pointers need, and the keywords of the caller."""
 
     def __init__(self, struct: Any, given: Mapping[str, Any]) -> None:
         self.struct = struct
@@ -64,7 +64,7 @@ class Held:
         struct.setting_count = len(pairs)
 
     def array(self, kind: Any, values: Sequence[Any]) -> Any:
-        """A pointer to the values; None if there are none."""
+        """A pointer to the values; None for an empty list."""
         if not values:
             return None
         made = (kind * len(values))(*values)

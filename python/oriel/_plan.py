@@ -52,7 +52,7 @@ class Plan(Described):
 
     @property
     def choice(self) -> Optional[Described]:
-        """The chosen one of `choices`; None if nothing fits."""
+        """The chosen entry of `choices`; None if nothing fits."""
         return next((choice for choice in self.choices if choice.chosen), None) if self.planned_fits else None
 
     @property
@@ -72,7 +72,7 @@ class Plan(Described):
         )
 
     def why_not(self, choice: Described) -> str:
-        """The reason for or against one of `choices`."""
+        """The reason for or against an entry of `choices`."""
         return _draw.verdict(self, choice)
 
     def predict(self, depth_tokens: int = 0, prompt_tokens: int = 0) -> Described:
@@ -124,8 +124,8 @@ def measure_speed(
     log: Optional[Log] = None,
     **options: Any,
 ) -> Speed:
-    """Measures the device with layers like those of a model file or a published shape ("llama-3.2-1b:q8_0"), in about a
-    second. Neither: common formats. `again` measures even if cache_folder has rates."""
+    """Measures the device with layers like those of a model file or a published shape ("llama-3.2-1b:q8_0"), in about
+    a second. Without either: common formats. `again` measures even if cache_folder has rates."""
     stopped: List[bool] = []
     held = load_options(options, log=log, progress=until(stopped, progress))
     path = None if model is None else path_bytes(model)

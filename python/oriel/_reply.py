@@ -27,7 +27,7 @@ STOP_REASONS = ("length", "stop_token", "callback", "cancelled", "stop_text")
 
 
 class ToolCall(NamedTuple):
-    """A call of a tool. `arguments` is the JSON object that the model gave; None where it was cut off."""
+    """A tool call. `arguments` is the JSON object from the model; None if it was cut off."""
 
     name: str
     arguments: Optional[Dict[str, Any]]
@@ -70,7 +70,7 @@ class Parsed:
 
     @property
     def tool_calls(self) -> List[ToolCall]:
-        """The calls, one that was cut off included."""
+        """The calls, including one that was cut off."""
         calls = []
         for name, arguments, complete in zip(self._names, self._arguments, self._complete):
             calls.append(ToolCall(name, json.loads(arguments or "{}") if complete else None, arguments))
@@ -129,9 +129,9 @@ class Pieces(Generic[T]):
 class Reply(Parsed):
     """Iterate to get the text of the answer as it comes; read `text` to wait for all of it.
 
-    Nothing happens before that. A loop that is left early ends the reply behind the piece that it saw last: the
-    session goes on from there. `parts()` and `tokens()` give more than the text. Thought, calls, `token_ids` and
-    `logprobs` fill up on the way; `generation` is there at the end.
+    Nothing happens before that. Leaving the loop early ends the reply after the last piece that it saw: the session
+    continues from there. `parts()` and `tokens()` give more than the text. Thought, calls, `token_ids` and `logprobs`
+    grow meanwhile; `generation` is set at the end.
     """
 
     def __init__(self, session: "Session", held: Held, prepare: Callable[[int], None], chat: bool) -> None:
@@ -215,7 +215,7 @@ class Reply(Parsed):
         return Pieces(self, self._pull_parts)
 
     def tokens(self) -> "Pieces[Token]":
-        """Every token, with log-probabilities where they were asked for. For `for` and `async for`."""
+        """Every token, with log-probabilities if requested. For `for` and `async for`."""
         return Pieces(self, self._pull_token)
 
     def _pull_parts(self) -> Optional[List[Part]]:
@@ -276,7 +276,7 @@ class Reply(Parsed):
                 cancelled = error
         for future in ending:
             if not future.cancelled():
-                future.exception()  # seen: the cancellation is what is raised
+                future.exception()  # marks it as seen: the cancellation is raised instead
         if cancelled is not None:
             raise cancelled
 
@@ -331,7 +331,7 @@ class Reply(Parsed):
         return reason
 
     def close(self) -> None:
-        """Ends the reply behind what was seen last."""
+        """Ends the reply after the last piece that was seen."""
         self._stream.close()
 
     def __enter__(self) -> "Reply":

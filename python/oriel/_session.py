@@ -30,7 +30,7 @@ RESTORED_HOW = ("exactly", "carried", "read")
 
 
 class Score(NamedTuple):
-    """`nll[i]`: nats of token i + 1 after the tokens before it; their `mean`, NaN if there are none."""
+    """`nll[i]`: nats of token i + 1 after the tokens before it; their `mean`, NaN for an empty text."""
 
     nll: List[float]
     mean: float
@@ -139,7 +139,7 @@ class Session:
     # ---- Numbers
 
     def logits(self) -> Floats:
-        """The logits after the last token, one for each token of the vocabulary: a copy."""
+        """A copy of the logits after the last token, a value for each token of the vocabulary."""
 
         def read(handle: int) -> Floats:
             pointer, count = ctypes.POINTER(ctypes.c_float)(), ctypes.c_size_t()
@@ -192,7 +192,7 @@ class Session:
         self._change("oriel_embed", code, flags, data, len(data), values, count, ctypes.byref(needed), None)
         return floats(values, count)
 
-    # ---- What it holds
+    # ---- Contents
 
     @property
     def stats(self) -> Described:

@@ -59,8 +59,8 @@ def token_of(event: Any) -> Token:
 
 
 class Events:
-    """The two callbacks of a generation. `sink` sees each token with the parts that it completed, and returns True to
-    stop. Parts come before their token, and some behind the last: `rest` has those."""
+    """The two callbacks of a generation. `sink` receives each token with the parts that it completed, and returns
+    True to stop. Parts come before their token; `rest` has those after the last token."""
 
     def __init__(self, sink: Sink) -> None:
         rest: List[Part] = []
@@ -94,10 +94,10 @@ _NEXT, _STOP = object(), object()
 
 
 class Stream:
-    """Steps of a generation, one at a time. `work(sink)` is the generation; it runs on a thread of the stream's.
+    """Steps of a generation, one at a time. `work(sink)` is the generation; it runs on the stream's own thread.
 
-    Between two steps that thread waits inside the callback. There it also does what is asked of the session meanwhile
-    (`ask`), for a session takes calls from the thread of its call alone.
+    Between two steps that thread waits inside the callback. There it also answers questions about the session
+    (`ask`), because during a call a session accepts other calls from the same thread only.
     """
 
     def __init__(self, core: "SessionCore", work: Callable[[Sink], None]) -> None:
@@ -171,7 +171,7 @@ class Stream:
             pass
 
     def pull(self) -> Optional[Step]:
-        """The next step; None at the end. Raises what the generation raised."""
+        """The next step; None at the end. Raises the exception of the generation."""
         if not self.ended:
             same_process(self.core.pid, "reply")
         with self._pulling:
@@ -205,7 +205,7 @@ class Stream:
 
     def close(self) -> None:
         """Ends the generation after the step that was pulled last."""
-        if os.getpid() != self.core.pid:  # a forked child has neither the thread nor whoever holds the lock
+        if os.getpid() != self.core.pid:  # a forked child has neither this thread nor the owner of the lock
             self.ended = True
             return
         if self._thread is threading.current_thread():
@@ -243,7 +243,8 @@ class Stream:
                     answer, error = answers.get(timeout=0.05)
                     break
                 except queue.Empty:
-                    if not self._thread.is_alive():  # it ended meanwhile: this is a signal's handler, or behind one
+                    if not self._thread.is_alive():  # it ended while this code waited: for example, a signal handler
+                                                     # ended it
                         return question()
             if error is not None:
                 raise error
@@ -284,7 +285,7 @@ class Stream:
         self._stopping = self._stopping or drain
         thread = self._thread
         if self._take_work() is not None:
-            thread = None  # Ctrl-C came while it started: whether it did cannot be told, but it will find no work
+            thread = None  # Ctrl-C came during the start. The thread may run, but it will find no work
         while drain and thread is not None and thread.is_alive():
             self._requests.put(_STOP)
             try:

@@ -28,7 +28,7 @@ class Slow:
             self.armed = False
             self.begun.set()
             self.cancelled.wait()
-            time.sleep(0.3)  # whoever goes on without waiting for the end has time to
+            time.sleep(0.3)  # long enough for an error: a caller that does not wait for the end continues here
 
     @contextlib.contextmanager
     def session(self, model):

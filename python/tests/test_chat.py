@@ -1,4 +1,4 @@
-"""Conversations: what a reply is, and that it is what the program says."""
+"""Conversations: the parts of a reply, compared with the program's output."""
 
 import asyncio
 import gc

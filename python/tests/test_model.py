@@ -1,4 +1,4 @@
-"""Text, numbers, options and memory of a model, beside what the program says of the same."""
+"""Text, numbers, options and memory of a model, compared with the program's output."""
 
 import array
 import datetime
@@ -302,7 +302,7 @@ NOT_TRIED = {
     "min_speed": "needs measured rates: test_plan.py",
     "retrieval_folder": "a folder that is not there is refused: test_folders_are_used",
 }
-# What an option cannot be used without.
+# The other options that an option needs.
 NEEDS = {
     "draft": {"greedy": True},
     "trigger": {"grammar": 'root ::= "yes"'},

@@ -30,7 +30,7 @@ class Plans(unittest.TestCase):
 
     @needs_program
     def test_the_picture_is_the_programs(self):
-        """Every line of print(plan) is one that `oriel plan` prints, but for the unit of the memory."""
+        """Every line of print(plan) is a line of `oriel plan`, except for the unit of the memory."""
         import subprocess
 
         from support import PROGRAM

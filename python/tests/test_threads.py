@@ -23,7 +23,7 @@ LONG = {"ignore_stop": True, "max_tokens": 100000}
 
 @contextlib.contextmanager
 def cancelling(chat):
-    """Cancels from another thread again and again: one that comes before the call has begun counts for nothing."""
+    """Cancels from another thread repeatedly, because a cancellation before the call begins has no effect."""
     def often():
         while not done.wait(0.02):
             chat.cancel()
@@ -226,13 +226,13 @@ class Threads(unittest.TestCase):
 
 @unittest.skipIf(sys.version_info < (3, 11), "older interpreters look for signals behind more instructions")
 class Interrupts(unittest.TestCase):
-    """Ctrl-C where the interpreter looks for signals in the files that know whose turn it is: where a function begins, and
-    behind the call of one that is written in C."""
+    """Ctrl-C where the interpreter checks for signals, in the files that manage turns: at the beginning of a
+    function, and after the call of a C function."""
 
     FILES = tuple(module.__file__ for module in (_calls, _core, _stream))
 
     def interrupted(self, place, work):
-        """Runs `work` with Ctrl-C at place number `place`, and says whether it has so many."""
+        """Runs `work` with Ctrl-C at place number `place`. Returns whether that place exists."""
         seen = 0
 
         def look(frame, event, _):
@@ -312,7 +312,8 @@ class Process(unittest.TestCase):
     maxDiff = None
 
     def run_script(self, script, interrupts=0):
-        """Its exit code, stdout behind the last "go", and stderr. Behind each "go" it is interrupted, and says "True"."""
+        """Exit code, stdout after the last "go", and stderr. After each "go" the program is interrupted, and prints
+        "True"."""
         start = (f"import signal, sys; sys.path.insert(0, {str(HERE.parent)!r})\nimport oriel\n"
                  "signal.signal(signal.SIGINT, signal.default_int_handler)\n")  # ignored where tests run in the background
         process = subprocess.Popen(
@@ -360,7 +361,7 @@ class Process(unittest.TestCase):
                 model.close()
         """, interrupts=4)
         self.assertEqual((code, out, err), (0, "True\n", ""))
-        self.assertLess(time.monotonic() - begin, 120)  # and not for ever, on a busy machine, too
+        self.assertLess(time.monotonic() - begin, 120)  # it ends, also on a busy machine
 
     def check_script(self, script, out):
         self.assertEqual(self.run_script(script), (0, out, ""))
@@ -480,7 +481,7 @@ class Process(unittest.TestCase):
         """, "[True] True\n")
 
     def test_ctrl_c_while_a_reply_starts_loses_no_session(self):
-        """Behind taking its turn, before its thread begins, while that begins, behind it, and where it ends."""
+        """After taking its turn, before its thread begins, while that begins, after that, and at its end."""
         self.check_script("""
             import threading
             from unittest import mock
@@ -547,7 +548,7 @@ class Process(unittest.TestCase):
         """, "False\ncancelled\nTrue\n")
 
     def test_a_signal_handler_takes_nothing_from_a_reply_that_runs_at_once(self):
-        """What it tries first changes nothing about what it may do next."""
+        """Its first attempt does not change the permitted next calls."""
         self.check_script("""
             import os, signal
             def handle(*_):

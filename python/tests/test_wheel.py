@@ -44,7 +44,7 @@ class Wheel(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         top = Path(cls.folder.name)
-        # A copy: building leaves files behind.
+        # A copy, because building leaves files.
         shutil.copytree(ROOT / "python", top / "tree" / "python", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
         for name in ("LICENSE", "cmake", "runtime", "models"):
             (top / "tree" / name).symlink_to(ROOT / name)

@@ -1,4 +1,4 @@
-// What stands behind the opaque handles of oriel.h, and how its option structs are read.
+// The objects behind the opaque handles of oriel.h, and the readers of its option structs.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct oriel_model;
 
 namespace oriel_internal {
 
-/// A struct of the C API, which begins with its struct_size: where its fields end.
+// Field boundaries of a C API struct that begins with struct_size.
 struct StructShape {
   const uint16_t* ends;
   uint32_t n;
@@ -45,13 +45,13 @@ constexpr StructShape shapeOf() {
   return {FieldEnds<T>::list, std::size(FieldEnds<T>::list), sizeof(T)};
 }
 
-/// It is a size, and ends between two fields: that of this library's struct, of an earlier or of a later one. No struct is
-/// or will be longer than 64 KiB, and a number of another meaning is mostly longer still.
+// True when the size ends between two fields. Accepts the struct of this library, of an earlier and of a later one. No
+// struct exceeds 64 KiB, so most uninitialised sizes are refused.
 bool validSize(size_t struct_size, StructShape shape);
-/// Copies a caller's struct over zeros: whole fields. An app newer than this library may have set fields that are not
-/// known here: false if one of those is not zero, if struct_size was forgotten, or if it ends inside a field.
+// Copies the whole fields of a caller's struct over zeros. Returns false if struct_size was not set, if it ends inside
+// a field, or if a newer app set a field that this library does not know.
 bool readStruct(const void* given, StructShape shape, void* out);
-/// Copies a result to a caller's struct, as much of it as the caller knows.
+// Copies a result to a caller's struct, up to the fields that the caller knows.
 void writeStruct(const void* result, StructShape shape, void* out);
 
 template <typename T>
@@ -60,8 +60,8 @@ bool readOptions(const T* given, T* options) {
   return readStruct(given, shapeOf<T>(), options);
 }
 
-/// The number in an enum field that an app filled: it may be none of the enum's, and reading it as the enum
-/// would then be undefined.
+// The number in an enum field that an app filled. Reading a value outside the enum as the enum would be undefined
+// behaviour.
 template <typename T>
 int rawEnum(const T& field) {
   static_assert(sizeof(T) == sizeof(int), "C enums are ints");
@@ -76,7 +76,7 @@ inline bool validTextFlags(uint32_t flags) {
 inline bool validBackFlags(uint32_t flags) { return (flags & ~ORIEL_READ_AGAIN) == 0; }
 
 oriel_kv_format publicFormat(KvFormat format);
-/// False for a number that names no format; AUTO is none.
+// False if the number is not a format. AUTO is not a format.
 bool readFormat(int wanted, KvFormat* format);
 
 template <typename T>
@@ -89,17 +89,17 @@ bool validResult(const T* out) {
   return out != nullptr && validSize(out->struct_size, shapeOf<T>());
 }
 
-/// Says why a struct's size or its unknown fields were refused. `type` is its name.
+// Logs why a struct's size or its unknown fields were refused. `type` is the struct's name.
 Status refuseStruct(const char* type, size_t struct_size, StructShape shape, const Log& log);
 
-/// readOptions() with a reason.
+// readOptions() that logs the reason of a refusal.
 template <typename T>
 Status takeOptions(const T* given, const char* type, const Log& log, T* options) {
   return readOptions(given, options) ? kOk
                                      : refuseStruct(type, given->struct_size, shapeOf<T>(), log);
 }
 
-/// validResult() with a reason; null is refused without.
+// validResult() that logs the reason of a refusal, except for null.
 template <typename T>
 Status checkResult(const T* out, const char* type, const Log& log) {
   return out == nullptr     ? Status(ORIEL_ERROR_ARGUMENT)
@@ -107,22 +107,22 @@ Status checkResult(const T* out, const char* type, const Log& log) {
                             : refuseStruct(type, out->struct_size, shapeOf<T>(), log);
 }
 
-/// What a call was given: front fields and settings. `lists` holds what the options point to.
+// The options of a call: front fields and settings. `lists` owns the arrays that the options point to.
 struct CallOptions : LoadOptions {
   LoadLists lists;
 };
-/// Makes error_line "". Null: all defaults. ORIEL_ERROR_ARGUMENT with a line.
+// Sets error_line to "". Null gives all defaults. Logs a line for ORIEL_ERROR_ARGUMENT.
 Status takeModelOptions(const oriel_options* given, CallOptions* options);
 Status takeSessionOptions(const oriel_session_options* given, const Log& log,
                           SessionSettings* settings);
 
-/// The call's: it fills error_line, too, and must not be kept longer than `options`.
+// The call's log, which also fills error_line. It must not outlive `options`.
 Log logOf(const LoadOptions& options);
 inline bool wantsLine(const LoadOptions& options) {
   return options.error_line != nullptr && options.error_line_bytes != 0;
 }
 
-/// Null: there is none. A name that is empty would be the root's folder, with what comes behind it.
+// Maps an empty folder name to null ("no folder"); otherwise file names would be joined to the root folder.
 inline const char* folderOrNone(const char* folder) {
   return folder != nullptr && folder[0] != '\0' ? folder : nullptr;
 }
@@ -131,7 +131,7 @@ inline const oriel_allocator& allocatorOf(const LoadOptions& options) {
   return options.allocator != nullptr ? *options.allocator : defaultAllocator();
 }
 
-/// Cuts at the last byte that fits; always NUL-terminated.
+// Truncates at the last byte that fits; always NUL-terminated.
 template <size_t N>
 void copyText(const char* text, size_t bytes, char (&out)[N]) {
   const size_t n = std::min(bytes, N - 1);
@@ -153,7 +153,7 @@ inline GroupKind publicKind(ViewKind kind) {
   return GroupKind::kSession;
 }
 
-/// Kinds, layers and windows; a description of no model has no groups.
+// Kinds, layers and windows. The description of an unknown model has no groups.
 template <typename Info>
 void describeGroups(const ModelDesc& desc, Info* info) {
   static_assert(kMostGroups == kMaxViews, "a group for each view");
@@ -170,7 +170,7 @@ void describeGroups(const ModelDesc& desc, Info* info) {
   }
 }
 
-/// What positions mean to a model, for ModelInfo and FileInfo.
+// The meaning of positions, for ModelInfo and FileInfo.
 template <typename Info>
 void describeContext(const ModelDesc& desc, Info* info) {
   const char* const scaling = ropeScalingName(desc.rope_scaling);
@@ -179,123 +179,124 @@ void describeContext(const ModelDesc& desc, Info* info) {
   info->window_train = desc.window_train;
 }
 
-/// What a load finds out about a file's chat template, once.
+// Facts about a file's chat template, learned once per load.
 struct TemplateOnce {
   bool known = false;
   LearnedTemplate facts;
 };
 
-/// A file that was opened and checked, with everything decided that needs no device.
+// A file that was opened and checked, with all decisions that need no device.
 struct PreparedModel {
   ModelFile source;
   ModelFile draft_source;  ///< open if desc.draft has layers
   ModelDesc desc;
   TensorIndex tensors;
   PlanTotals totals;
-  bool weights_unknown = false;     ///< only of a known shape; `totals` then counts none
-  uint64_t model_host_bytes = 0;    ///< of oriel_model and all it owns
-  uint64_t text_host_bytes = 0;     ///< of them, oriel_model itself, its tokenizer and template
-  uint64_t session_host_bytes = 0;  ///< of each, but for the ids of its tokens
-  SessionWindows sessions;          ///< that were asked for
+  bool weights_unknown = false;     // only the shape is known; `totals` then counts 0 bytes
+  uint64_t model_host_bytes = 0;    // oriel_model and everything it owns
+  uint64_t text_host_bytes = 0;     // the part for oriel_model itself, its tokenizer and template
+  uint64_t session_host_bytes = 0;  // bytes per session, without the token ids
+  SessionWindows sessions;          // requested
   uint32_t prefix_tokens = 0;
-  TemplateOnce learned;           ///< where the prefix was counted
-  uint32_t drafts = 0;            ///< guesses that were asked for
-  uint32_t activation_bits = 16;  ///< that were asked for
-  uint64_t draft_host_bytes = 0;  ///< of the host bytes, what those take
-  bool constraints = false;       ///< replies can be held to a grammar
-  uint64_t trie_bytes = 0;        ///< of model_host_bytes, what that takes
-  uint64_t constraint_bytes = 0;  ///< of both
-  uint64_t transcript_bytes = 0;  ///< of a session's host bytes, its transcript
-  RecallSettings recall;          ///< of turns that left the window
+  TemplateOnce learned;           // filled when the prefix was counted
+  uint32_t drafts = 0;            // requested
+  uint32_t activation_bits = 16;  // requested
+  uint64_t draft_host_bytes = 0;  // the part of the host bytes that drafting needs
+  bool constraints = false;       // replies can be constrained by a grammar
+  uint64_t trie_bytes = 0;        // the part of model_host_bytes for the token trie
+  uint64_t constraint_bytes = 0;  // trie and sessions
+  uint64_t transcript_bytes = 0;  // the part of a session's host bytes for its transcript
+  RecallSettings recall;          // for evicted turns
   uint64_t memory_bytes = 0;      ///< the cap, default applied
   bool calibrated = false;        ///< the budget weighs measured constants
-  CalibrationFile measured;       ///< those, if so
+  CalibrationFile measured;       // set if `calibrated`
   DeviceSpeed speed;              ///< with options.speed only
   WorkShape work;
   Budget budget;
 };
 
-/// What the options ask of the budgeter, defaults applied; host_bytes and kv are the caller's.
+// Reads the budgeter's request from the options, with defaults applied. The caller sets host_bytes and kv.
 Status readRequest(const LoadOptions& options, const Log& log, BudgetRequest* request);
 
-/// Calibration, rates and layers that stay in f16, once the model is known. Of prepared->calibrated and ->measured
-/// what findCalibration() said. The request points into `prepared`.
+// Reads calibration, rates and the layers that stay in f16, once the model is known. findCalibration() has set
+// prepared->calibrated and ->measured. The request points into `prepared`.
 Status readModelRequest(const LoadOptions& options, const Log& log, PreparedModel* prepared,
                         BudgetRequest* request);
 
-/// BudgetRequest::drafts of a plan with these weights on file.
+// BudgetRequest::drafts of a plan with `on_file` weights.
 uint32_t draftsOf(const PreparedModel& prepared, const OnFile& on_file);
 
-/// How a conversation becomes text, as an app chose it.
+// The app's choices for turning a conversation into text.
 struct ChatChoice {
   ChatTemplate chat;
   TemplateSettings settings;  ///< points to the model and to the app's texts
   LearnedTemplate learned;
   bool thinks = false;   ///< replies may begin with a thought
-  ReplyForms forms = 0;  ///< in which its replies think and call
+  ReplyForms forms = 0;  // forms of thoughts and calls in replies
 };
 ReplyForms replyFormsOf(const ChatTemplate& chat);
-/// Defaults applied, but for `learned`.
+// Applies all defaults except `learned`.
 Status readChat(const oriel_model& model, const ChatSettings& wanted, ChatChoice* choice);
-/// For calls that write turns: an app's own template is run some times, to learn about it.
+// For calls that write turns: runs an app's own template a few times to learn its behaviour.
 Status learnChoice(const oriel_model& model, ChatChoice* choice);
 
-/// What calls that need a device say of a model that was loaded with DeviceKind::kNone.
+// The error of calls that need a device, for a model loaded with DeviceKind::kNone.
 oriel_status withoutWeights(const oriel_model& model);
 
-/// Of a call that used the device: whoever recovers a session has to know that it is lost. Gives `status` back.
+// Records a lost device after a call that used it, so that session recovery sees it. Returns `status`.
 Status noteLoss(const oriel_model& model, Status status);
 
-/// What a file says besides tensors, for oriel_model.hash: tells models apart, with all weights that are read.
+// Hash of the file's metadata without its tensors. With the weights that are read it identifies a model
+// (oriel_model.hash).
 uint64_t headerHash(const GgufFile& file, const ModelDesc& desc);
 
-/// The same of a model that guesses for another: its weights change no result.
+// The same for a draft model. Its weights do not change results.
 uint64_t draftHash(const GgufFile& file);
 
 /// "bpe (smollm)", "spm".
 void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);
 void describeFill(const GgufFile& file, const Tokenizer& tokenizer, int32_t (&ids)[3]);
 
-/// ORIEL_ERROR_ARGUMENT for one that lacks a function.
+// ORIEL_ERROR_ARGUMENT if the allocator lacks a function.
 Status checkAllocator(const LoadOptions& options, const Log& log);
 
 /// Opens, checks and budgets. A budget that is too small is not an error here. With DeviceKind::kNone stops
 /// after the tokenizer. `path` and the options' allocator must outlive `prepared`.
 Status prepareModel(const char* path, const LoadOptions& options, PreparedModel* prepared,
                     const StopCheck& stop = {});
-/// Weights, work and host bytes with these weights in the file, and the best plan for that.
+// Weights, work and host bytes with `on_file` weights left in the file, and the best plan for them.
 Status planWith(const OnFile& on_file, const char* path, const LoadOptions& options, const Log& log,
                 PreparedModel* prepared, BudgetRequest* request);
-/// A warning where the window of a session is longer than the context that the model was trained on.
+// Warns when a session's window exceeds the trained context of the model.
 void warnBeyondTraining(const PreparedModel& prepared, const Log& log);
-/// Where the budget shares the window out: makes the description that of the plan.
+// If the budget gives layers different windows, copies the plan's windows into the description.
 void takeWindowProfile(PreparedModel* prepared);
 PlanResult planResult(const PreparedModel& prepared);
 
-/// What getters say of the prefix, which lies with the device.
+// The prefix facts that getters report; the prefix itself is on the device.
 struct PrefixSeen {
   uint32_t tokens = 0;
   bool trained = false;
 };
-/// After the prefix has changed, for the call that changed it.
+// Updates prefix_seen. For the call that changed the prefix.
 void showPrefix(oriel_model* model);
 
 /// The chat template of a file, and the forms of its replies.
 Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Arena* arena,
                  oriel_model* model, TemplateOnce* learned);
-/// As oriel_render_tokens, of checked arguments.
+// oriel_render_tokens with checked arguments.
 oriel_status renderIds(const oriel_model* model, const ChatSettings& chat, const char* json,
                        size_t bytes, bool generation, uint32_t flags, int32_t* ids, size_t capacity,
                        size_t* needed);
 
-/// What info says of the model's executor.
+// Fills the executor's part of the model info.
 void describeDevice(oriel_model* model);
 
-/// What an executor is for.
+// The purpose of an executor.
 enum class ExecutorUse : uint8_t {
-  kModel,           ///< kernels that nobody has tested are tested first, if the options allow it
+  kModel,           // untested kernels are tested first, if the options allow it
   kProbe,           ///< a measurement
-  kSelfTestBegins,  ///< tests whatever the device says it has: the first of its executors
+  kSelfTestBegins,  // tests every feature the device reports: the first executor of a self-test
   kSelfTest,
 };
 
@@ -308,10 +309,10 @@ constexpr uint32_t sinksOf(const LoadOptions& options) {
 constexpr uint32_t activationBits(const LoadOptions& options) {
   return options.activation_bits != 0 ? options.activation_bits : 16;
 }
-/// Of device_test and the names of features. ORIEL_ERROR_ARGUMENT.
+// Checks device_test and the feature names; ORIEL_ERROR_ARGUMENT if one is wrong.
 Status checkDeviceTrust(const LoadOptions& options, const Log& log);
 
-/// On the device that the options name. `experts`: null for plans that hold all of them.
+// Creates an executor on the device in the options. `experts`: null for plans that hold all experts.
 Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& plan,
                       const ExecutorMemory& memory, const oriel_allocator& allocator,
                       ExpertFetch* experts, const Log& log, const StopCheck* stop,
@@ -321,26 +322,27 @@ Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& p
 
 namespace oriel_internal {
 
-/// What a model that runs takes of its host block, beside its texts.
+// A running model's parts in its host block, without its texts.
 struct ModelParts {
   Plan plan;
-  Prefix* prefix = nullptr;          ///< null: no room for one
-  ModelSource source;                ///< to read weights from again
-  ModelSource draft_source;          ///< likewise, of a model that guesses
-  DeviceWish wish;                   ///< which devices may be
-  RecallSettings recall;             ///< of every session
+  Prefix* prefix = nullptr;          // null: no room for a prefix
+  ModelSource source;                // to read the weights again
+  ModelSource draft_source;          // the same for the draft model
+  DeviceWish wish;                   // the allowed devices
+  RecallSettings recall;             // for every session
   WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
-  ExecutorMemory executor_memory;    ///< of all executors that the model ever has
+  ExecutorMemory executor_memory;    // for every executor the model ever has
 };
 
-/// What its plan is made for.
+// The shape that the plan is made for.
 struct PlanShape {
   const CacheShape& cache;
   const CacheFormats& formats;
   uint32_t chunk;
 };
 
-/// The one list of those parts: a measuring arena counts them, the model's block holds them. `desc` stays.
+// The only list of those parts: a measuring arena counts them, and the model's block holds them. `desc` must stay
+// valid.
 Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const PlanShape& shape,
                    const char* path, const LoadOptions& options, const Log& log, Arena* arena,
                    ModelParts* parts);
@@ -351,35 +353,34 @@ Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const P
 struct oriel_model : oriel_internal::ModelParts {
   oriel_internal::Log log;
   oriel_allocator allocator = {};
-  uint64_t host_bytes = 0;          ///< of the block
-  uint64_t session_host_bytes = 0;  ///< of each, but for the ids of its tokens
-  uint64_t transcript_bytes = 0;    ///< of these
-  uint64_t hash = 0;                ///< of what the file says, for snapshots
+  uint64_t host_bytes = 0;          // size of the block
+  uint64_t session_host_bytes = 0;  // bytes per session, without the token ids
+  uint64_t transcript_bytes = 0;    // the part for transcripts
+  uint64_t hash = 0;                // of the file's metadata, for snapshots
   uint64_t fingerprint =
-      0;  ///< of its weights, however quantised; of models with a prefix from a file
+      0;  // of its weights in any quantisation; set for models with a prefix file
   oriel_internal::ModelDesc desc;
   oriel_internal::Tokenizer* tokenizer = nullptr;
   oriel_internal::TokenTrie* trie = nullptr;  ///< null: loaded without constraints
   oriel_internal::ChatTemplate chat;
-  oriel_internal::LearnedTemplate learned;     ///< about it
-  oriel_internal::ReplyForms reply_forms = 0;  ///< of its own template
-  oriel_internal::Executor* executor =
-      nullptr;                           ///< null for DeviceKind::kNone; else there always is one
-  oriel_internal::NoExecutor no_device;  ///< the executor between two devices
+  oriel_internal::LearnedTemplate learned;       // facts about the template
+  oriel_internal::ReplyForms reply_forms = 0;    // of the model's own template
+  oriel_internal::Executor* executor = nullptr;  // null for DeviceKind::kNone, otherwise always set
+  oriel_internal::NoExecutor no_device;          // stands in while one device replaces another
   mutable std::atomic<bool> device_lost{false};
-  bool prefix_exact = true;                   ///< as Rebuilt::exact, of the prefix
-  mutable oriel_internal::DeviceShare share;  ///< of the executor, among the sessions
-  bool stops_early = true;                    ///< as in SessionContext
+  bool prefix_exact = true;                   // Rebuilt::exact of the prefix
+  mutable oriel_internal::DeviceShare share;  // shares the executor among sessions
+  bool stops_early = true;                    // see SessionContext
   oriel_internal::ModelInfo info = {};
   oriel_internal::PlanResult plan_result = {};
-  /// Also of what getters read: executor, info, trimmed.level and prefix_seen change under its lock.
+  // Also protects what getters read: executor, info, trimmed.level and prefix_seen change under its lock.
   mutable oriel_internal::Guard guard;
   oriel_internal::Trimmed trimmed;
   oriel_internal::PrefixSeen prefix_seen;
-  uint8_t unused[256 + sizeof(std::mutex) + 24] = {};  ///< keeps the planned bytes as they were
-  oriel_internal::ErrorLine last_error;                ///< of `log`: calls on the model itself
-  oriel_internal::DeviceLog device_log;                ///< in front of this:
-  oriel_internal::ErrorLine device_error;  ///< of the device and the file, which all sessions use
+  uint8_t unused[256 + sizeof(std::mutex) + 24] = {};  // keeps the planned bytes stable
+  oriel_internal::ErrorLine last_error;    // lines of `log`, for calls on the model itself
+  oriel_internal::DeviceLog device_log;    // wraps device_error:
+  oriel_internal::ErrorLine device_error;  // device and file errors, shared by all sessions
 };
 
 /// Lives at the start of its own host block.
@@ -387,16 +388,15 @@ struct oriel_session {
   oriel_model* model = nullptr;
   oriel_internal::Session* session = nullptr;
   uint64_t host_bytes = 0;
-  uint64_t chat_hash = 0;                         ///< of the options that turns are written by
+  uint64_t chat_hash = 0;                         // hash of the options that shape turns
   oriel_internal::SessionTexts* texts = nullptr;  ///< null: all defaults
-  std::atomic<bool> lost{false};    // the device failed: nothing but what the host knows can be had
-  std::atomic<bool> unread{false};  // as Transcript::hasUnread() was between two calls
-  // 1: the cache was made anew, of zeros. Set by whoever made it; the session is another thread's, so its next call says
-  // so to it.
+  std::atomic<bool> lost{false};                  // the device failed: only host data is readable
+  std::atomic<bool> unread{false};                // Transcript::hasUnread() after the last call
+  // 1: another thread recreated the cache with zeros. The session's next call applies it.
   std::atomic<uint32_t> cache_lost{0};
-  oriel_internal::Log log;  ///< the model's, with a last error of its own
+  oriel_internal::Log log;  // the model's log, with a last error of its own
   oriel_internal::ErrorLine last_error;
-  uint8_t unused[8 + sizeof(void*)] = {};  ///< keeps the planned bytes as they were
-  uint32_t index = 0;                      ///< among the model's
-  mutable uint32_t errors_before = 0;      ///< lines of last_error that are not the running call's
+  uint8_t unused[8 + sizeof(void*)] = {};  // keeps the planned bytes stable
+  uint32_t index = 0;                      // among the model's sessions
+  mutable uint32_t errors_before = 0;      // lines of last_error from before the current call
 };

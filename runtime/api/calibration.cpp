@@ -11,7 +11,7 @@ constexpr size_t kMaxPath = 4096;
 
 constexpr char kUnreadable[] = "cannot be read";
 
-/// A file from front to back. Where it cannot be read it ends.
+// Reads a file from front to back. A read error ends it.
 struct Front {
   const InputFile* file;
   uint64_t at = 0;
@@ -45,7 +45,7 @@ Status hashEnds(const ModelFile& model, const Log& log, uint64_t* hash) {
   return kOk;
 }
 
-// `fault` null: nothing is wrong with it.
+// `fault` is null if the calibration is valid.
 Status check(const InputFile& input, const ModelFile& model, uint32_t n_layers, const Log& log,
              CalibrationFile* file, const char** fault) {
   Front front = {&input};
@@ -119,7 +119,7 @@ Status findCalibration(const char* model_path, const ModelFile& model, uint32_t 
   char path[kMaxPath];
   const int length = std::snprintf(path, sizeof(path), "%s.calibration.json", model_path);
   if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) {
-    return kOk;  // nor could anybody have written one there
+    return kOk;  // a descriptor has no folder to hold a calibration
   }
   InputFile input;
   const char* fault = kUnreadable;
@@ -197,7 +197,7 @@ void readCalibration(const oriel_calibration& given, CalibrationFile* measured) 
   constants.state_int8 = options.state_int8;
   constants.layer_count = options.layer_count;
   constants.layers = options.layer_count != 0 ? measured->layers : nullptr;
-  // More than any model has: refused by their count.
+  // Larger counts than kMaxLayers are refused elsewhere.
   for (uint32_t layer = 0; layer < std::min(options.layer_count, kMaxLayers); ++layer) {
     const oriel_layer_calibration& costs = options.layers[layer];
     measured->layers[layer] = {costs.keys_int8, costs.keys_int4, costs.values_int8,

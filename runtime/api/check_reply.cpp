@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMostCheckBytes = size_t{64} << 20;
 
-/// A member that is a text, with NUL at its end, as options are given. Null: no memory.
+// A text member, NUL-terminated as options require. Null: out of memory.
 char* copyOf(const JsonText& value, Scratch* scratch) {
   char* const copy = scratch->take<char>(uint64_t{value.bytes} + 1);
   if (copy != nullptr) {
@@ -41,7 +41,7 @@ Status readOptions(const JsonValue& given, const Log& log, Scratch* scratch,
   return kOk;
 }
 
-/// Failures of the request, not of the system.
+// True for an error in the request, false for a system failure.
 bool isRefusal(oriel_status code) {
   return code == ORIEL_ERROR_ARGUMENT || code == ORIEL_ERROR_UNSUPPORTED ||
          code == ORIEL_ERROR_TEXT || code == ORIEL_ERROR_FORMAT || code == ORIEL_ERROR_STATE;

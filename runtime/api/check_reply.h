@@ -1,4 +1,4 @@
-// Whether a reply can be held to what is asked of it, before there is a session to ask.
+// Checks that a reply can be constrained as requested, before a session exists.
 #pragma once
 
 #include "api/api.h"

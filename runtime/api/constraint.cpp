@@ -13,28 +13,27 @@
 namespace oriel_internal {
 namespace {
 
-/// Working memory for one schema or grammar. Large ones take a tenth of it.
+// Working memory for one schema or grammar. Large ones need a tenth of it.
 constexpr size_t kMostCompileBytes = size_t{64} << 20;
 
-/// Where tools and forms come from, and who is told of the tools that stay unchecked.
+// The source of tools and forms, and the callback for unchecked tools.
 struct Source {
   const oriel_model& model;
   ReplyForms forms = 0;
   JsonText tools;
   StopCheck stop;
   Log log;
-  IgnoredKeywords* ignored = nullptr;  ///< of the reply; null: not reported
+  IgnoredKeywords* ignored = nullptr;  // for the reply; null: not reported
   void (*tell)(const JsonText& name, void* user) = nullptr;
   void* user = nullptr;
 };
 
-/// The outcome: what the reply is held to, and from where on.
+// The compiled constraint and the point in the reply where it starts.
 struct Held {
   bool constrained = false;
   const char* trigger = nullptr;
   bool again = false;
-  const JsonValue* tools =
-      nullptr;  ///< while the grammar is read; noted where arguments stay unchecked
+  const JsonValue* tools = nullptr;  // set while the grammar is read; records unchecked arguments
 };
 
 bool hasForm(const ReplyChoices& options) {
@@ -74,7 +73,7 @@ Status checkTexts(const ReplyChoices& options, const Log& log) {
   return kOk;
 }
 
-/// Of a form; the arguments of tools have no members that their schemas do not list.
+// The schema rules: a reply's form may have unlisted members, arguments of tools may not.
 SchemaRules rulesOf(const ReplyChoices& options, const Source& source, bool of_tools) {
   return {options.strict_schema != 0, options.open_objects != 0 && !of_tools, source.ignored};
 }
@@ -103,7 +102,7 @@ Status readForm(const ReplyChoices& options, const Source& source, Grammar* gram
                         form);
 }
 
-/// One call after the other, with white space between them.
+// Several calls in sequence, separated by white space.
 ExprId severalCalls(const CallGrammar& calls, Grammar* grammar) {
   constexpr CharRange kSpace[] = {{' ', ' '}, {'\n', '\n'}};
   const RuleId one = grammar->newRule();
@@ -113,14 +112,13 @@ ExprId severalCalls(const CallGrammar& calls, Grammar* grammar) {
   return grammar->sequence(grammar->rule(one), grammar->repeat(more, 0, kAnyTimes));
 }
 
-/// Calls of the conversation's tools, in the form of its template. With a schema or a grammar the reply is either calls
-/// or an answer of that form: both begin with the reply, so no trigger is waited for.
+// Calls of the conversation's tools, in the form of its template. With a schema or a grammar the reply is either calls
+// or an answer of that form. Both start at the first token, so no trigger is needed.
 Status readCalls(const ReplyChoices& options, const Source& source, CallChecks checks,
                  Grammar* grammar, ExprId* root, Held* held) {
   const Log& log = source.log;
   if (source.tools.bytes == 0) {
-    return log.fail(ORIEL_ERROR_STATE,
-                    "there are no tools to call: give them to the session (\"tools\")");
+    return log.fail(ORIEL_ERROR_STATE, "no tools to call: give tools to the session (\"tools\")");
   }
   const JsonValue* tools = nullptr;
   ORIEL_TRY(readTools(source.tools, source.stop, log, grammar->scratch(), &tools));
@@ -193,14 +191,14 @@ Status compileOnce(const ReplyChoices& options, const Source& source, CallChecks
   return kOk;
 }
 
-/// For an attempt that may be repeated: its warnings are handed on, its errors are not.
+// Log of an attempt that may be repeated: passes warnings on and drops errors.
 void passWarning(oriel_log_level level, const char* message, void* user) {
   if (level != ORIEL_LOG_ERROR) {
     static_cast<const Log*>(user)->write(level, "%s", message);
   }
 }
 
-/// Where the schemas of all tools are too much together, only those of strict tools are held.
+// If the schemas of all tools together are too large, only strict tools are constrained.
 Status compile(const ReplyChoices& options, const Source& source, Constraint* constraint,
                Held* held) {
   if (!checksCalls(options)) {

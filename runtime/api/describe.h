@@ -1,4 +1,4 @@
-// The describe calls' JSON (docs/describe.md).
+// The JSON of the describe calls (docs/describe.md).
 #pragma once
 
 #include "api/api.h"
@@ -8,9 +8,9 @@ namespace oriel_internal {
 
 /// `name` is null for the outermost object.
 void writePlanObject(const char* name, const PlanResult& plan, JsonWriter* out);
-/// `with_bytes`: of a plan, not of a file.
+// `with_bytes`: true for a plan, false for a file.
 void writeGroups(const LayerGroup* groups, uint32_t count, bool with_bytes, JsonWriter* out);
-/// Members of the open object: what ModelInfo and FileInfo both have.
+// Writes the members common to ModelInfo and FileInfo into the open object.
 template <typename Info>
 void writeFileInfo(const Info& info, JsonWriter* out) {
   out->text("architecture", info.architecture);
@@ -42,11 +42,11 @@ void writeFileInfo(const Info& info, JsonWriter* out) {
 }
 const char* kvFormatText(oriel_kv_format format);
 const char* trimLevelText(oriel_trim_level level);
-/// Whether (text, capacity, needed) can be filled.
+// True if (text, capacity, needed) can be filled.
 inline bool validBuffer(const char* text, size_t capacity, const size_t* needed) {
   return needed != nullptr && (text != nullptr || capacity == 0);
 }
-/// The numbers that apps branch on.
+// The numbers that apps decide by.
 oriel_plan publicPlan(const PlanResult& plan);
 
 }  // namespace oriel_internal

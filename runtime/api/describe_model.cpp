@@ -124,7 +124,7 @@ void writeStats(const oriel_stats& stats, JsonWriter* out) {
   out->whole("host_bytes", stats.host_bytes);
 }
 
-// Those of the latest reply's schemas.
+// Ignored schema keywords of the latest reply.
 void writeIgnored(const ConstrainedReply* constrained, JsonWriter* out) {
   const char* const list = constrained != nullptr ? constrained->ignored().json() : "[]";
   const JsonSink sink = out->sink();
@@ -165,7 +165,7 @@ void writeSession(const oriel_session& handle, JsonWriter* out) {
                out);
 }
 
-// The load's options with the values that are in force.
+// The load options with their effective values.
 void writeLoadOptions(const oriel_model& model, JsonWriter* out) {
   LoadOptions shown = model.wish.asked();
   const PlanResult& plan = model.plan_result;

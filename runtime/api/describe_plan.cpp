@@ -42,7 +42,7 @@ void writeGroups(const LayerGroup* groups, uint32_t count, bool with_bytes, Json
 
 namespace {
 
-// Unknown: null.
+// Writes null if unknown.
 void writeKnown(const char* name, bool known, uint64_t value, JsonWriter* out) {
   known ? out->whole(name, value) : out->null(name);
 }

@@ -15,7 +15,7 @@
 namespace oriel_internal {
 namespace {
 
-// Null where it does not fit.
+// Null if it does not fit.
 template <size_t kBytes>
 const char* copyOf(const char* text, char (&copy)[kBytes]) {
   const size_t bytes = text != nullptr ? std::strlen(text) + 1 : kBytes + 1;
@@ -25,7 +25,7 @@ const char* copyOf(const char* text, char (&copy)[kBytes]) {
 constexpr uint32_t kMostDevices = 16;
 
 #if ORIEL_VULKAN
-// As a device is chosen at first; software only where there is nothing faster for the processor.
+// The order of the first choice. Software devices come last, before the CPU.
 constexpr const char* kKinds[] = {"discrete", "integrated", "virtual", "other", "software"};
 
 bool softwareIsSlower() {
@@ -36,7 +36,7 @@ bool softwareIsSlower() {
 #endif
 }
 
-/// Vulkan devices, of which some are in the choices already.
+// Vulkan devices; some may already be in the choices.
 struct Found {
   DeviceInfo devices[kMostDevices];
   size_t count = 0;
@@ -47,7 +47,7 @@ struct Found {
   }
 };
 
-// 1 + its index; 0: it is not there. Of several the one with the number that it had.
+// 1 + the device's index; 0 if not found. Among equal devices it prefers the previous number.
 uint32_t numberOf(const Found& found, const char* device, const char* driver, uint32_t number) {
   uint32_t same = 0;
   for (size_t i = found.count; i-- > 0;) {
@@ -124,7 +124,7 @@ DeviceChoices devicesAfter(const char* device, const char* driver, const LoadOpt
     LenientLog lenient(log);
     ExecutorOptions asked;
     asked.log = lenient.log();
-    asked.enabled_features = asked_for.enabled_features;  // such as a device that is refused
+    asked.enabled_features = asked_for.enabled_features;  // e.g. a refused device
     if (!listVulkanDevices(asked, found.devices, kMostDevices, &found.count).ok()) {
       found.count = 0;
     }

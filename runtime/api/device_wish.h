@@ -1,4 +1,4 @@
-// What an app asked of a device when it loaded a model: to choose one again.
+// The device options of oriel_model_load, kept to choose a device again.
 #pragma once
 
 #include <atomic>
@@ -9,28 +9,28 @@
 
 namespace oriel_internal {
 
-/// Of disabled_features and enabled_features, the NUL included.
+// Size of disabled_features and enabled_features, including the NUL.
 constexpr size_t kFeatureNamesBytes = 256;
 
-/// Options that are read by oriel_model_load and are needed after it. Texts are copied; that of the cache folder has as
-/// much room whatever its length, so that a plan without one is the same.
+// Load options that are needed later. Texts are copied. The buffer of the cache folder has a fixed size, so plans do
+// not depend on its length.
 class DeviceWish {
  public:
   DeviceWish() = default;
   DeviceWish(const DeviceWish&) = delete;
   DeviceWish& operator=(const DeviceWish&) = delete;
-  /// Takes room for the prefix's path in `arena`; measures likewise.
+  // Takes memory for the prefix's path from `arena`, which may be a measuring arena.
   void init(const LoadOptions& options, Arena* arena);
 
-  /// For createExecutor(), on another device.
+  // Options for createExecutor() on another device.
   LoadOptions on(DeviceKind kind, uint32_t number) const;
   const LoadOptions& asked() const { return options_; }
-  /// The file that the prefix came from; null: none.
+  // The prefix file; null: none.
   const char* prefixFile() const { return options_.prefix_file; }
 
  private:
-  LoadOptions options_ = {};   ///< those that createExecutor() reads, and prefix_file
-  char cache_dir_[1024] = "";  // as long as any file's path in it may be
+  LoadOptions options_ = {};   // the options for createExecutor(), and prefix_file
+  char cache_dir_[1024] = "";  // fits any path that opening a file accepts
   char disabled_[kFeatureNamesBytes] = "";
   char enabled_[kFeatureNamesBytes] = "";
 };
@@ -39,7 +39,7 @@ class DeviceWish {
 struct DeviceChoices {
   struct One {
     DeviceKind kind;
-    uint32_t number;  ///< of a Vulkan device, from 1
+    uint32_t number;  // of a Vulkan device, counted from 1
   };
   static constexpr uint32_t kMost = 18;
 
@@ -53,19 +53,19 @@ struct DeviceChoices {
   }
 };
 
-/// The device of this name and driver, then the others that Vulkan has, the fastest kind first, then the CPU.
-/// `with_cpu`: that, too. `with_same`: not if it is known to be of no use.
+// The device with this name and driver, then the other Vulkan devices with the fastest kind first, then the CPU if
+// `with_cpu`. `with_same` false leaves the named device out.
 DeviceChoices devicesAfter(const char* device, const char* driver, const LoadOptions& asked_for,
                            bool with_same, bool with_cpu, const Log& log);
 
-/// Whether ModelInfo.device is the CPU.
+// True if ModelInfo.device is the CPU.
 bool isCpuName(const char* device);
 
-/// Errors of a device count as warnings while it is only tried. Thread-safe.
+// Logs errors as warnings while a device is only tried. Thread-safe.
 class DeviceLog {
  public:
   void init(const Log& to) { to_ = to; }
-  /// Valid as long as this is there.
+  // Valid for the lifetime of this object.
   Log log() { return {handOn, this, nullptr}; }
   void tries(bool on) { tries_ = on; }
 

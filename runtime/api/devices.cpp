@@ -1,4 +1,4 @@
-// Which device a model runs on, what is known against it, and the list of all.
+// Chooses a model's device, knows which devices are refused, and lists all devices.
 #include <cstdio>
 #include <cstring>
 
@@ -27,7 +27,7 @@ const char* cpuDriver() {
 }
 
 #if ORIEL_VULKAN
-/// The short test of the self-test, in executors of the device that the model is to run on.
+// Runs the short self-test in executors of the model's device.
 class ModelKernelTester final : public KernelTester {
  public:
   Status test(const Plan& plan, const ExecutorOptions& options) override {
@@ -44,7 +44,7 @@ class ModelKernelTester final : public KernelTester {
   }
 };
 
-// Where nothing may be kept nothing is tested unless it is asked for: it would be at every load.
+// Without a cache folder a test's verdict cannot be kept, so tests run only on request.
 void trust(const LoadOptions& options, ExecutorUse use, KernelTester* tester,
            ExecutorOptions* executor) {
   executor->enabled_features = options.enabled_features;
@@ -60,7 +60,7 @@ void trust(const LoadOptions& options, ExecutorUse use, KernelTester* tester,
   executor->uses_wrong = use == ExecutorUse::kSelfTest || use == ExecutorUse::kSelfTestBegins;
   executor->forgets_wrong = use == ExecutorUse::kSelfTestBegins;
   if (executor->uses_wrong) {
-    executor->cache_dir = nullptr;  // pipelines of all kernels are nobody's cache
+    executor->cache_dir = nullptr;  // a self-test does not fill the pipeline cache
   }
 }
 #endif
@@ -147,7 +147,7 @@ size_t listDevices(const LoadOptions& options, const Log& log, DeviceInfo* found
   ExecutorOptions asked;
   trust(options, ExecutorUse::kProbe, nullptr, &asked);
   asked.disabled_features = options.disabled_features;
-  // A machine whose Vulkan does not work still has its CPU.
+  // Without working Vulkan the CPU is still listed.
   LenientLog lenient(log);
   asked.log = lenient.log();
   if (!listVulkanDevices(asked, found, kMostListed - 1, &count).ok()) {

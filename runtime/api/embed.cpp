@@ -1,4 +1,4 @@
-// Texts as vectors.
+// Embeddings of texts.
 #include <cmath>
 
 #include "api/session_call.h"
@@ -22,7 +22,7 @@ Status choosePooling(int wanted, FilePooling of_file, const Log& log, Pooling* p
       break;
     default:
       return log.fail(ORIEL_ERROR_ARGUMENT,
-                      "%d is no pooling: choose the file's, mean, last or first", wanted);
+                      "%d is not a pooling: choose the file's, mean, last or first", wanted);
   }
   switch (of_file) {
     case FilePooling::kNone:
@@ -46,7 +46,7 @@ Status choosePooling(int wanted, FilePooling of_file, const Log& log, Pooling* p
                   "the file's pooling_type is not known here: ask for mean, last or first");
 }
 
-// To length 1; a vector of zeros stays one.
+// Scales to length 1. A zero vector stays zero.
 void normalise(float* values, uint32_t count) {
   double squares = 0;
   for (uint32_t i = 0; i < count; ++i) {

@@ -85,7 +85,7 @@ Status checkBiases(const ReplyChoices& options, uint32_t n_vocab, const Log& log
   return kOk;
 }
 
-// What tokens look like in a reply: control tokens are no text.
+// The text of a token in a reply. Control tokens have no text.
 TokenText textOf(int32_t id, const void* tokenizer) {
   const Tokenizer::Piece piece = static_cast<const Tokenizer*>(tokenizer)->piece(id, false);
   return {piece.data, piece.bytes};

@@ -1,15 +1,16 @@
-// How replies are asked for.
+// Reads the options of replies.
 #pragma once
 
 #include "api/api.h"
 
 namespace oriel_internal {
 
-/// Front fields and settings. Null: all defaults. ORIEL_ERROR_ARGUMENT with a line. Texts stay the caller's.
+// Reads front fields and settings. Null gives all defaults. Logs a line for ORIEL_ERROR_ARGUMENT. The caller keeps
+// owning the texts.
 Status takeReplyOptions(const oriel_reply_options* given, const Log& log, ReplyChoices* options);
 
-/// Checks every value and applies the defaults. One line and ORIEL_ERROR_ARGUMENT for what is out of
-/// range, ORIEL_ERROR_TEXT for a stop text that is not UTF-8. `settings` points into `options`.
+// Checks every value and applies the defaults. Logs one line. Returns ORIEL_ERROR_ARGUMENT for a value out of range and
+// ORIEL_ERROR_TEXT for a stop text that is not UTF-8. `settings` points into `options`.
 Status readGenerateOptions(const oriel_model& model, const ReplyChoices& options, const Log& log,
                            GenerateSettings* settings);
 

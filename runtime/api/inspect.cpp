@@ -1,4 +1,4 @@
-// What a file is, whether or not this build can run it.
+// Describes a file, including files that this build cannot run.
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
@@ -9,7 +9,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Keeps the reasons of failures instead of passing them on.
+// Keeps the error lines instead of logging them.
 class Reasons {
  public:
   Reasons(FileInfo* info, const char* path) : info_(info), path_(path) {}
@@ -19,7 +19,7 @@ class Reasons {
   static void keep(oriel_log_level level, const char* message, void* user) {
     const Reasons& self = *static_cast<Reasons*>(user);
     FileInfo* const info = self.info_;
-    // What loading says begins with the file's name.
+    // Lines of a load begin with the file's name.
     const size_t name = std::strlen(self.path_);
     if (std::strncmp(message, self.path_, name) == 0 &&
         std::strncmp(message + name, ": ", 2) == 0) {
@@ -43,7 +43,7 @@ void readText(const GgufFile& file, const char* key, char (&out)[N]) {
   }
 }
 
-/// "<architecture>.<suffix>"; 0 when it is not there, is a list or is too large to be true.
+// "<architecture>.<suffix>"; 0 if it is missing, a list or implausibly large.
 uint32_t readNumber(const GgufFile& file, const FileInfo& info, const char* suffix) {
   char key[sizeof(info.architecture) + 64];
   std::snprintf(key, sizeof(key), "%s.%s", info.architecture, suffix);
@@ -139,14 +139,14 @@ Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, con
   return kOk;
 }
 
-// What else loading would find wrong.
+// Finds the remaining errors that a load would report.
 Status tryToPlan(const char* path, const LoadOptions& options, const Log& reasons, const Log& log,
                  FileInfo* info) {
   LoadOptions plan_options = {};
   plan_options.log = reasons.callback;
   plan_options.log_user = reasons.user;
   plan_options.allocator = options.allocator;
-  plan_options.calibration_file = "";  // whether it runs does not depend on it
+  plan_options.calibration_file = "";  // a calibration does not decide whether the model runs
   PreparedModel prepared;
   const Status status = prepareModel(path, plan_options, &prepared);
   if (status.passing()) {

@@ -1,4 +1,4 @@
-// What a model and its sessions take of host memory, and the best plan for it.
+// Host memory of a model and its sessions, and the best plan for it.
 #include "api/api.h"
 #include "api/on_file.h"
 #include "api/on_file_choice.h"
@@ -30,7 +30,7 @@ Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const P
 
 namespace {
 
-// What guesses take of a session's is in `draft_bytes`, what grammars take in `constraint_bytes`.
+// Sets `draft_bytes` to the part for drafting and `constraint_bytes` to the part for grammars.
 uint64_t measureSession(const PreparedModel& prepared, const Plan& plan, uint32_t drafts,
                         uint64_t* draft_bytes, uint64_t* constraint_bytes) {
   Arena arena;
@@ -63,7 +63,7 @@ Status planWith(const OnFile& on_file, const char* path, const LoadOptions& opti
   ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, on_file, log, &prepared->totals));
   prepared->work = workOf(prepared->tensors, prepared->desc, prepared->totals);
 
-  // Host bytes but for the token ids depend on neither window nor batch: the smallest, in all sessions, measures them.
+  // Except for token ids, host bytes depend on neither window nor batch size, so the smallest shape measures them.
   CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
   SessionWindows sessions;
   if (request->sessions != nullptr) {

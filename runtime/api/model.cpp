@@ -163,7 +163,7 @@ Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Ar
 
 namespace {
 
-// Everything after the model's block exists. What it made so far is undone by oriel_model_free.
+// Runs once the model's block exists. oriel_model_free undoes a partial load.
 Status loadInto(const LoadOptions& options, const char* path, PreparedModel* prepared,
                 LoadProgress* progress, Arena* arena, oriel_model* model) {
   const StopCheck stop = progress->stop();
@@ -205,13 +205,13 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
   }
   prepared->tensors.release();
   prepared->draft_source.dropHeader();
-  prepared->source.dropHeader();  // before the arenas are taken: the peak is the plan's
+  prepared->source.dropHeader();  // before the arenas are allocated, so the peak equals the plan
   if (has_device) {
     ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
     ORIEL_TRY(createExecutor(model->wish.asked(), ExecutorUse::kModel, model->plan,
                              model->executor_memory, model->allocator, experts, shared, &stop,
                              &model->executor));
-    // Into what the session will have: it is not there yet.
+    // Uses the future session's memory, which is still free.
     const GgufFile* const draft =
         options.draft_model != nullptr ? &prepared->draft_source.gguf() : nullptr;
     ORIEL_TRY(loadWeights({file, draft}, model->plan, *progress,
@@ -242,7 +242,7 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
   return kOk;
 }
 
-/// What the model's own logs have kept of a load that fails.
+// Copies the model's own log lines to a failed load.
 void handOverLine(const oriel_model& model, const LoadOptions& options) {
   if (!wantsLine(options) || options.error_line[0] != '\0') {
     return;
@@ -252,8 +252,8 @@ void handOverLine(const oriel_model& model, const LoadOptions& options) {
            options.error_line_bytes);
 }
 
-// Not inlined: the plan in the making takes 80 KiB of stack, on which no kernel for the prefix should stand. On failure
-// *out may be a model to be freed.
+// Not inlined: planning takes 80 KiB of stack, which must not lie under the prefix's kernels. On failure the caller
+// frees *out if it is set.
 [[gnu::noinline]] Status loadModel(const LoadOptions& options, const char* path,
                                    LoadProgress* progress, oriel_model** out) {
   const Log log = logOf(options);
@@ -284,9 +284,10 @@ void handOverLine(const oriel_model& model, const LoadOptions& options) {
 
 uint64_t draftHash(const GgufFile& file) { return hashBytes(file.data(), file.headerBytes()); }
 
-// Everything before the tensors, and what else is read of them.
+// Everything before the tensors, and the rest of the metadata that is read.
 uint64_t headerHash(const GgufFile& file, const ModelDesc& desc) {
-  constexpr uint32_t kLeast = 128;  // so many were hashed when heads had at most 256 values
+  // When this hash was defined, tables had 128 divisors. Hashing at least that many keeps old hashes valid.
+  constexpr uint32_t kLeast = 128;
   uint64_t hash = hashBytes(file.data(), file.headerBytes());
   for (const RopeTable* table :
        {&desc.ropes[kMainRope], &desc.rope_long, &desc.ropes[kSlidingRope]}) {

@@ -1,4 +1,4 @@
-// What a loaded model takes to read weights that stay in its file.
+// The parts of a loaded model that read weights from its file.
 #pragma once
 
 #include "base/arena.h"
@@ -11,18 +11,19 @@ namespace oriel_internal {
 struct WeightsOnFile {
   WeightsOnFile(const Plan& plan, const Log& log) : experts(plan, source, log) {}
 
-  InputFile file;  ///< open from handOver() on
+  InputFile file;  // open after handOver()
   WeightSource source;
   ExpertCache experts;
-  char* path = nullptr;  ///< a copy: the app's is its own after the call
+  char* path = nullptr;  // a copy, since the app's string may be freed after the call
 
-  /// The model's file stays open here.
+  // Keeps the model's file open here.
   void handOver(ModelFile* model) { model->handOver(path, &file); }
 };
 
-/// In `arena`, which the plan outlives like the log; null when measuring, and where the plan has nothing on file.
+// Takes it from `arena`. The plan and the log must outlive it. Null when measuring, or if the plan leaves no weights on
+// file.
 WeightsOnFile* takeWeightsOnFile(const Plan& plan, const char* path, const Log& log, Arena* arena);
-/// Closes the file; the memory is the arena's. Null is allowed.
+// Closes the file; the arena keeps the memory. Accepts null.
 void dropWeightsOnFile(WeightsOnFile* weights);
 
 }  // namespace oriel_internal

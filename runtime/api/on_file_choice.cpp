@@ -34,9 +34,8 @@ class OnFileChoice {
     if (!may_stay) {
       return plan(0);
     }
-    least_slots_ = mode_ == Offload::kAuto
-                       ? 0
-                       : experts_.used;  // which says what is wrong where nothing is possible
+    least_slots_ =
+        mode_ == Offload::kAuto ? 0 : experts_.used;  // gives the error line if nothing is possible
     weighAll();
     ORIEL_TRY(plan(mostSlots()));
     takeMinimum(least_, request_.memory_bytes, &prepared_->budget);
@@ -48,7 +47,7 @@ class OnFileChoice {
     if (mode_ == Offload::kNone || mode_ == Offload::kRows) {
       return log_.fail(
           ORIEL_ERROR_ARGUMENT,
-          "slots are for experts on file, and all are to be held: ask for one of both");
+          "slots are for experts on file, but all experts are in memory: give one option");
     }
     if (options_.expert_slots < experts_.used || options_.expert_slots > experts_.count) {
       return log_.fail(ORIEL_ERROR_ARGUMENT,
@@ -69,23 +68,24 @@ class OnFileChoice {
     return planner_.plan(planner_.context, with(slots), log_, &request_);
   }
 
-  // Slots that a chunk takes so many rounds with, at least: fewer are more rounds, and those take host memory, too.
+  // The fewest slots that handle a chunk in `rounds` rounds. Fewer slots mean more rounds, which also need host memory.
   uint32_t slotsOf(uint32_t rounds) const {
     return std::max(static_cast<uint32_t>(ceilDiv(experts_.count, rounds)), experts_.used);
   }
-  // With which it still takes so many.
+  // The most slots that still need `rounds` rounds.
   uint32_t mostOf(uint32_t rounds) const {
     return rounds == 1 ? experts_.count : slotsOf(rounds - 1) - 1;
   }
   uint32_t mostRounds() const {
     return static_cast<uint32_t>(ceilDiv(experts_.count, experts_.used));
   }
-  // All slots are for apps that want them.
+  // Holding all slots is an app's explicit choice.
   uint32_t fewestRounds() const { return mode_ == Offload::kAll || experts_.count == 1 ? 1 : 2; }
 
-  // The least memory and the least expected loss. Without a least speed, both are those of the fewest slots for some number
-  // of rounds or, in models so small that ops weigh more than experts, of all held: from one such number to the next, more
-  // slots only leave less memory. With one, more slots are also faster, so every number is weighed.
+  // Finds the least memory and the least expected loss. Without a minimum speed, both occur at the fewest slots for
+  // some number of rounds: more slots with equal rounds only leave less memory. In very small models, where ops
+  // outweigh experts, both occur when all experts are held. With a minimum speed, more slots are also faster, so every
+  // number is weighed.
   void weighNumbers() {
     const bool every = request_.min_tokens_per_s > 0;
     for (uint32_t rounds = mostRounds(); rounds >= fewestRounds(); --rounds) {
@@ -99,8 +99,8 @@ class OnFileChoice {
     }
   }
 
-  // Where the longest window fits in all layers with some slots, it is taken whatever windows by layer with others would
-  // lose, as it is in models without experts.
+  // The longest window that fits in all layers with some number of slots wins over windows per layer, as in models
+  // without experts.
   void weighAll() {
     weighNumbers();
     if (longest_fits_ && request_.loss.profiles.count != 0) {
@@ -119,7 +119,7 @@ class OnFileChoice {
       least_slots_ = slots;
       least_ = *budget;
     }
-    // Of equals the later: more slots, then all held.
+    // On a tie the later choice wins: more slots, and last all experts held.
     if (budget->fits && budget->loss <= best_loss_) {
       best_slots_ = slots;
       best_loss_ = budget->loss;
@@ -127,15 +127,15 @@ class OnFileChoice {
     longest_fits_ = longest_fits_ || budget->longest_fits;
   }
 
-  // Null: impossible. Until the next plan.
+  // Null if impossible. Valid until the next plan.
   const Budget* tryPlan(uint32_t slots) {
     BudgetRequest request = request_;
     const Status status = planner_.plan(planner_.context, with(slots), Log(), &request);
     return status.ok() ? &prepared_->budget : nullptr;
   }
 
-  // Which may be those of another number of slots. Formats that would fit with those, but not with the slots that are
-  // there, say what they need with these.
+  // `least` may belong to another number of slots. A format that fits there but not with the current slots reports its
+  // need with the current slots.
   static void takeMinimum(const Budget& least, uint64_t memory_bytes, Budget* budget) {
     if (least.n_choices == 0) {
       return;
@@ -149,8 +149,8 @@ class OnFileChoice {
     }
   }
 
-  // Formats and window come first: all experts are held, or as many as may be, where that loses nothing against fewer
-  // slots. As no number of slots loses more in more memory, neither does this one. Where nothing fits, the fewest.
+  // Formats and window have priority. Holds all experts, or as many as possible without losing quality. More memory
+  // never raises the loss of a number of slots. If nothing fits, returns the fewest slots.
   uint32_t mostSlots() {
     if (std::isinf(best_loss_)) {
       return least_slots_;
@@ -179,7 +179,7 @@ class OnFileChoice {
   BudgetRequest request_;
   const Offload mode_;
   const ExpertLimits experts_;
-  Budget least_;  ///< of the number of slots that needs the least memory
+  Budget least_;  // for the number of slots with the least memory
   uint32_t least_slots_ = 0;
   uint32_t best_slots_ = 0;
   double best_loss_ = std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-// One reply of a call: its options, its turn and its result. A call may have several, of different sessions.
+// One reply of a call: its options, turn and result. A call may make several replies in different sessions.
 #pragma once
 
 #include "api/constraint.h"
@@ -9,7 +9,7 @@ namespace oriel_internal {
 
 class OneReply {
  public:
-  /// `options` and the session outlive it. `chat`: opens the assistant's turn first.
+  // `options` and the session must outlive it. `chat`: opens the assistant's turn first.
   OneReply(oriel_session* handle, const oriel_reply_options* options, bool chat,
            oriel_token_fn on_token, void* user)
       : handle_(*handle),
@@ -21,16 +21,16 @@ class OneReply {
                templateScratchBytes(session_.facts().context.settings.tools.bytes)),
         logits_(*session_.facts().context.allocator, SIZE_MAX) {}
 
-  /// Up to its first token, for Replier::run(). Null: it is over already.
+  // Starts the reply, up to its first token, for Replier::run(). Null: the reply is already over.
   ReplyCall* begin() {
     call_.status = handle_.lost ? Status(ORIEL_ERROR_DEVICE) : open();
     return call_.status.ok() ? &call_ : nullptr;
   }
-  /// Ends the turn. The result, if the options could be read, goes to *out; null: nowhere.
+  // Ends the turn. Writes the result to *out if the options were valid and `out` is not null.
   Status end(oriel_generation* out) {
     const Status status = opened_ ? session_.closeReply(call_) : call_.status;
     if (status.code() == ORIEL_ERROR_CANCELLED) {
-      result_.stop_reason = ORIEL_STOP_CANCELLED;  // also when it was the prompt that was stopped
+      result_.stop_reason = ORIEL_STOP_CANCELLED;  // also if the prompt was cancelled
     }
     if (out != nullptr && read_) {
       writeResult(result_, out);
@@ -76,7 +76,7 @@ class OneReply {
   Scratch tools_;
   Scratch logits_;
   bool read_ = false;    ///< the options
-  bool opened_ = false;  ///< the assistant's turn
+  bool opened_ = false;  // the assistant's turn is open
 };
 
 }  // namespace oriel_internal

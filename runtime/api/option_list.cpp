@@ -11,7 +11,7 @@ bool hasRange(const OptionRow& row) {
          row.type == OptionType::kList;
 }
 
-// The program's spelling: '-' for '_'.
+// The program's spelling, with '-' instead of '_'.
 void writeFlag(const OptionRow& row, JsonWriter* out) {
   char flag[64];
   const char* const written = row.flag()[0] != '\0' ? row.flag() : row.name();

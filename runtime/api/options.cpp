@@ -1,11 +1,11 @@
-// Why structs of the app's are refused.
+// Validation of the app's structs, with the reason of a refusal.
 #include "api/api.h"
 
 namespace oriel_internal {
 
 namespace {
 
-// The app's callback first: a call that it makes may fail into the same buffer, and this one failed after it.
+// The app's callback runs first: a failing call inside it may overwrite the same buffer.
 void handOn(oriel_log_level level, const char* message, void* user) {
   const LoadOptions& options = *static_cast<const LoadOptions*>(user);
   if (options.log != nullptr) {
@@ -25,7 +25,7 @@ Log logOf(const LoadOptions& options) {
 
 namespace {
 
-// Bytes of whole fields that a struct_size covers; 0: it is no size.
+// Size in bytes of the whole fields that struct_size covers; 0 if the size is invalid.
 size_t wholeFields(size_t struct_size, StructShape shape) {
   constexpr size_t kMost = 64 * 1024;
   if (struct_size > kMost || struct_size >= shape.bytes) {
@@ -74,8 +74,7 @@ Status refuseStruct(const char* type, size_t struct_size, StructShape shape, con
                   struct_size, type);
 }
 
-// Where the size is no size at all, the struct was never filled: nothing in it is used, but the log of a size that was
-// forgotten.
+// An invalid size means that the struct was never filled: only the log is used, and only if the size was forgotten.
 Status takeModelOptions(const oriel_options* given, CallOptions* options) {
   *options = {};
   oriel_options front;
@@ -96,7 +95,7 @@ Status takeModelOptions(const oriel_options* given, CallOptions* options) {
   options->memory_bytes = front.memory_bytes;
   options->window_tokens = front.window_tokens;
   options->sessions = front.sessions;
-  options->cpu_threads = std::min(front.threads, kMostThreads);  // more than cores: as many
+  options->cpu_threads = std::min(front.threads, kMostThreads);  // limited to the number of cores
   options->cache_dir = front.cache_folder;
   options->progress = front.progress;
   options->progress_user = front.progress_user;

@@ -1,4 +1,4 @@
-// What replies mean, and what they have to be.
+// Parsing of replies, and their constraints.
 #include "api/session_call.h"
 #include "base/scratch.h"
 #include "exec/reply_parts.h"
@@ -11,7 +11,7 @@ namespace {
 
 Status parseReply(const oriel_model& model, const oriel_session_options* given, bool inside_thought,
                   const char* text, size_t bytes, oriel_part_fn on_part, void* user) {
-  // The template need not know of tools that it is only asked about.
+  // Tools for parsing only: the template need not support them.
   SessionSettings session;
   ORIEL_TRY(takeSessionOptions(given, model.log, &session));
   ChatSettings& chosen = session.chat;
@@ -40,7 +40,7 @@ Status parseReply(const oriel_model& model, const oriel_session_options* given, 
     parts->push(text, bytes);
     parts->finish();
   };
-  if (!settings.inside_thought) {  // the whole reply is here: it may be asked
+  if (!settings.inside_thought) {  // the whole reply is available, so the parser may decide
     readAll(nullptr);
     settings.inside_thought = parts->reader().closedUnopened();
   }

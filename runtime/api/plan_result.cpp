@@ -1,4 +1,4 @@
-// What a plan says of itself.
+// Fills in the description of a plan.
 #include "api/api.h"
 #include "api/recall.h"
 #include "api/several.h"
@@ -37,7 +37,8 @@ StepSeconds publicCost(const StepCost& cost) {
   return out;
 }
 
-// What several sessions take. The last one's share is what a plan for one less, with the same windows, would save.
+// Memory of several sessions. The last session's share is the saving of a plan with one session less and the same
+// windows.
 void describeSessions(const PreparedModel& prepared, PlanResult* plan) {
   const Budget& budget = prepared.budget;
   const SessionWindows& sessions = prepared.sessions;
@@ -64,7 +65,7 @@ void describeSessions(const PreparedModel& prepared, PlanResult* plan) {
   }
 }
 
-// Of the layers that see the session's window.
+// The shortest window among layers that follow the session's window.
 uint32_t shortestWindow(const BudgetChoice& choice, uint32_t n_layers) {
   LayerView least;
   for (uint32_t layer = 0; choice.profile != nullptr && layer < n_layers; ++layer) {
@@ -74,7 +75,7 @@ uint32_t shortestWindow(const BudgetChoice& choice, uint32_t n_layers) {
   return static_cast<uint32_t>(least.windowOf(choice.cache.window));
 }
 
-// What the same window would take less without guesses.
+// The saving of the same window without drafting.
 void describeDrafts(const PreparedModel& prepared, PlanResult* plan) {
   const Budget& budget = prepared.budget;
   if (budget.cache.drafts == 0) {
@@ -90,7 +91,7 @@ void describeDrafts(const PreparedModel& prepared, PlanResult* plan) {
                                                  .total();
 }
 
-// The slots in all sessions, and the index over their files. A longer window would have had them.
+// The slots in all sessions, and the index over their files. A longer window could use this memory.
 void describeRecall(const PreparedModel& prepared, PlanResult* plan) {
   const Budget& budget = prepared.budget;
   const RecallSettings& recall = prepared.recall;
@@ -121,7 +122,7 @@ PlanResult planResult(const PreparedModel& prepared) {
   const Budget& budget = prepared.budget;
   const ModelDesc& desc = prepared.desc;
   PlanResult plan = {};
-  // Without the weights nobody can say.
+  // Without the weights this is unknown.
   plan.fits = budget.fits && !prepared.weights_unknown ? 1 : 0;
   plan.memory_bytes = prepared.memory_bytes;
   plan.total_bytes = budget.bytes.total();
@@ -150,7 +151,7 @@ PlanResult planResult(const PreparedModel& prepared) {
   for (uint32_t i = 0; i < plan.group_count; ++i) {
     const CacheShape shape = viewShape(desc.views[i], budget.cache);
     LayerGroup& group = plan.groups[i];
-    // What published figures count is the window the layers were trained with, however little the session sees.
+    // Published figures count the trained window, even if the session uses a shorter one.
     const bool trained = group.kind == GroupKind::kSliding || group.kind == GroupKind::kConvolution;
     const uint32_t window = trained ? group.window_tokens : shape.window;
     forEachMemory(desc, budget.cache, budget.formats, [&](const Memory& memory) {
@@ -181,7 +182,7 @@ PlanResult planResult(const PreparedModel& prepared) {
   plan.weights_read_bytes_per_token = prepared.totals.weights_read_bytes_per_token;
   plan.head_read_bytes = prepared.totals.head_read_bytes;
   plan.draft_weights_bytes = prepared.totals.draft_weights_bytes;
-  // Never, where every layer has a short window of its own.
+  // Never reached if every layer has a short window of its own.
   plan.crossover_tokens = plan.kv_bytes_per_token != 0
                               ? plan.weights_read_bytes_per_token / plan.kv_bytes_per_token
                               : 0;

@@ -29,7 +29,7 @@ oriel_status setPrefix(oriel_session* handle) {
           static_cast<unsigned long long>(session.at.position), prefix->capacity,
           static_cast<unsigned long long>(session.at.position));
     }
-    // A session that is being made looks for a prefix in its turn.
+    // Creating a session also looks for a prefix, so it waits for its turn.
     {
       const DeviceTurn turn(&model.share, session.context.index);
       ORIEL_TRY(turn.status());
@@ -52,7 +52,7 @@ Status clearPrefix(oriel_model* model, Guard::Call* call) {
   }
   const DeviceTurn turn(&model->share, model->plan.sessionCount());
   ORIEL_TRY(turn.status());
-  // None can be made meanwhile.
+  // No session can be created meanwhile.
   for (uint32_t i = 0; i < model->plan.sessionCount(); ++i) {
     if (!call->takeFree(i)) {
       return model->log.fail(ORIEL_ERROR_STATE,
@@ -60,7 +60,7 @@ Status clearPrefix(oriel_model* model, Guard::Call* call) {
                              "first");
     }
   }
-  ORIEL_TRY(noteLoss(*model, model->executor->forget()));  // else it is still to be recovered
+  ORIEL_TRY(noteLoss(*model, model->executor->forget()));  // otherwise recovery comes first
   model->prefix->forget();
   showPrefix(model);
   return kOk;

@@ -14,14 +14,14 @@
 namespace oriel_internal {
 namespace {
 
-// Without a cap: this share of what the system has free.
+// The default cap: 1/this of the system's free memory.
 constexpr uint64_t kDefaultMemoryShare = 2;
-// Guesses of a draft model where no number is given: kernels of few tokens work on four at a time.
+// Default draft length with a draft model: the kernels for few tokens process four at a time.
 constexpr uint32_t kModelDrafts = 3;
-// When the system does not say what it has.
+// The default if the system does not report its memory.
 constexpr uint64_t kDefaultMemoryBytes = 1ull << 30;
 
-// With 32-bit addresses a system may have more than a process can use.
+// On 32-bit systems the system may have more memory than a process can address.
 uint64_t memoryCap(const LoadOptions& options) {
   constexpr uint64_t kAddresses = SIZE_MAX;
   if (options.memory_bytes != 0) {
@@ -31,14 +31,14 @@ uint64_t memoryCap(const LoadOptions& options) {
   return free_bytes != 0 ? free_bytes / kDefaultMemoryShare : kDefaultMemoryBytes;
 }
 
-// A side whose format is not asked for is f16 as long as nobody chooses.
+// A side without a requested format is f16 until the budgeter chooses.
 bool readWanted(const oriel_kv_format& wanted, bool* fixed, KvFormat* format) {
   *format = KvFormat::kF16;
   *fixed = rawEnum(wanted) != ORIEL_KV_AUTO;
   return !*fixed || readFormat(rawEnum(wanted), format);
 }
 
-// As readWanted; f32 as long as nobody chooses.
+// Like readWanted(), with f32 as the initial format.
 void readWantedState(StateChoice wanted, bool* fixed, StateFormat* format) {
   *fixed = wanted != StateChoice::kAuto;
   *format = wanted == StateChoice::kF16    ? StateFormat::kF16
@@ -46,7 +46,7 @@ void readWantedState(StateChoice wanted, bool* fixed, StateFormat* format) {
                                            : StateFormat::kF32;
 }
 
-// False for what no measurement can give.
+// False if no measurement can give these numbers.
 bool readSpeed(const oriel_speed& given, DeviceSpeed* speed) {
   *speed = {};
   if (given.struct_size != sizeof(given) || given.weight_count > kMaxSpeedWeights ||
@@ -161,7 +161,7 @@ Status readRequest(const LoadOptions& options, const Log& log, BudgetRequest* re
   return kOk;
 }
 
-// What the app wants in place of what was measured.
+// Overrides the measured values by the app's.
 Status readWindowShares(const LoadOptions& options, const Log& log, LossModel* loss,
                         ModelDesc* desc) {
   if (options.window_shares == nullptr) {
@@ -186,8 +186,8 @@ Status readWindowShares(const LoadOptions& options, const Log& log, LossModel* l
   return kOk;
 }
 
-// Guesses that steps of such a plan can verify. States would have to be kept of every token of a step; several sessions
-// have steps in common as it is; and wrong guesses would have experts read.
+// The draft length that steps of such a plan can verify. 0 for models with states (each token's state would be kept),
+// with several sessions (their steps are batched anyway) and with experts on file (wrong drafts would read experts).
 uint32_t draftsOf(const PreparedModel& prepared, const OnFile& on_file) {
   return prepared.desc.keepsStates() || prepared.sessions.count > 1 || on_file.expert_slots != 0
              ? 0
@@ -235,7 +235,7 @@ Status readModelRequest(const LoadOptions& options, const Log& log, PreparedMode
 
 namespace {
 
-// The model that guesses, as part of the description and of the tensors of the model that it guesses for.
+// Adds the draft model to the description and the tensors of the target model.
 Status addDraftModel(const LoadOptions& options, const Log& log, const StopCheck& stop,
                      PreparedModel* prepared) {
   if (options.draft_model == nullptr) {
@@ -255,7 +255,7 @@ void measureTemplate(const GgufFile& file, Arena* arena) {
   keepTemplate(arena, &chat);
 }
 
-// The tree is counted by what the tokens are: a tokenizer is built for that, and given back.
+// Counts the trie from the tokens: builds a tokenizer, then frees it.
 Status measureTrie(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
                    const StopCheck& stop, Arena* arena) {
   Arena measure;
@@ -270,7 +270,7 @@ Status measureTrie(const GgufFile& file, const oriel_allocator& allocator, const
   Arena real(block, measure.used());
   Status status = Tokenizer::build(file, Log(), &real, &tokenizer, stop);
   if (status.code() == ORIEL_ERROR_CANCELLED) {
-    // The caller says so.
+    // The caller logs it.
   } else if (!status.ok()) {  // once more, for its line
     Arena again(block, measure.used());
     status = Tokenizer::build(file, log, &again, &tokenizer);
@@ -282,7 +282,7 @@ Status measureTrie(const GgufFile& file, const oriel_allocator& allocator, const
   return status;
 }
 
-/// What planWith() needs, for chooseOnFile().
+// planWith() as chooseOnFile() calls it.
 struct FilePlanner {
   const char* path;
   const LoadOptions& options;
@@ -323,7 +323,7 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   (void)model_arena.take<uint8_t>(sizeof(oriel_model));
   Tokenizer* tokenizer = nullptr;
   if (options.device == DeviceKind::kNone) {
-    // A file of an architecture that cannot run here still has a tokenizer.
+    // An architecture that cannot run still has a tokenizer.
     ErrorLine why;
     const Status described = readModelDesc(file, allocatorOf(options), Log{nullptr, nullptr, &why},
                                            &prepared->desc, &prepared->tensors);
@@ -384,7 +384,7 @@ void warnBeyondTraining(const PreparedModel& prepared, const Log& log) {
 void takeWindowProfile(PreparedModel* prepared) {
   const WindowProfile* const profile = prepared->budget.profile;
   if (profile != nullptr) {
-    (void)shareWindow(profile->parts, &prepared->desc);  // it was, where this was weighed
+    (void)shareWindow(profile->parts, &prepared->desc);  // checked when it was weighed
   }
 }
 
@@ -394,7 +394,7 @@ using namespace oriel_internal;
 
 namespace {
 
-/// use(plan) with the plan for a file.
+// use(plan) with the plan of a file.
 template <typename Use>
 oriel_status planFile(const char* path, const oriel_options* given, const Use& use) {
   CallOptions options;

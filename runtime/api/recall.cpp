@@ -6,20 +6,20 @@
 namespace oriel_internal {
 namespace {
 
-/// Slots behind the sinks where none were asked for: a few turns of a chat, or an eighth of a short context.
+// Default recall slots after the sinks: a few chat turns, or an eighth of a short context.
 constexpr uint32_t kDefaultRecallTokens = 128;
 constexpr uint32_t kContextShare = 8;
 constexpr uint32_t kLeastRecallTokens = 32;
-/// Words of the index, 8 bytes each: of a longer conversation the latest.
+// Words in the index, 8 bytes each. A longer conversation keeps its latest words.
 constexpr uint64_t kMostRecallWords = 1u << 20;
-/// As long as any file's path in it may be; so much whatever its length, so that plans do not depend on that.
+// Fits any path that opening a file accepts. The size is fixed, so plans do not depend on the path's length.
 constexpr size_t kFolderBytes = 1024;
 
 const char* folderOf(const LoadOptions& options) {
   return folderOrNone(options.recall_dir != nullptr ? options.recall_dir : options.cache_dir);
 }
 
-// Whether keys may be turned from one position to another, and nothing but keys and values decides what comes next.
+// True if keys can be rotated to other positions and the model's memory is keys and values only.
 bool canRecall(const ModelDesc& desc) {
   bool can = !desc.keepsStates() && desc.attends();
   bool any = false;
@@ -31,12 +31,12 @@ bool canRecall(const ModelDesc& desc) {
   return can && any;
 }
 
-// Slots of so many that leave a window room in the context: fewer are a warning.
+// The recall slots that leave room for a window in the context. Logs a warning if that reduces them.
 uint32_t recallBesideWindow(const LoadOptions& options, const ModelDesc& desc, const Log& log,
                             uint32_t wanted) {
   const bool is_chosen = options.window_tokens == 0 || options.window_tokens == ORIEL_WINDOW_MAX;
   if (!is_chosen || options.min_window_tokens >= kLeastRecallWindow) {
-    return wanted;  // which is as long as was asked for
+    return wanted;  // the requested number
   }
   const uint32_t context = chosenContext(desc);
   const uint32_t sinks = sinksOf(options);
@@ -88,7 +88,7 @@ Status readRecall(const LoadOptions& options, const ModelDesc& desc, const Log& 
               options.window_tokens, kLeastRecallWindow);
     return kOk;
   }
-  // Enough for the formats of the fewest bits.
+  // Sized for the smallest formats.
   CacheShape cache;
   cache.window = cache.ring = kMaxChunk;
   CacheFormats least;
@@ -135,7 +135,7 @@ Status checkRecallFolder(const LoadOptions& options, const RecallSettings& setti
   }
   if (folder != nullptr && std::strlen(folder) < kFolderBytes) {
     if (options.recall_dir == nullptr) {
-      makeFolder(folder);  // as a cache's, which is made where it is missing
+      makeFolder(folder);  // like a cache folder: created if missing
     }
     return kOk;
   }

@@ -1,4 +1,4 @@
-// What of what left the window may come back, as an app asked for it.
+// Options of recall: bringing evicted turns back.
 #pragma once
 
 #include "api/api.h"
@@ -6,14 +6,14 @@
 
 namespace oriel_internal {
 
-/// *settings, but for the folder; of no tokens where nothing was asked for, or the model does without.
+// Fills *settings except the folder. No tokens if the app did not ask for recall or the model cannot use it.
 Status readRecall(const LoadOptions& options, const ModelDesc& desc, const Log& log,
                   RecallSettings* settings);
 
-/// The folder of the sessions' files, in `arena`; measures likewise. Null where there are none.
+// Copies the folder for the sessions' files into `arena`, which may be a measuring arena. Null if there is none.
 const char* takeRecallFolder(const LoadOptions& options, const RecallSettings& settings,
                              Arena* arena);
-/// ORIEL_ERROR_ARGUMENT where files are wanted and no folder was given.
+// ORIEL_ERROR_ARGUMENT if files are requested without a folder.
 Status checkRecallFolder(const LoadOptions& options, const RecallSettings& settings,
                          const Log& log);
 

@@ -1,4 +1,4 @@
-// A session whose device was lost goes on: on a device that is made anew, with what the host knows of it.
+// Continues a session whose device was lost, on a new device, from the host's data.
 #include "api/api.h"
 #include "api/prefix_again.h"
 #include "api/session_call.h"
@@ -15,7 +15,7 @@ struct RecoverOptions {
   void* progress_user = nullptr;
 };
 
-/// Of a device that was tried: another may do better. A file that is gone is gone for all of them.
+// True for an error of the device: another device may work. False for a missing file, which fails on every device.
 bool mayBeTheDevice(const Status& status) {
   return status.lost() || status.code() == ORIEL_ERROR_NO_DEVICE ||
          status.code() == ORIEL_ERROR_OUT_OF_MEMORY || status.code() == ORIEL_ERROR_UNSUPPORTED;
@@ -73,7 +73,7 @@ Status Recovery::run(oriel_recovered* result) {
     if (status.ok() && handle_.lost) {
       status = read();
     }
-    // Lost once more, in the middle of reading: the next device is tried.
+    // Lost again while reading: try the next device.
   } while (status.lost() && needsDevice() && chosen_ && tried_ < choices_.count);
   ORIEL_TRY(status);
   describe(result);
@@ -82,7 +82,7 @@ Status Recovery::run(oriel_recovered* result) {
 
 // ---- The device ----------------------------------------------------------------------------------
 
-// As the only one who takes or gives the model's memory, while no call runs.
+// No other call runs, and no other call takes or gives back the model's memory.
 Status Recovery::takeDevice() {
   (void)call_.become(Guard::Work::kControls);
   model_.guard.close(Guard::Phase::kStopped);
@@ -98,9 +98,9 @@ Status Recovery::takeDeviceAlone() {
                             "a reply waits for oriel_resume: cancel it, or call that first");
   }
   if (!needsDevice()) {
-    return kOk;  // another session had the same idea
+    return kOk;  // another session did it already
   }
-  // Caches in a file are as good as they were.
+  // Caches in a file are still valid.
   if (model_.trimmed.level != ORIEL_TRIM_CACHE) {
     loseSessions();
   }
@@ -115,26 +115,26 @@ Status Recovery::takeDeviceAlone() {
     model_.trimmed.level = ORIEL_TRIM_NONE;
   }
   model_.trimmed.spill.remove();
-  model_.guard.open();  // a pause ends, too
+  model_.guard.open();  // also ends a pause
   return kOk;
 }
 
 void Recovery::loseSessions() {
   (void)forEachSession(model_, [](oriel_session* handle) -> Status {
     handle->lost = true;
-    handle->cache_lost = 0;  // it is recovered from what it knows
+    handle->cache_lost = 0;  // recovered from its transcript
     return kOk;
   });
 }
 
-// False: its work never ended, and its memory stays where it is.
+// False: the device never finished its work, so its memory is leaked.
 bool Recovery::leaveDevice() {
   Executor* const old = model_.executor;
   if (old == &model_.no_device) {
     return true;
   }
   const bool drained = old->drain();
-  (void)old->forget();  // what the host can reach of it
+  (void)old->forget();  // only the part on the host
   use(&model_.no_device);
   destroyExecutor(old);
   if (model_.on_file != nullptr) {
@@ -164,7 +164,7 @@ void Recovery::chooseDevices(bool drained) {
   choices_ =
       devicesAfter(old_name_, old_driver_, model_.wish.asked(), drained, with_cpu, model_.log);
   if (choices_.count == 0) {
-    choices_.add(DeviceKind::kVulkan);  // which says what is wrong
+    choices_.add(DeviceKind::kVulkan);  // logs the reason
   }
 }
 
@@ -212,7 +212,7 @@ Status Recovery::read() {
     return refuse(model_, handle_.log, Guard::Answer::kStopped);
   }
   if (needsDevice()) {
-    return ORIEL_ERROR_DEVICE;  // it was lost again
+    return ORIEL_ERROR_DEVICE;  // lost again
   }
   model_.device_log.tries(chosen_ && tried_ < choices_.count);
   RebuildSource source;
@@ -283,7 +283,7 @@ oriel_status oriel_session_recover(oriel_session* handle, const char* device, ui
   const uint32_t of_device = model.device_error.count();
   const uint32_t of_model = model.last_error.count();
   const Status status = Recovery(handle, &call, options).run(&recovered);
-  // What was tried is said of the device or the file, for the model; it is this call that failed.
+  // The attempts logged lines for the model; the failed call belongs to this session.
   if (!status.ok() && handle->last_error.count() == handle->errors_before) {
     if (model.device_error.count() != of_device) {
       handle->last_error.set(model.device_error);

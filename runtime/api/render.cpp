@@ -1,4 +1,4 @@
-// Conversations as text, all of them at once.
+// Whole conversations as text.
 #include "api/check_reply.h"
 #include "api/session_call.h"
 #include "chat/turn.h"
@@ -21,7 +21,7 @@ Status readDate(uint32_t date, const Log& log, uint32_t* out) {
   return kOk;
 }
 
-/// A text that only templates can use. One that does not is no error, as elsewhere: it is told, and writes nothing of it.
+// A text that only some templates use. If this template ignores it, a warning says so, and the text is omitted.
 Status readTemplateText(const ChatTemplate& chat, const char* text, size_t bytes, const char* what,
                         const Log& log, JsonText* out) {
   if (text == nullptr || bytes == 0) {
@@ -44,17 +44,17 @@ Status readTemplateText(const ChatTemplate& chat, const char* text, size_t bytes
   return kOk;
 }
 
-/// A conversation as text, with the stretches that came from the app.
+// A conversation as text, with the ranges that the app wrote.
 struct Rendered {
   const char* text = nullptr;
   size_t bytes = 0;
   const TextRange* literals = nullptr;
   size_t n_literals = 0;
-  const SourceRange* ranges = nullptr;  ///< of a template's text: whose each stretch is
+  const SourceRange* ranges = nullptr;  // for a template: the author of each range
   size_t n_ranges = 0;
 };
 
-/// Warns of messages of which a template wrote nothing.
+// Warns of messages that a template left out.
 Status warnOfLost(const JsonValue& messages, const Rendered& text, const Log& log,
                   Scratch* scratch) {
   if (text.ranges == nullptr) {
@@ -110,7 +110,7 @@ Status renderWhole(const oriel_model& model, const ChatChoice& choice, const Jso
   return kOk;
 }
 
-/// Calls use(messages, scratch) with a list of messages.
+// Calls use(messages, scratch) with the messages.
 template <typename Use>
 oriel_status withMessages(const oriel_model& model, const ChatChoice& choice, const char* json,
                           size_t bytes, const Use& use) {
@@ -159,7 +159,8 @@ oriel_status renderText(const oriel_model* model, const ChatChoice& choice, cons
                       });
 }
 
-// A session reads the same ids: it reads the text of new messages, which ends with the last one's own text.
+// Gives the ids that a session would read. A session reads the text of new messages, which ends with the last message's
+// text.
 Status renderAsSession(const oriel_model& model, const ChatChoice& choice,
                        const JsonValue& messages, bool generation, Scratch* scratch, NewText* out) {
   TemplateRun run(choice.settings, {}, model.log, scratch);
@@ -250,7 +251,7 @@ namespace {
 constexpr uint32_t kRenderFlags =
     ORIEL_TEXT_BOS | ORIEL_RENDER_PROMPT | ORIEL_RENDER_NAME | ORIEL_RENDER_CHECK;
 
-// The name of the chat format, as text.
+// The name of the chat format.
 oriel_status renderName(const ChatChoice& choice, char* text, size_t capacity, size_t* needed) {
   *needed = std::strlen(choice.chat.name());
   if (*needed > capacity) {

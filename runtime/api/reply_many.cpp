@@ -14,7 +14,7 @@ oriel_reply& entryOf(oriel_reply* replies, size_t i) {
                                          i * replies->struct_size);
 }
 
-// Whether these can be answered by one call.
+// True if one call can answer all of these.
 bool validReplies(oriel_reply* replies, size_t count) {
   if (replies->struct_size < offsetof(oriel_reply, status) + sizeof(oriel_status) ||
       !validResult(replies)) {
@@ -46,7 +46,7 @@ oriel_status setAll(oriel_reply* replies, size_t count, oriel_status code) {
 }
 
 oriel_status endAll(oriel_reply* replies, size_t count, Status status) {
-  // The line that says why is the first one's.
+  // The first session's log gets the line with the reason.
   const oriel_session& first = *replies->session;
   const bool has_line = first.last_error.count() != first.errors_before;
   for (size_t i = 0; i < count; ++i) {
@@ -59,7 +59,7 @@ oriel_status endAll(oriel_reply* replies, size_t count, Status status) {
   return setAll(replies, count, status.code());
 }
 
-// The line that says why is given once: by the session that is busy, or else it is every session's.
+// Logs the reason once: from the busy session, or else from each session.
 oriel_status refuseAll(oriel_reply* replies, size_t count, Guard::Answer why) {
   const Guard& guard = replies->session->model->guard;
   const oriel_session* refused = replies->session;
@@ -130,7 +130,7 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     sessions |= Guard::bit(entryOf(replies, i).session->index);
   }
-  // One call on one thread, which rests once for all.
+  // One call on one thread, which pauses all replies together.
   const Guard::Call call(&model.guard, Guard::Work::kDevice, sessions);
   if (!call.entered()) {
     return refuseAll(replies, count, call.answer());

@@ -40,7 +40,7 @@ Status backToMark(oriel_session* handle, const char* name, bool reads) {
                             name);
   }
   ORIEL_TRY(goBack(handle, mark->position, reads));
-  // What was read again has no marks.
+  // A rebuilt conversation has lost its marks.
   return marks.find(name) != nullptr ? Status(kOk) : handle->session->mark(name);
 }
 
@@ -58,7 +58,7 @@ Status backByTurns(oriel_session* handle, uint64_t turns, bool reads) {
 
 }  // namespace
 
-// What the session itself says; then what the device says, which waits for others.
+// The session's own numbers first; the device's numbers may wait for other calls.
 bool oriel_internal::readStats(const oriel_session* handle, oriel_stats* stats) {
   const oriel_model& model = *handle->model;
   {
@@ -91,7 +91,7 @@ bool oriel_internal::readStats(const oriel_session* handle, oriel_stats* stats) 
 
 oriel_status oriel_session_reset(oriel_session* handle) {
   return handle == nullptr ? ORIEL_ERROR_ARGUMENT : callAlone(handle, [&] {
-    handle->last_error.clear();  // it may quote what was said
+    handle->last_error.clear();  // the line may quote the conversation
     return handle->session->reset(Session::Begin::kAgain);
   });
 }
@@ -198,7 +198,7 @@ oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t firs
   if (!held) {
     return handle->log
         .fail(ORIEL_ERROR_CONTEXT,
-              "token %llu is not held: ask for one of the first %u or from %llu to %llu",
+              "token %llu is not in the cache: give a token below %u, or from %llu to %llu",
               static_cast<unsigned long long>(first), view.sinks_used,
               static_cast<unsigned long long>(view.first_stored),
               static_cast<unsigned long long>(view.position))

@@ -20,7 +20,7 @@ const char* lineOf(Guard::Answer why) {
   }
 }
 
-// Statuses that a call gives without a line.
+// Statuses that do not log a line.
 bool hasLine(oriel_status code) {
   return code != ORIEL_OK && code != ORIEL_ERROR_CANCELLED && code != ORIEL_ERROR_BUFFER_TOO_SMALL;
 }
@@ -40,12 +40,12 @@ oriel_status refuseCall(const oriel_session* handle, Guard::Answer why) {
   if (why == Guard::Answer::kStopped && handle->lost) {
     return ORIEL_ERROR_DEVICE;
   }
-  // The session's last error belongs to the thread that has it.
+  // The session's last error belongs to the thread that is using it.
   const bool busy = why == Guard::Answer::kBusy;
   const Log log = {handle->log.callback, handle->log.user, busy ? nullptr : handle->log.last_error};
   const uint32_t lines = handle->last_error.count();
   const Status status = refuse(*handle->model, log, why);
-  if (why == Guard::Answer::kOwn) {  // no line of the call that goes on
+  if (why == Guard::Answer::kOwn) {  // must not replace the line of the running call
     handle->errors_before += handle->last_error.count() - lines;
   }
   return status.code();
@@ -76,7 +76,7 @@ oriel_status endCall(oriel_session* handle, Status status) {
   if (!handle->lost && hasLine(code)) {
     takeDeviceLine(*handle->model, handle->errors_before, &handle->last_error);
   }
-  // One that was lost before says so whatever the device does by now.
+  // A session that was already lost reports it, even if the device works again.
   if (!handle->lost && noteLoss(*handle->model, status).lost()) {
     handle->lost = true;
   }

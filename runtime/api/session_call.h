@@ -1,43 +1,42 @@
-// One call at a time on a session, and none on a device that has failed.
+// Admits one call at a time on a session, and no call on a failed device.
 #pragma once
 
 #include "api/api.h"
 
 namespace oriel_internal {
 
-/// A call that only reads, as long as the object is there: text calls, getters. Its callbacks may do no more.
+// A reading call that keeps the object alive: text calls and getters. Its callbacks may only read, too.
 class Reading : public Guard::Call {
  public:
   explicit Reading(const oriel_model& model) : Call(&model.guard, Guard::Work::kReads) {}
 };
 
-/// A call that reads a session, as long as the object is there: no other thread's call on it begins meanwhile. No callback
-/// may be called. entered(): false while another thread's call runs; the line was given.
+// A call that reads a session and keeps it alive. Other threads' calls on it wait. It calls no callback. entered() is
+// false, after an error line, while another thread's call runs.
 class Look : public Guard::Call {
  public:
   explicit Look(const oriel_session* handle);
 };
 
-/// One error line and ORIEL_ERROR_STATE for a refused call. Calls that the log's callback makes then are refused without
-/// a line.
+// Refuses a call: one error line and ORIEL_ERROR_STATE. Calls made from the log's callback are refused without a line.
 Status refuse(const oriel_model& model, const Log& log, Guard::Answer why);
-/// The same for a call on a session; ORIEL_ERROR_DEVICE for one that is lost.
+// The same for a call on a session. ORIEL_ERROR_DEVICE if the session is lost.
 oriel_status refuseCall(const oriel_session* handle, Guard::Answer why);
 
-/// Once the call has the session. Until endCall() it can be cancelled.
+// Called once the call owns the session. The call can be cancelled until endCall().
 void beginCall(oriel_session* handle);
-/// For a call on the device, or one that controls: the session learns that its cache was lost.
+// For calls on the device or controlling calls: tells the session that its cache was lost.
 void meetCache(oriel_session* handle);
-/// What the call returns. A session whose device has failed is lost from then on.
+// Returns the call's status. Marks the session lost if its device failed.
 oriel_status endCall(oriel_session* handle, Status status);
 
-/// For a failed call that gave no line of its own since there were `before` of them: the device's.
+// After a failed call: copies the device's line if the call logged no line since the count was `before`.
 void takeDeviceLine(const oriel_model& model, uint32_t before, ErrorLine* line);
 
-/// The numbers of a session. False: refused, and the line was given.
+// The numbers of a session. False, with a line, if refused.
 bool readStats(const oriel_session* handle, oriel_stats* stats);
 
-/// visit(handle) for the model's sessions, up to the first error. For the call that controls.
+// visit(handle) for each session of the model, up to the first error. For controlling calls.
 template <typename Visit>
 Status forEachSession(const oriel_model& model, const Visit& visit) {
   for (uint32_t i = 0; i < model.plan.sessionCount(); ++i) {
@@ -48,7 +47,7 @@ Status forEachSession(const oriel_model& model, const Visit& visit) {
   return kOk;
 }
 
-/// `body(&call)` as the only call on the session. After the device has failed once, ORIEL_ERROR_DEVICE instead.
+// Runs `body(&call)` as the only call on the session. ORIEL_ERROR_DEVICE if the device failed before.
 template <typename Body>
 oriel_status callWith(oriel_session* handle, const Body& body) {
   Guard::Call call(&handle->model->guard, Guard::Work::kDevice, Guard::bit(handle->index));
@@ -59,7 +58,7 @@ oriel_status callWith(oriel_session* handle, const Body& body) {
   meetCache(handle);
   return endCall(handle, handle->lost ? Status(ORIEL_ERROR_DEVICE) : Status(body(&call)));
 }
-/// The same for a body() that needs no more.
+// The same for a body() without arguments.
 template <typename Body>
 oriel_status callAlone(oriel_session* handle, const Body& body) {
   return callWith(handle, [&](Guard::Call*) { return body(); });

@@ -1,4 +1,4 @@
-// Making sessions and ending them: which of the model's memories each takes.
+// Creates and ends sessions; chooses which of the model's memory slots each one uses.
 #include "api/session_create.h"
 
 #include <new>
@@ -10,7 +10,7 @@
 namespace oriel_internal {
 namespace {
 
-// Of what decides how a prefix would have been written.
+// Hash of the options that shape the text of a prefix.
 uint64_t chatHash(const ChatSettings& options) {
   uint64_t hash = 1;
   const auto add = [&](const char* text, size_t bytes) {
@@ -33,14 +33,14 @@ uint32_t windowOf(const oriel_model& model, uint32_t index) {
   return sessionCache(model.plan.cache, index).window;
 }
 
-// Whether `other` suits better than `index`: the shortest that is long enough, or else the longest.
+// True if `other` is a better slot than `index`: the shortest window that is long enough, or else the longest.
 bool suits(const oriel_model& model, uint32_t least, uint32_t other, uint32_t index) {
   const uint32_t a = windowOf(model, other);
   const uint32_t b = windowOf(model, index);
   return least != 0 ? a < b : a > b;
 }
 
-// The call takes a free session with such a window. `exactly`: of that length.
+// Claims a free slot with such a window. `exactly`: of exactly that length.
 Status claim(oriel_model* model, Guard::Call* call, uint32_t window, bool exactly,
              uint32_t* index) {
   const uint32_t count = model->plan.sessionCount();
@@ -76,7 +76,7 @@ Status claim(oriel_model* model, Guard::Call* call, uint32_t window, bool exactl
                          count, count == 1 ? "" : "s");
 }
 
-// In its own block, at its beginning. Of a failure nothing stays.
+// Creates the session at the start of its own block. A failure leaves nothing behind.
 Status makeSession(oriel_model* model, SessionContext context, uint64_t first_position,
                    bool whole_turns, const SessionSeed& seed, oriel_session** out) {
   const uint32_t errors_before = model->last_error.count();
@@ -92,7 +92,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   handle->log = {model->log.callback, model->log.user, &handle->last_error};
   context.log = handle->log;
   Session* const session = Session::create(context, first_position, whole_turns, &arena);
-  // Somebody has to be there who recovers the device.
+  // A session must exist to recover the device.
   const bool lost = model->device_lost && seed.from == nullptr;
   Status status = session == nullptr
                       ? model->log.fail(ORIEL_ERROR_INTERNAL,
@@ -105,14 +105,14 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
     session->pretendPosition(seed.assumed_tokens);
   }
   if (!noteLoss(*model, status).ok()) {
-    // Nobody could ask the session.
+    // The app has no session to ask for the line.
     if (handle->last_error.count() != 0) {
       model->last_error.set(handle->last_error);
     }
     takeDeviceLine(*model, errors_before, &model->last_error);
     if (session != nullptr) {
       if (seed.from != nullptr && !status.lost()) {
-        (void)session->reset(Session::Begin::kNever);  // some of the other's memory may be copied
+        (void)session->reset(Session::Begin::kNever);  // some memory may be copied
       }
       session->~Session();
     }
@@ -132,7 +132,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   return kOk;
 }
 
-// Until there is a prefix its first session has its room.
+// Before a prefix exists, its first session uses the prefix's memory.
 Status refuseSecond(const Log& log) {
   return log.fail(ORIEL_ERROR_STATE,
                   "the model has room for a prefix and none yet: make it with its first session "
@@ -151,7 +151,7 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
   const Prefix* const prefix = model->prefix;
   uint32_t prefix_tokens = 0;
   bool same_chat = true;
-  if (prefix != nullptr) {  // one is only set while there is no other session
+  if (prefix != nullptr) {  // set only while no other session exists
     const DeviceTurn turn(&model->share, index);
     ORIEL_TRY(turn.status());
     prefix_tokens = prefix->tokens;
@@ -238,8 +238,8 @@ Status createFree(oriel_model* model, Guard::Call* call, const SessionSettings& 
   return status;
 }
 
-// While the model is trimmed or paused. On a lost device that needs no memory of the model's, and somebody has to be there
-// who recovers it. The call controls: nobody exchanges the executor meanwhile.
+// Creates a session while the model is trimmed or paused. On a lost device it uses none of the model's memory, so that
+// an app can recover through it. A controlling call: the executor cannot change meanwhile.
 Status createTrimmed(oriel_model* model, Guard::Call* call, const SessionSettings& options,
                      oriel_session** out) {
   if (model->device_lost) {
@@ -325,10 +325,10 @@ void oriel_session_destroy(oriel_session* handle) {
     return;
   }
   const uint64_t bytes = handle->host_bytes;
-  (void)handle->session->reset(Session::Begin::kNever);  // of a lost device what the host can reach
+  (void)handle->session->reset(Session::Begin::kNever);  // on a lost device, only the host's part
   model->guard.setHandle(index, nullptr);
   if (model->guard.takenCount() == 1 && (model->prefix == nullptr || model->prefix->tokens == 0)) {
-    model->trimmed.spill.remove();  // nothing is left that it would be for
+    model->trimmed.spill.remove();  // the spilled cache has no owner left
   }
   SessionTexts* const texts = handle->texts;
   handle->session->~Session();

@@ -1,20 +1,20 @@
-// Making sessions.
+// Creates sessions.
 #pragma once
 
 #include "api/api.h"
 
 namespace oriel_internal {
 
-/// What a session begins with.
+// The start state of a session.
 struct SessionSeed {
-  const Session* from = nullptr;  ///< another one goes on as this
+  const Session* from = nullptr;  // fork of this session
   uint64_t assumed_tokens = 0;
   uint64_t chat_hash = 0;
 };
 
-/// Of a session's own block.
+// Size of a session's own block.
 uint64_t sessionBlockBytes(const oriel_model& model, uint32_t index);
-/// As oriel_session_fork, within a call on the source.
+// Implements oriel_session_fork, within a call on the source.
 Status forkSession(oriel_session* source, Guard::Call* call, oriel_session** out);
 
 }  // namespace oriel_internal

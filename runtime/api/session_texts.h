@@ -1,4 +1,4 @@
-// What a session was made with: its options, with copies of their texts, outside the plan.
+// A session's options with copies of their texts. They are not part of the plan.
 #pragma once
 
 #include <atomic>
@@ -8,13 +8,13 @@
 
 namespace oriel_internal {
 
-/// Shared by a session and its forks. Null where no option was given.
+// Shared by a session and its forks. Null without options.
 struct SessionTexts {
   std::atomic<uint32_t> owners{1};
   uint64_t bytes = 0;  ///< of the block
   SessionSettings settings = {};
 
-  /// Copies what `settings` points to, and points it to the copies.
+  // Copies the texts of `settings` and points it at the copies.
   static Status copy(const oriel_allocator& allocator, const Log& log, SessionSettings* settings,
                      SessionTexts** out);
   static SessionTexts* share(SessionTexts* texts);

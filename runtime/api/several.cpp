@@ -20,7 +20,7 @@ Status readSessions(const LoadOptions& options, uint32_t prefix_tokens, const Lo
   std::copy_n(options.session_windows, options.session_window_count, sessions.windows);
   sessions.share_sinks = prefix_tokens != 0;
   request->pinned = std::max(request->pinned, prefix_tokens);
-  // All sinks are the prefix's.
+  // The prefix uses all sinks.
   prepared->prefix_tokens = prefix_tokens != 0 ? std::max(request->pinned, request->sinks) : 0;
   request->sessions =
       sessions.count > 1 || sessions.share_sinks || options.session_window_count != 0 ? &sessions
@@ -52,7 +52,7 @@ Status systemMessage(const LoadOptions& options, const Log& log, Scratch* scratc
   return kOk;
 }
 
-/// A model's tokenizer and chat template alone.
+// A model's tokenizer and chat template only.
 class TextsOnly {
  public:
   explicit TextsOnly(const oriel_allocator& allocator) : allocator_(allocator) {}
@@ -96,7 +96,7 @@ class TextsOnly {
   uint64_t bytes_ = 0;
 };
 
-// In the model's own chat format, as a session would write it.
+// Written in the model's own chat format, as a session would.
 Status countSystemPrompt(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
                          const Log& log, uint32_t* tokens, TemplateOnce* learned) {
   TextsOnly texts(allocatorOf(options));
@@ -117,7 +117,7 @@ Status countSystemPrompt(const GgufFile& file, const LoadOptions& options, const
   return kOk;
 }
 
-// Keys and values without a text, or else a snapshot.
+// True for a trained prefix (keys and values without text), false for a snapshot.
 Status isTrained(const char* path, const Log& log, bool* trained) {
   InputFile file;
   ORIEL_TRY(file.openIfThere(path, log));
@@ -211,7 +211,7 @@ Status makePrefixOf(const LoadOptions& options, LoadProgress* progress, oriel_mo
   ORIEL_TRY(oriel_session_create(model, &session_options, &session));
   oriel_status status = readPrefix(options, session).code();
   if (status == ORIEL_OK && asked.stopped) {
-    status = ORIEL_ERROR_CANCELLED;  // too late for the session, not for the load
+    status = ORIEL_ERROR_CANCELLED;  // the stop came too late for the session
   }
   if (status == ORIEL_OK) {
     status = oriel_prefix_set(model, session);

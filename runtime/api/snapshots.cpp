@@ -1,4 +1,4 @@
-// Sessions as bytes and files.
+// Sessions saved to and restored from bytes and files.
 #include "oriel/advanced.h"
 
 #include <cstdio>
@@ -12,7 +12,7 @@ using namespace oriel_internal;
 
 namespace {
 
-// What is there already is only replaced if saving has made it, or nothing is in it.
+// Overwrites a file only if it is a snapshot or empty.
 Status checkReplaced(const char* path, uint32_t flags, const Log& log) {
   if ((flags & ORIEL_SAVE_OVERWRITE) != 0) {
     return kOk;
@@ -56,7 +56,7 @@ Status saveFile(const oriel_session& handle, const char* path, uint32_t flags) {
   return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), use, handle.log);
 }
 
-// The first bytes of a file, before memory is borrowed for all of it: any file may be named.
+// Reads the first bytes of a file before borrowing memory for all of it: the name may be any file's.
 Status openFile(const char* path, const Log& log, InputFile* file) {
   ORIEL_TRY(file->openIfThere(path, log));
   return file->isOpen() ? kOk
@@ -115,7 +115,7 @@ bool validRestore(uint32_t flags, const oriel_restored* result) {
          (result == nullptr || validResult(result));
 }
 
-/// use(begin, bytes of it, bytes of the file, log) with the beginning of a file.
+// use(begin, bytes of it, bytes of the file, log) with the start of a file.
 template <typename Use>
 Status withBeginning(const char* path, const Log& log, const Use& use) {
   NamingLog named(log, path);

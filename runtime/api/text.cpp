@@ -4,7 +4,7 @@ using namespace oriel_internal;
 
 namespace {
 
-// Planned memory is for sessions; these calls may come from any thread and borrow what they need.
+// Planned memory belongs to sessions. These calls may come from any thread, so they borrow memory.
 Workspace borrowingWorkspace(const oriel_model& model) {
   return Workspace(nullptr, 0, &model.allocator);
 }

@@ -25,10 +25,10 @@ namespace {
 constexpr ArenaSet kWeightsArena = arenaBit(ArenaKind::kWeights);
 constexpr ArenaSet kIoArena = arenaBit(ArenaKind::kIo);
 
-/// Of the cache: those of zeros are left out of the file.
+// Block size of the spilled cache. The file omits blocks of zeros.
 constexpr uint64_t kBlockBytes = 64 << 10;
 
-/// That a call may take to be refused: the app's log callback is told.
+// Time limit for refusing a call, including the app's log callback.
 constexpr double kRefusalMs = 1000;
 
 bool isZero(const uint8_t* data, uint64_t bytes) {
@@ -72,10 +72,10 @@ class Trimmer {
   Trimmed& trimmed_ = model_.trimmed;
   const Plan& plan_ = model_.plan;
   const Log& log_ = model_.log;
-  uint64_t room_bytes_ = 0;  ///< of arenas that are not there while weights are read
+  uint64_t room_bytes_ = 0;  // bytes of the arenas that are free while weights are read
 };
 
-// ---- Giving back ---------------------------------------------------------------------------------
+// ---- Giving memory back --------------------------------------------------------------------------
 
 Status Trimmer::trim(oriel_trim_level level, const char* folder) {
   if (level <= trimmed_.level) {
@@ -108,7 +108,7 @@ void Trimmer::setLevel(oriel_trim_level level) {
   trimmed_.level = level;
 }
 
-// What a call that rests has in the cache is no conversation yet.
+// The cache of a pausing call is not a conversation yet.
 Status Trimmer::expectConversations(oriel_trim_level level) {
   if (level >= ORIEL_TRIM_CACHE && model_.guard.hasDeviceCalls()) {
     return log_.fail(ORIEL_ERROR_STATE,
@@ -133,7 +133,7 @@ Status Trimmer::expectConversations(oriel_trim_level level) {
   });
 }
 
-// Into the file, where scratch was given back by way of an upload ring that is taken for that.
+// Writes the cache to the file. If scratch was given back, an upload ring is allocated for this.
 Status Trimmer::leaveCache(const char* folder) {
   const bool borrows = trimmed_.level >= ORIEL_TRIM_SCRATCH;
   Status status = borrows ? executor_.takeAgain(kIoArena) : kOk;
@@ -170,9 +170,9 @@ Status Trimmer::writeCache() {
   return kOk;
 }
 
-// ---- Taking again --------------------------------------------------------------------------------
+// ---- Taking memory again -------------------------------------------------------------------------
 
-// Without anything to take: what an earlier resume could not read is read, of sessions that nobody uses.
+// If no memory is missing, reads the idle sessions that an earlier resume could not read.
 Status Trimmer::resume(const LoadProgress& progress) {
   if (trimmed_.level == ORIEL_TRIM_NONE) {
     return readConversations(/*wait_ms=*/0);
@@ -191,8 +191,8 @@ Status Trimmer::resume(const LoadProgress& progress) {
   return readConversations(kRefusalMs);
 }
 
-// The cache is zeros: no session may stand behind tokens of it. One on a lost device is recovered from what it knows.
-// oriel_session_recover may be at work with a session, so none is touched here.
+// The cache is zero: every session must drop its cached tokens. Sessions on a lost device are recovered from their
+// transcripts. oriel_session_recover may be using a session, so this only sets flags.
 void Trimmer::loseConversations() {
   (void)forEachSession(model_, [](oriel_session* handle) -> Status {
     if (!handle->lost) {
@@ -203,7 +203,8 @@ void Trimmer::loseConversations() {
   });
 }
 
-// From their transcripts. One that fails ends where it got to, and the others are read nevertheless.
+// Reads the conversations from their transcripts. If one fails, it keeps the part that was read, and the others
+// continue.
 Status Trimmer::readConversations(double wait_ms) {
   Status first = kOk;
   (void)forEachSession(model_, [&](oriel_session* handle) -> Status {
@@ -228,7 +229,7 @@ Status Trimmer::readConversation(oriel_session* handle, double wait_ms) {
   meetCache(handle);
   RebuildSource source;
   source.from = RebuildSource::From::kTranscript;
-  // Its latest call may have ended just now.
+  // The session's latest call may have ended in the meantime.
   const Status status = handle->session->facts().transcript.hasUnread()
                             ? handle->session->rebuild(source, nullptr)
                             : Status(kOk);
@@ -239,7 +240,7 @@ Status Trimmer::readConversation(oriel_session* handle, double wait_ms) {
 
 Status Trimmer::takeAgain(const LoadProgress& progress) {
   const ArenaSet gone = arenasOf(trimmed_.level);
-  // What weights are read through is taken while other arenas are not there: the peak is the plan's.
+  // The upload ring is allocated while other arenas are free, so the peak equals the plan.
   ORIEL_TRY(executor_.takeAgain(gone & (kWeightsArena | kIoArena)));
   if (contains(gone, ArenaKind::kWeights)) {
     room_bytes_ =
@@ -265,16 +266,16 @@ Status Trimmer::takeSpilled() {
   return clearFreeSessions();
 }
 
-// As takeAgain(), of an executor that has been created just now, with all its arenas.
+// Like takeAgain(), for a new executor with all its arenas.
 Status Trimmer::refill(const LoadProgress& progress) {
-  room_bytes_ = 0;  // nothing is left of the plan: a row of a matrix at a time
+  room_bytes_ = 0;  // no planned memory is left: read one matrix row at a time
   ORIEL_TRY(readWeights(progress));
   ORIEL_TRY(executor_.finishLoad());
   ORIEL_TRY(takeSpilled());
   return trimmed_.spill.isOpen() ? enterSessions() : Status(kOk);
 }
 
-// The file that the model, or the one that guesses for it, was loaded from.
+// Reopens the file of the model or of its draft model.
 Status Trimmer::openAgain(const ModelSource& source, bool is_draft, ModelFile* file) {
   if (const Status status = file->open(source.path(), model_.allocator, log_); !status.ok()) {
     return status.code() == ORIEL_ERROR_OUT_OF_MEMORY ? status : Status(ORIEL_ERROR_IO);
@@ -282,8 +283,7 @@ Status Trimmer::openAgain(const ModelSource& source, bool is_draft, ModelFile* f
   const uint64_t hash = is_draft ? draftHash(file->gguf()) : headerHash(file->gguf(), model_.desc);
   if (hash != source.headerHash()) {
     return log_.fail(ORIEL_ERROR_IO,
-                     "%.600s is another %s than the one that was loaded: put that back, or load "
-                     "this one",
+                     "%.600s is not the loaded %s: restore the old file, or load the new one",
                      source.path(), is_draft ? "draft model" : "file");
   }
   file->dropHeader();
@@ -305,7 +305,7 @@ Status Trimmer::readWeights(const LoadProgress& progress) {
   return file.expectUnchanged(log_);
 }
 
-// The file of a model that guesses is opened again, too.
+// The draft model's file is reopened, too.
 Status Trimmer::loadWithDraft(const GgufFile& file, const LoadProgress& progress) {
   const ModelSource& source = model_.draft_source;
   if (model_.desc.draft.n_layers == 0) {
@@ -327,12 +327,11 @@ Status Trimmer::loadFrom(const WeightFiles& files, const LoadProgress& progress)
   uint64_t hash = model_.source.headerHash();
   ORIEL_TRY(loadWeights(files, plan_, progress, {model_.allocator, room_bytes_}, log_, &executor_,
                         &hash));
-  return hash == model_.hash
-             ? Status(kOk)
-             : log_.fail(ORIEL_ERROR_IO,
-                         "the weights in %.600s are not those that were loaded: put that file "
-                         "back, or load this one",
-                         model_.source.path());
+  return hash == model_.hash ? Status(kOk)
+                             : log_.fail(ORIEL_ERROR_IO,
+                                         "the weights in %.600s differ from the loaded ones: "
+                                         "restore the old file, or load the new one",
+                                         model_.source.path());
 }
 
 Status Trimmer::readCache() {
@@ -351,9 +350,9 @@ Status Trimmer::readCache() {
                          "sessions and begin anew");
 }
 
-// What sessions had there that were destroyed meanwhile.
+// Clears the cache of sessions that were destroyed meanwhile.
 Status Trimmer::clearFreeSessions() {
-  // Where sinks are shared they are the prefix's, or of the one session that may make one.
+  // Shared sinks belong to the prefix, or to the only session that may make one.
   const bool sinks_in_use =
       (model_.prefix != nullptr && model_.prefix->tokens != 0) || model_.guard.takenCount() != 0;
   for (uint32_t index = 0; index < plan_.sessionCount(); ++index) {
@@ -375,8 +374,8 @@ Status Trimmer::clearFreeSessions() {
   return kOk;
 }
 
-/// body(&call) for a call that takes or gives memory, which is the only one of its kind. The line of the device is the
-/// model's last error then.
+// Runs body(&call) as the only call that takes or gives back memory. Copies the device's line to the model's last
+// error.
 template <typename Body>
 oriel_status callControlled(oriel_model* model, const Body& body) {
   if (model == nullptr) {

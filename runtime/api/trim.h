@@ -1,4 +1,4 @@
-// What oriel_trim gives back, and what it takes to have it again.
+// Memory levels of oriel_trim, and the state needed to undo them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace oriel_internal {
 
 constexpr uint32_t kTrimLevels = 5;
 
-/// Arenas that are given back at a level. Weights go before the cache: they are far larger, and lie in a file anyway.
+// Arenas given back at a level. Weights go before the cache: they are much larger and can be read from the file again.
 constexpr ArenaSet arenasOf(oriel_trim_level level) {
   return (level >= ORIEL_TRIM_SCRATCH ? arenaBit(ArenaKind::kActivations) | arenaBit(ArenaKind::kIo)
                                       : 0) |
@@ -25,11 +25,11 @@ constexpr ArenaSet arenasOf(oriel_trim_level level) {
          (level >= ORIEL_TRIM_CACHE ? arenaBit(ArenaKind::kCache) : 0);
 }
 
-/// Where a model's weights can be read again. The file is closed while they are there, so that an app may replace it;
-/// but one that was given as a descriptor cannot be opened again.
+// The source to read a model's weights again. The file is closed while the weights are in memory, so an app may replace
+// it. A file given as a descriptor cannot be reopened.
 class ModelSource {
  public:
-  /// Takes room for the path in `arena`; measures likewise. `header_hash`: headerHash() of the file.
+  // Takes memory for the path from `arena`, which may be a measuring arena. `header_hash`: headerHash() of the file.
   void init(const char* path, uint64_t header_hash, Arena* arena);
   bool keepsFile() const { return keeps_file_; }
   void handOver(ModelFile* model) { model->handOver(path_, &file_); }
@@ -44,17 +44,17 @@ class ModelSource {
   InputFile file_;  ///< open if keepsFile()
 };
 
-/// How far a model is trimmed.
+// The trim level and its spilled cache.
 struct Trimmed {
   oriel_trim_level level = ORIEL_TRIM_NONE;
-  SpillFile spill;  ///< the cache, byte by byte as it lay; open at ORIEL_TRIM_CACHE
+  SpillFile spill;  // a byte-for-byte copy of the cache; open at ORIEL_TRIM_CACHE
   uint64_t spill_hash = 0;
 };
 
-/// For a model whose executor was created just now: reads the weights and, where it is in a file, the cache.
+// For a model with a new executor: reads the weights, and the cache if it was spilled.
 Status refillDevice(oriel_model* model, Guard::Call* call, const LoadProgress& progress);
 
-/// Calls on the device may begin again, unless the model is trimmed or paused.
+// Allows calls on the device again, unless the model is trimmed or paused.
 void openUntrimmed(oriel_model* model);
 
 }  // namespace oriel_internal

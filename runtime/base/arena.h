@@ -1,4 +1,4 @@
-// Bump allocation out of one block whose size was planned to the byte.
+// A bump allocator in one block of exactly the planned size.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,15 @@
 
 namespace oriel_internal {
 
-/// An Arena hands out zeroed pieces of a block and never takes them back one by one.
-///
-/// Measuring: an Arena without a block hands out nothing (null) but counts just the same. Code that
-/// builds something in an arena is written once and run twice: `build(measure)` to learn the bytes,
-/// `build(real)` to build. So planned bytes equal allocated bytes by construction. A builder must
-/// therefore ask for the same pieces in the same order on both runs, and write through a piece only
-/// when it is not null (`arena.measuring()` tells).
+/// An Arena hands out zeroed pieces of a block. Single pieces are never freed.
+//
+/// Measuring: an Arena without a block returns null but counts the bytes. A builder is written once and runs twice:
+/// `build(measure)` counts the bytes, `build(real)` builds. So planned bytes equal allocated bytes. A builder must
+/// request the same pieces in the same order on both runs, and may write to a piece only if it is not null
+/// (`arena.measuring()`).
 class Arena {
  public:
-  /// Every piece starts on this boundary, so that sizes do not depend on the block's address.
+  /// Alignment of every piece, so that sizes do not depend on the block's address.
   static constexpr size_t kAlignment = 16;
 
   Arena() = default;  // measures
@@ -29,8 +28,8 @@ class Arena {
   bool measuring() const { return block_ == nullptr; }
   uint64_t used() const { return used_; }
 
-  /// `count` zeroed elements of T; null when measuring, when the count is absurd or when the block is
-  /// full (then exhausted() is true from there on).
+  /// `count` zeroed elements of T. Null when measuring, when the count is absurd or when the block is full (then
+  /// exhausted() stays true).
   template <typename T>
   T* take(uint64_t count) {
     static_assert(std::is_trivially_destructible<T>::value, "an arena runs no destructors");
@@ -52,7 +51,7 @@ class Arena {
     return reinterpret_cast<T*>(block_ + begin);
   }
 
-  /// True once a request could not be met: the plan and the build disagree, or a size was absurd.
+  /// True after a request failed: the plan and the build disagree, or a size was absurd.
   bool exhausted() const { return exhausted_; }
 
  private:

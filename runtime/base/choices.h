@@ -1,4 +1,4 @@
-// What apps choose, as values: front fields and settings of oriel.h together (options/settings.h).
+// An app's choices as values: front fields and settings of oriel.h combined (options/settings.h).
 #pragma once
 
 #include <cstddef>
@@ -17,25 +17,25 @@ enum class DeviceKind : uint32_t {
 };
 enum class StateChoice : uint32_t { kAuto, kF32, kF16, kInt8 };
 enum class Offload : uint32_t {
-  kAuto,  ///< rows of tables; experts if the model does not fit with them
+  kAuto,  ///< table rows; experts if the model does not fit with them in memory
   kNone,
   kRows,
-  kAll,  ///< rows and experts
+  kAll,  ///< table rows and experts
 };
 enum class DeviceTest : uint32_t {
-  kAuto,    ///< with a cache folder, once for each driver
+  kAuto,    ///< once per driver, if there is a cache folder
   kAlways,  ///< at every load
-  kNever,   ///< earlier verdicts are ignored too
+  kNever,   ///< ignores earlier verdicts, too
 };
 enum class DraftChoice : uint32_t { kAuto, kAlways, kNever };
 enum class ToolChoice : uint32_t { kFree, kChecked, kRequired, kNone };
 
-constexpr uint32_t kDefaultWindow = 8192;  ///< tokens, of a window that is chosen, at most
+constexpr uint32_t kDefaultWindow = 8192;  ///< tokens; longest default window
 constexpr uint32_t kMostThreads = 1024;
 constexpr uint32_t kMostStops = 16;
 constexpr uint32_t kMostBiases = 1024;
 
-/// Lists that are given by name; the options point here.
+/// Storage for list options; the options point here.
 struct LoadLists {
   uint8_t window_shares[kMaxLayers];
   uint8_t f16_layers[kMaxLayers];
@@ -51,7 +51,7 @@ struct LoadOptions {
   oriel_kv_format k_format;
   oriel_kv_format v_format;
   DeviceKind device;
-  uint32_t device_number;  ///< of a Vulkan device, 1 + its index; 0: chosen
+  uint32_t device_number;  ///< of a Vulkan device: 1 + its index; 0: Oriel chooses
   uint32_t device_timeout_ms;
   const char* cache_dir;
   oriel_log_fn log;
@@ -69,7 +69,7 @@ struct LoadOptions {
   double min_tokens_per_s;
   const char* disabled_features;
   uint32_t window_share_count;
-  const char* calibration_file;  ///< null: beside the model; "": none
+  const char* calibration_file;  ///< null: in the model's folder; "": none
   Offload on_file;
   uint32_t expert_slots;
   uint32_t checkpoints;  ///< UINT32_MAX: none
@@ -95,7 +95,7 @@ struct LoadOptions {
   size_t error_line_bytes;
 };
 
-/// How a conversation becomes text.
+/// How to turn a conversation into text.
 struct ChatSettings {
   const char* chat_template;
   uint32_t no_thinking;
@@ -113,8 +113,7 @@ struct ChatSettings {
 struct SessionSettings {
   ChatSettings chat;
   uint64_t first_position;  ///< for tests: rotary position of the first token
-  uint64_t
-      assumed_tokens;  ///< tokens of zeros that the session begins behind, to measure at a depth
+  uint64_t assumed_tokens;  ///< zero tokens before the session's start, to measure at a depth
   uint32_t split_turns;
   uint32_t forget_evicted;
   uint32_t follow_template;

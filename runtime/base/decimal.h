@@ -1,11 +1,12 @@
-// Decimal numbers as text, in every locale.
+// Decimal numbers as text, independent of the locale.
 #pragma once
 
 #include <cmath>
 
 namespace oriel_internal {
 
-/// Digits with a point and an exponent, "-1.5e-3", to about 16 digits. *end is where the number ends. False: no digits.
+/// Parses digits with a point and an exponent ("-1.5e-3") to about 16 digits. *end is the end of the number. False: no
+/// digits.
 inline bool readDecimal(const char* text, const char** end, double* value) {
   const bool minus = *text == '-';
   text += minus ? 1 : 0;

@@ -1,4 +1,4 @@
-// What the library says of plans, models, sessions, files and devices: the describe calls write these as JSON.
+// Descriptions of plans, models, sessions, files and devices. The describe calls write them as JSON.
 #pragma once
 
 #include "base/choices.h"
@@ -6,23 +6,23 @@
 
 namespace oriel_internal {
 
-constexpr uint32_t kMostGroups = 8;  ///< of layers that see the same tokens
+constexpr uint32_t kMostGroups = 8;  ///< groups of layers that see the same tokens
 
 enum class GroupKind : uint32_t {
   kSession,      ///< keys and values of the session's sinks and window
-  kSliding,      ///< keys and values of the last window_tokens tokens, and no sinks
-  kConvolution,  ///< a column of each of the last window_tokens tokens
-  kState,        ///< a state that follows from all tokens
+  kSliding,      ///< keys and values of the last window_tokens tokens, without sinks
+  kConvolution,  ///< one column for each of the last window_tokens tokens
+  kState,        ///< a state computed from all tokens
 };
 
 /// Layers that see the same tokens.
 struct LayerGroup {
   GroupKind kind;
-  uint32_t layers;           ///< 0 is possible for the first group only
+  uint32_t layers;           ///< 0 only in the first group
   uint32_t window_tokens;    ///< 0: a state
-  uint32_t ring_tokens;      ///< slots after the sinks; of a state its versions
-  uint64_t bytes_per_token;  ///< of one token, or one version of the state
-  uint64_t bytes;            ///< of window_tokens tokens, or all versions
+  uint32_t ring_tokens;      ///< slots after the sinks; for a state, its versions
+  uint64_t bytes_per_token;  ///< per token, or per version of the state
+  uint64_t bytes;            ///< for window_tokens tokens, or for all versions
 };
 
 struct PlanChoice {
@@ -39,13 +39,13 @@ struct PlanChoice {
   double decode_tokens_per_s;
 };
 
-/// Predicted seconds of a step.
+/// Predicted seconds per step.
 struct StepSeconds {
   uint32_t tokens;  ///< 0: not known
   uint32_t group_count;
   double overhead_s;
   double weights_s;
-  double weights_once_s;  ///< part of weights_s, whatever the number of tokens
+  double weights_once_s;  ///< part of weights_s that does not depend on the number of tokens
   double head_s;
   struct {
     uint32_t window_tokens;
@@ -85,7 +85,7 @@ struct PlanResult {
   uint64_t raised_by_bias[8];  ///< layer i in bit i % 64 of word i / 64
   uint64_t raised_by_norm[8];
   uint8_t window_shares[kMaxLayers];
-  uint32_t layer_count;  ///< of window_shares
+  uint32_t layer_count;  ///< entries of window_shares
   uint64_t head_read_bytes;
   StepSeconds decode;
   StepSeconds prefill;
@@ -130,7 +130,7 @@ struct ModelInfo {
   uint64_t parameters;
   uint64_t file_bytes;
   int32_t bos_id, eos_id;  ///< -1: none
-  int32_t fill_ids[3];     ///< before a gap, behind it, and in it; -1: none
+  int32_t fill_ids[3];     ///< before, after and inside a gap; -1: none
   uint32_t add_bos;
   char rope_scaling[16];
   uint32_t group_count;
@@ -186,19 +186,19 @@ struct DeviceInfo {
   uint32_t usable;
   uint64_t memory_bytes;
   char faults[320];
-  char limits[512];  ///< of the device, as its driver reports them, for a report
+  char limits[512];  ///< device limits from the driver, for a report
   char verdict[256];
   uint32_t kernels_right, kernels_wrong;
 };
 
-/// Where the tokens of a session are, as in oriel_stats.
+/// Positions of a session's tokens, as in oriel_stats.
 struct SessionView {
   uint64_t position;
   uint64_t first_visible;
   uint64_t first_stored;
   uint32_t sinks_used;
   uint32_t turn_count;
-  uint32_t window_used;  ///< tokens that the latest one sees, sinks included
+  uint32_t window_used;  ///< tokens visible to the latest one, including sinks
   uint64_t group_first_visible[kMostGroups];
 };
 

@@ -29,8 +29,8 @@ inline uint64_t hashBytes(const void* data, uint64_t bytes, uint64_t hash = 0x9e
   return hash;
 }
 
-/// Another hash of the same kind, over bytes that come in parts of any length; several times as fast, for many
-/// of them. It does not depend on how they are parted.
+/// A hash over parts of any length. Several times as fast as hashBytes() on large data. The result does not depend on
+/// the parts' boundaries.
 class StreamHash {
  public:
   explicit StreamHash(uint64_t seed) {
@@ -70,7 +70,7 @@ class StreamHash {
 
  private:
   static constexpr size_t kLanes =
-      8;  // words at a time: the next need not wait for the last product
+      8;  // parallel lanes: one product need not wait for the previous one
   static constexpr size_t kStripeBytes = 8 * kLanes;
 
   void mixStripes(const uint8_t* at, uint64_t stripes) {

@@ -6,7 +6,7 @@
 
 namespace oriel_internal {
 
-/// One log message. Long enough for a path and an instruction.
+/// One log message; fits a path and an instruction.
 constexpr size_t kMaxMessageBytes = 1024;
 
 // --- GGUF ----------------------------------------------------------------------------------------
@@ -16,8 +16,8 @@ constexpr uint64_t kMaxMetadataKeys = 1024;
 constexpr uint64_t kMaxTensors = 16384;
 /// Dimensions of a tensor, as the format defines.
 constexpr uint32_t kMaxTensorDims = 4;
-/// What lies before the tensors' data and is read into memory; the largest vocabularies, merges included, take
-/// some 20 MiB, and some files carry a tokenizer's JSON of 30 MiB besides.
+/// The header: everything before the tensor data, read into memory. The largest vocabularies with merges need 20 MiB;
+/// some files also carry a tokenizer's JSON of 30 MiB.
 constexpr uint64_t kMaxHeaderBytes = 128ull << 20;
 /// Longest key or tensor name, as the format defines (65535 for keys; names are 64).
 constexpr uint64_t kMaxNameBytes = 65535;
@@ -26,44 +26,43 @@ constexpr uint64_t kMaxNameBytes = 65535;
 constexpr uint32_t kMaxLayers = 512;
 constexpr uint32_t kMinHeadDim = 8;
 constexpr uint32_t kMaxHeadDim = 512;        ///< the attention kernels keep one head in registers
-constexpr uint32_t kMaxLatentDim = 512;      ///< likewise, of latent attention
-constexpr uint32_t kMaxLatentRopeDim = 128;  ///< and of the key beside a latent
+constexpr uint32_t kMaxLatentDim = 512;      ///< for latent attention
+constexpr uint32_t kMaxLatentRopeDim = 128;  ///< for the rotary key stored with a latent
 constexpr uint32_t kMaxHeads = 1024;
 constexpr uint32_t kMaxEmbedding = 1u << 17;
 constexpr uint32_t kMaxFeedForward = 1u << 19;
-constexpr uint32_t kMaxExperts = 512;      ///< of a layer; published models have up to 384
-constexpr uint32_t kMaxExpertsUsed = 32;   ///< by a token; the router keeps them in registers
-constexpr uint32_t kMaxLayerInput = 4096;  ///< values of a layer's own input
+constexpr uint32_t kMaxExperts = 512;      ///< per layer; published models have up to 384
+constexpr uint32_t kMaxExpertsUsed = 32;   ///< per token; the router keeps them in registers
+constexpr uint32_t kMaxLayerInput = 4096;  ///< values in a layer's own input
 constexpr uint32_t kMaxStateDim =
-    256;  ///< of a state's keys and values; kernels keep one in registers
+    256;  ///< for a state's keys and values; kernels keep one in registers
 constexpr uint32_t kMaxVocabulary = 1u << 20;
 
-// --- Files beside a model ------------------------------------------------------------------------
-/// Of a calibration that is read; one of kMaxLayers layers has some 100 KB.
+// --- Files in the model's folder ----------------------------------------------------------------- Size of a
+// calibration file. With kMaxLayers layers it has 100 KB.
 constexpr uint64_t kMaxCalibrationBytes = 1u << 20;
 
 // --- Memory layout -------------------------------------------------------------------------------
 /// Start of every tensor, cache and activation in a device arena: the largest
 /// minStorageBufferOffsetAlignment Vulkan allows a device to ask for is 256.
 constexpr uint64_t kBufferAlignment = 256;
-/// Device arenas are multiples of this, so that a driver that rounds allocations up to its page has
-/// nothing to round.
+/// Device arenas are multiples of this, so a driver that rounds allocations to pages wastes nothing.
 constexpr uint64_t kArenaGranularity = 4096;
-/// Largest piece a kernel may bind: every Vulkan device allows 2^27 bytes (maxStorageBufferRange).
+/// Largest piece bound by a kernel: every Vulkan device allows 2^27 bytes (maxStorageBufferRange).
 constexpr uint64_t kMaxBindingBytes = 1ull << 27;
 /// Largest single device allocation: every Vulkan 1.1 device allows 2^30 bytes
 /// (maxMemoryAllocationSize).
 constexpr uint64_t kMaxAllocationBytes = 1ull << 30;
 
 // --- Cache and session ---------------------------------------------------------------------------
-constexpr uint32_t kDefaultSinks = 4;        ///< StreamingLLM: more gain nothing measurable
-constexpr uint32_t kMaxChunk = 512;          ///< tokens of a prefill batch
-constexpr uint32_t kMinAutoWindow = 64;      ///< the least window Oriel chooses by itself, tokens
+constexpr uint32_t kDefaultSinks = 4;        ///< StreamingLLM: more sinks gain nothing measurable
+constexpr uint32_t kMaxChunk = 512;          ///< tokens in a prefill batch
+constexpr uint32_t kMinAutoWindow = 64;      ///< tokens; smallest window that Oriel chooses
 constexpr uint32_t kMaxWindow = 1u << 22;    ///< tokens; keeps every slot number within 32 bits
-constexpr uint32_t kMaxRecallTokens = 1024;  ///< of turns that came back, at a time
-constexpr uint32_t kMaxSessions = 64;        ///< of a model at a time
-constexpr uint32_t kMaxCheckpoints = 32;     ///< of states; a few are useful, each is a table's row
-/// Where a session may begin; keeps sums of positions within 64 bits, however long it goes on.
+constexpr uint32_t kMaxRecallTokens = 1024;  ///< recalled tokens at a time
+constexpr uint32_t kMaxSessions = 64;        ///< per model at a time
+constexpr uint32_t kMaxCheckpoints = 32;  ///< of states; a few are useful, each needs a table row
+/// First position of a session. Keeps sums of positions within 64 bits in any practical session.
 constexpr uint64_t kMaxFirstPosition = 1ull << 62;
 
 }  // namespace oriel_internal

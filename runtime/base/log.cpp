@@ -9,7 +9,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Bytes of the character at `text`; 0: it is not UTF-8. *begun: as many as begin one that is cut.
+/// Length of the UTF-8 character at `text`; 0 if invalid. *begun: bytes that are the start of a truncated character.
 size_t characterAt(const char* text, size_t* begun) {
   const auto byteAt = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byteAt(0);
@@ -22,7 +22,7 @@ size_t characterAt(const char* text, size_t* begun) {
     return 0;
   }
   const size_t bytes = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  // No overlong forms, no surrogates, nothing above U+10FFFF (Unicode, table 3-7).
+  // Rejects overlong forms, surrogates and code points above U+10FFFF (Unicode, table 3-7).
   unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   for (; *begun < bytes; ++*begun) {
@@ -35,7 +35,7 @@ size_t characterAt(const char* text, size_t* begun) {
   return bytes;
 }
 
-/// Control characters (C0, DEL, C1) and Unicode's separators of lines and paragraphs, of a character of so many bytes.
+/// True for a control character (C0, DEL, C1) or a Unicode line or paragraph separator of `bytes` bytes.
 bool breaksLine(const char* character, size_t bytes) {
   const auto byteAt = [character](size_t i) { return static_cast<unsigned char>(character[i]); };
   switch (bytes) {
@@ -50,8 +50,8 @@ bool breaksLine(const char* character, size_t bytes) {
   }
 }
 
-/// What a path or a file brought in cannot break a line: what would, and bytes that are not UTF-8, become '?'. A
-/// character that was cut, by the room for a line or by a limit within it, goes.
+/// Makes a message a single valid line. Control characters and invalid UTF-8 from paths or files become '?'. A truncated
+/// character is removed.
 void makeLine(char* message) {
   char* to = message;
   for (const char* from = message; *from != '\0';) {
@@ -69,7 +69,7 @@ void makeLine(char* message) {
   *to = '\0';
 }
 
-/// Of a line, what `capacity` bytes hold with a NUL, cut between two characters.
+/// Length of the line that fits `capacity` bytes with a NUL, without splitting a character.
 size_t lineBytes(const char* line, size_t capacity) {
   const auto goesOn = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
   size_t bytes = std::strlen(line);
@@ -98,7 +98,7 @@ void emit(const Log& log, oriel_log_level level, const char* format, va_list arg
   }
   const uint32_t lines = keeps ? log.last_error->count() : 0;
   log.callback(level, message, log.user);
-  // A call that the callback made and that was refused put its own line there: this one failed after it.
+  // A refused call inside the callback may have stored its own line. This error is later, so it is stored again.
   if (keeps && log.last_error->count() != lines) {
     log.last_error->set(message);
   }
@@ -112,7 +112,7 @@ void copyLine(const char* line, char* out, size_t capacity) {
   out[bytes] = '\0';
 }
 
-/// Copying a line is all that is ever waited for.
+/// Waits only while another thread copies a line.
 class ErrorLine::Hold {
  public:
   explicit Hold(const ErrorLine& line) : held_(line.held_) {

@@ -1,4 +1,4 @@
-// The app's log callback, carried by value. Oriel prints nothing by itself.
+// The app's log callback, passed by value. Oriel itself prints nothing.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 
 #include "base/status.h"
 
-// Arguments are checked as C99's printf: elsewhere than on Windows that is what printf is, and there
-// cmake/warnings.cmake asks for it.
+// Arguments are checked like C99's printf. On systems other than Windows that is the default; there
+// cmake/warnings.cmake enables it.
 #if defined(__MINGW32__) && !defined(__clang__)
 #define ORIEL_PRINTF(format_at, arguments_at) \
   __attribute__((format(gnu_printf, format_at, arguments_at)))
@@ -21,49 +21,48 @@
 
 namespace oriel_internal {
 
-/// The latest error line of an object, for apps without a log callback. Lines may come from several threads at once; who
-/// reads the text sees to it that none comes meanwhile.
+/// The latest error line of an object, for apps without a log callback. Several threads may write lines. The reader must
+/// ensure that no line is written while it reads.
 class ErrorLine {
  public:
   static constexpr size_t kBytes = 512;
 
-  /// Cut between two characters where there is no room for all.
+  /// Truncates between two characters.
   void set(const char* line);
   void set(const ErrorLine& other);
-  /// Leaves zeros: a line may quote what was said.
+  /// Overwrites with zeros: a line may quote the conversation.
   void clear();
-  /// "" before the first.
+  /// "" if there was no line.
   const char* text() const { return text_; }
-  /// How many lines there have been.
+  /// Number of lines so far.
   uint32_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
   class Hold;
 
-  mutable std::atomic<uint32_t> held_{0};  // not bool: RISC-V has no exchange of a byte
+  mutable std::atomic<uint32_t> held_{0};  // not bool: RISC-V cannot exchange a byte atomically
   std::atomic<uint32_t> count_{0};
   char text_[kBytes] = "";
 };
 
-/// Into a buffer of at least one byte, with NUL at the end, cut between two characters where there is no room for all.
+/// Copies a line to a buffer of at least one byte. NUL-terminated, truncated between two characters.
 void copyLine(const char* line, char* out, size_t capacity);
 
-/// Where messages go. A default-constructed Log drops everything.
+/// The destination of messages. A default-constructed Log drops everything.
 struct Log {
   oriel_log_fn callback = nullptr;
   void* user = nullptr;
-  ErrorLine* last_error = nullptr;  ///< keeps a copy of error lines; null: nobody does
+  ErrorLine* last_error = nullptr;  ///< keeps a copy of error lines; may be null
 
-  /// printf-style: one line of UTF-8, cut at kMaxMessageBytes between two characters. Formatted on the stack.
+  /// printf-style: one line of UTF-8, formatted on the stack and truncated at kMaxMessageBytes between two characters.
   void write(oriel_log_level level, const char* format, ...) const ORIEL_PRINTF(3, 4);
 
-  /// Logs one error of the form "WHAT HAPPENED: WHAT TO DO" and returns its code, so that a failure
-  /// is reported once and handed on in one line: `return log.fail(ORIEL_ERROR_FORMAT, "...", ...);`
+  /// Logs one error of the form "WHAT HAPPENED: WHAT TO DO" and returns its code, so that a failure is logged once and
+  /// returned in one line: `return log.fail(ORIEL_ERROR_FORMAT, "...", ...);`
   Status fail(oriel_status code, const char* format, ...) const ORIEL_PRINTF(3, 4);
 };
 
-/// Hands messages on with errors as warnings: for attempts whose failure is none of the call's. The log it
-/// gives must not be kept.
+/// Logs errors as warnings, for attempts that may fail without failing the call. Its log must not outlive it.
 class LenientLog {
  public:
   explicit LenientLog(const Log& log) : to_(log) {}
@@ -77,8 +76,8 @@ class LenientLog {
   const Log to_;
 };
 
-/// Hands messages on with the name of the file before them that the work is about: "NAME: WHAT HAPPENED: WHAT TO
-/// DO". `name` must stay; the log it gives must not be kept.
+/// Puts a file name before each message: "NAME: WHAT HAPPENED: WHAT TO DO". `name` must stay valid; its log must not
+/// outlive it.
 class NamingLog {
  public:
   NamingLog(const Log& log, const char* name) : to_(log), name_(name) {}

@@ -1,4 +1,4 @@
-// Paths that a model keeps.
+// Paths stored in a model.
 #pragma once
 
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace oriel_internal {
 
-/// Paths take this many bytes or a multiple, so that a plan does not change when a file moves.
+/// Paths take a multiple of this, so a plan does not change when a file moves.
 constexpr uint64_t kPathStepBytes = 1024;
 
 /// Null while measuring.

@@ -7,7 +7,7 @@
 namespace oriel_internal {
 namespace {
 
-// Few enough calls of the allocator, and little that stays unused.
+// Balances allocator calls against unused memory.
 constexpr size_t kFirstBlockBytes = 16 * 1024;
 constexpr size_t kMostBlockBytes = 256 * 1024;
 

@@ -1,4 +1,4 @@
-// Memory for one call whose need is not known before: blocks from the app's allocator, up to a cap.
+// Memory for one call of unknown need: blocks from the app's allocator, up to a cap.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 namespace oriel_internal {
 
-/// Hands out pieces and takes none back until release() to an earlier place or its end; then every byte is overwritten
-/// with zeros, since it may hold what somebody typed. Once it has refused, it refuses everything.
+/// Hands out pieces and frees them together: by release() to an earlier place, or by the destructor. Freed bytes are
+/// overwritten with zeros, since they may hold user text. After one refusal every request is refused.
 class Scratch {
  public:
   static constexpr size_t kAlignment = 16;
 
-  /// `most_bytes`: of all blocks together, their headers included.
+  /// `most_bytes`: total of all blocks, including their headers.
   Scratch(const oriel_allocator& allocator, size_t most_bytes)
       : allocator_(allocator), most_bytes_(most_bytes) {}
-  /// For a part of another one's work: where the system refuses this one, the other has failed, too.
+  /// For a part of another scratch's work. If the system refuses memory here, `around` fails, too.
   Scratch(Scratch* around, size_t most_bytes)
       : around_(around), allocator_(around->allocator_), most_bytes_(most_bytes) {}
   ~Scratch() {
@@ -32,13 +32,13 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  /// `count` zeroed elements; null when the cap is reached or the system refuses.
+  /// `count` zeroed elements; null at the cap or if the system refuses.
   template <typename T>
   T* take(uint64_t count) {
     static_assert(std::is_trivially_destructible<T>::value, "no destructors are run");
     static_assert(alignof(T) <= kAlignment, "raise kAlignment");
     uint64_t bytes = 0;
-    // NOLINTNEXTLINE(bugprone-sizeof-expression): there are pieces that hold pointers
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): some pieces hold pointers
     if (!checkedMul(count, sizeof(T), &bytes)) {
       failed_ = true;
       return nullptr;
@@ -49,21 +49,21 @@ class Scratch {
     }
     return static_cast<T*>(piece);
   }
-  /// Bytes with anything in them.
+  /// Uninitialised bytes.
   char* takeText(uint64_t bytes) { return static_cast<char*>(takeBytes(bytes)); }
 
   bool failed() const { return failed_; }
-  /// Whether it was the cap that refused, not the system.
+  /// True if the cap was reached, false if the system refused.
   bool atCap() const { return at_cap_; }
   bool noMemory() const { return failed_ && !at_cap_; }
   size_t usedBytes() const { return total_bytes_; }
-  /// What the cap leaves, beside what is free in the blocks there are.
+  /// Bytes until the cap, not counting free bytes in existing blocks.
   size_t leftBytes() const { return most_bytes_ - total_bytes_; }
 
  private:
   struct Block {
     Block* before;
-    size_t bytes;  ///< this header included
+    size_t bytes;  ///< including this header
   };
 
  public:
@@ -72,7 +72,7 @@ class Scratch {
     size_t used = 0;
   };
   Place place() const { return {last_, used_}; }
-  /// All pieces since `place` are given back.
+  /// Frees all pieces taken since `place`.
   void releaseTo(const Place& place);
 
  private:
@@ -83,7 +83,7 @@ class Scratch {
   const size_t most_bytes_;
   size_t total_bytes_ = 0;  ///< of all blocks
   Block* last_ = nullptr;
-  size_t used_ = 0;  ///< of the last block
+  size_t used_ = 0;  ///< in the last block
   bool failed_ = false;
   bool at_cap_ = false;
 };

@@ -1,23 +1,23 @@
-// Errors as values. Every fallible function inside Oriel returns a Status; outputs come last.
+// Errors as values. Every fallible function in Oriel returns a Status; outputs come last.
 #pragma once
 
 #include "oriel/advanced.h"
 
 namespace oriel_internal {
 
-/// The C API's status code, made impossible to ignore. Detail is logged once, where the failure
-/// happened (see log.h); the code is what travels.
+/// The C API's status code, marked nodiscard. The detail is logged once, where the failure happened (see log.h); only
+/// the code is returned.
 class [[nodiscard]] Status {
  public:
   constexpr Status() = default;
   constexpr Status(oriel_status code) : code_(code) {}  // NOLINT: implicit on purpose
 
   constexpr bool ok() const { return code_ == ORIEL_OK; }
-  /// The device will do no more work.
+  /// True if the device is lost for good.
   constexpr bool lost() const {
     return code_ == ORIEL_ERROR_DEVICE || code_ == ORIEL_ERROR_TIMEOUT;
   }
-  /// Says nothing of what was read: the next time it may work.
+  /// True for a failure unrelated to the input: a retry may succeed.
   constexpr bool passing() const {
     return code_ == ORIEL_ERROR_IO || code_ == ORIEL_ERROR_OUT_OF_MEMORY;
   }

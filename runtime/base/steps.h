@@ -1,4 +1,4 @@
-// Counts work up to a limit.
+// A work limit.
 #pragma once
 
 #include <algorithm>
@@ -8,20 +8,20 @@
 
 namespace oriel_internal {
 
-/// A step is a nanosecond or two: an edge of an automaton that is followed, a byte that is copied or compared. Once they are
-/// used up, or the work is stopped, it has ended, and everything that asks leaves off.
+/// One step takes a nanosecond or two: following an edge of an automaton, or copying or comparing a byte. After the last
+/// step, or after a stop, all work that spends steps ends.
 class Steps {
  public:
   static constexpr uint64_t kBetweenLooks = 1 << 20;
 
   Steps() = default;
-  /// `stop` is asked at the first step, and every `between_looks`.
+  /// Checks `stop` at the first step and every `between_looks` steps.
   Steps(uint64_t most, const StopCheck& stop, uint64_t between_looks = kBetweenLooks)
       : stop_(stop), most_steps_(most), between_looks_(between_looks) {}
 
-  /// What may be spent.
+  /// The limit.
   uint64_t mostSteps() const { return most_steps_; }
-  /// False: it has ended.
+  /// False if the limit is reached or the work was stopped.
   bool spend(uint64_t steps) {
     steps_ += steps;
     return steps_ < next_look_ || look();

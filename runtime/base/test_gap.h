@@ -1,4 +1,5 @@
-// Places where another thread can come between two steps of this one. A test widens them; builds without tests have none.
+// Places where another thread may run between two steps of this one. Tests widen these gaps; builds without tests
+// contain none.
 #pragma once
 
 #if defined(ORIEL_TEST_GAPS)
@@ -8,7 +9,7 @@
 namespace oriel_internal {
 
 #if defined(ORIEL_TEST_GAPS)
-/// Called at each such place, on any thread; null: nothing is.
+/// Called at each such place, on any thread. May be null.
 inline std::atomic<void (*)()> test_gap{nullptr};
 
 inline void testGap() {

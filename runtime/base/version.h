@@ -1,4 +1,4 @@
-// The version that oriel.h names, as text.
+// The version in oriel.h, as text.
 #pragma once
 
 #include "oriel/advanced.h"

@@ -1,4 +1,4 @@
-// Zeros over what nobody may find later: text, token ids and all that was computed from them.
+// Overwrites sensitive data with zeros: text, token ids and everything computed from them.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace oriel_internal {
 
-/// memset to zero that no compiler leaves out, although nothing reads the bytes afterwards.
+/// A memset to zero that compilers cannot remove, although the bytes are not read afterwards.
 inline void wipe(void* data, uint64_t bytes) {
   if (data == nullptr || bytes == 0) {
     return;
   }
 #if defined(__GNUC__)
   std::memset(data, 0, static_cast<size_t>(bytes));
-  __asm__ __volatile__("" : : "r"(data) : "memory");  // may read them, as far as the compiler knows
+  __asm__ __volatile__("" : : "r"(data) : "memory");  // the compiler must assume a read
 #else
   volatile uint8_t* at = static_cast<volatile uint8_t*>(data);
   for (uint64_t i = 0; i < bytes; ++i) {
@@ -23,7 +23,7 @@ inline void wipe(void* data, uint64_t bytes) {
 #endif
 }
 
-/// A plain struct on the stack whose place holds zeros afterwards.
+/// A plain struct on the stack that is zeroed at the end of its scope.
 template <typename T>
 struct WipedCopy : T {
   WipedCopy() = default;
@@ -33,7 +33,7 @@ struct WipedCopy : T {
   ~WipedCopy() { wipe(static_cast<T*>(this), sizeof(T)); }
 };
 
-/// An array on the stack whose place holds zeros afterwards: of ids, and of what is computed from them.
+/// An array on the stack that is zeroed at the end of its scope: ids and values computed from them.
 template <typename T, size_t N>
 class WipedArray {
  public:

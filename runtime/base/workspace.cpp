@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kBlockAlignment = 64;
 
-// The pointer calloc gave stands right before the aligned block.
+// calloc's pointer is stored directly before the aligned block.
 void* callocAligned(size_t bytes, void*) {
   if (bytes > SIZE_MAX - kBlockAlignment - sizeof(void*)) {
     return nullptr;

@@ -1,4 +1,4 @@
-// Working memory for one call: a planned block first, the app's allocator for what is larger.
+// Working memory for one call: first the planned block, then the app's allocator.
 #pragma once
 
 #include <cstddef>
@@ -8,28 +8,28 @@
 
 namespace oriel_internal {
 
-/// calloc and free, for apps that bring no allocator.
+/// calloc and free, for apps without an allocator of their own.
 const oriel_allocator& defaultAllocator();
 
-/// Blocks of this allocator are zeroed, of pages that the system has not had to find yet where they are large, and are
-/// memory of this process alone.
+/// True if the allocator is the default one. Its large blocks are fresh zero pages, and its memory is private to this
+/// process.
 bool isDefault(const oriel_allocator& allocator);
 
-/// Zeroed, 64-byte aligned host memory from the app's allocator; null when it refuses or when there are
-/// not so many addresses.
+/// Zeroed, 64-byte aligned host memory from the app's allocator. Null if it refuses or the size exceeds the address
+/// space.
 void* allocateZeroed(const oriel_allocator& allocator, uint64_t bytes);
-/// Gives it back.
+/// Frees it.
 inline void release(const oriel_allocator& allocator, void* block, uint64_t bytes) {
   allocator.release(block, static_cast<size_t>(bytes), allocator.user);
 }
 
-/// Stack-like: pieces are given back in reverse order, by Borrowed's destructor.
+/// A stack: Borrowed's destructor returns pieces in reverse order.
 class Workspace {
  public:
   Workspace(void* block, size_t bytes, const oriel_allocator* allocator)
       : block_(static_cast<uint8_t*>(block)), capacity_(bytes), allocator_(allocator) {}
 
-  /// Bytes of the block that are free; more are borrowed from the allocator.
+  /// Free bytes of the block. Larger requests use the allocator.
   size_t available() const { return capacity_ - used_; }
 
  private:
@@ -40,9 +40,8 @@ class Workspace {
   const oriel_allocator* allocator_;
 };
 
-/// A piece of a Workspace for the length of a scope. data() is null when no memory could be had, and never
-/// for no bytes. 16-byte aligned, not zeroed; overwritten with zeros before it is given back, since it may hold what somebody
-/// typed.
+/// A piece of a Workspace for the lifetime of this object. data() is null if memory ran out, and never for 0 bytes.
+/// 16-byte aligned, not zeroed. It is overwritten with zeros on return, since it may hold user text.
 class BorrowedBytes {
  public:
   BorrowedBytes(Workspace* workspace, uint64_t bytes);

@@ -6,20 +6,20 @@
 namespace oriel_internal {
 namespace {
 
-// ---- LZMA: what a chunk of LZMA2 has ------------------------------------------------------------------------------
+// ---- LZMA: the contents of an LZMA2 chunk --------------------------------------------------------------------------
 
 constexpr uint32_t kStates = 12;
-constexpr uint32_t kFirstStateBehindMatch = 7;  // below it the last thing was a literal
-constexpr uint32_t kPlaces = 16;                // that pb tells apart at most
+constexpr uint32_t kFirstStateBehindMatch = 7;  // in states below it, the last symbol was a literal
+constexpr uint32_t kPlaces = 16;                // the most positions that pb distinguishes
 constexpr uint32_t kMinMatch = 2;
-constexpr uint32_t kLengthKinds = 4;  // matches of 2, 3, 4 and more bytes have slots of their own
+constexpr uint32_t kLengthKinds = 4;  // matches of 2, 3, 4 and more bytes have separate slots
 constexpr uint32_t kSlots = 64;
 constexpr uint32_t kFirstSlotWithTree = 4;
 constexpr uint32_t kFirstSlotWithAlign = 14;
 constexpr uint32_t kAlignBits = 4;
 constexpr uint32_t kEndSlotDistances = 1u << (kFirstSlotWithAlign / 2);
 
-// Places of probabilities in XzWork.
+// Offsets of probabilities in XzWork.
 struct LengthModel {
   uint32_t at;
 
@@ -32,8 +32,8 @@ struct LengthModel {
 };
 constexpr uint32_t kIsMatch = 0;
 constexpr uint32_t kIsRepeat = kIsMatch + kStates * kPlaces;
-constexpr uint32_t kIsRepeatOther = kIsRepeat + kStates;       // not of the latest distance
-constexpr uint32_t kIsRepeatThird = kIsRepeatOther + kStates;  // nor of the one before
+constexpr uint32_t kIsRepeatOther = kIsRepeat + kStates;       // not the latest distance
+constexpr uint32_t kIsRepeatThird = kIsRepeatOther + kStates;  // not the second-latest distance
 constexpr uint32_t kIsRepeatFourth = kIsRepeatThird + kStates;
 constexpr uint32_t kIsLongRepeat = kIsRepeatFourth + kStates;
 constexpr uint32_t kSlot = kIsLongRepeat + kStates * kPlaces;
@@ -49,7 +49,7 @@ class Lzma2 {
   Lzma2(const uint8_t* in, const uint8_t* in_end, uint8_t* out, size_t out_bytes, uint16_t* p)
       : in_(in), in_end_(in_end), out_(out), out_bytes_(out_bytes), p_(p) {}
 
-  /// All chunks, and the mark behind the last.
+  /// Unpacks all chunks and the end mark.
   bool unpack();
   const uint8_t* in() const { return in_; }
 
@@ -91,16 +91,16 @@ class Lzma2 {
   bool copy(uint32_t length, size_t out_end);
 
   const uint8_t* in_;
-  const uint8_t* in_end_;  // while a chunk is decoded: its end
+  const uint8_t* in_end_;  // end of the chunk that is being decoded
   uint8_t* const out_;
   const size_t out_bytes_;
   uint16_t* const p_;
   size_t at_ = 0;
-  size_t dictionary_ = 0;  // where it begins
+  size_t dictionary_ = 0;  // start of the dictionary
   uint32_t range_ = 0;
   uint32_t code_ = 0;
   uint32_t state_ = 0;
-  uint32_t distances_[4] = {};  // less one, the latest first
+  uint32_t distances_[4] = {};  // minus one, the latest first
   uint32_t literal_context_bits_ = 0;
   uint32_t literal_place_mask_ = 0;
   uint32_t place_mask_ = 0;
@@ -130,7 +130,7 @@ uint32_t Lzma2::tree(uint32_t first, uint32_t bits) {
   return node - (1u << bits);
 }
 
-// The lowest bit first.
+// Lowest bit first.
 uint32_t Lzma2::reverseTree(uint32_t first, uint32_t bits) {
   uint32_t node = 1;
   uint32_t value = 0;
@@ -163,7 +163,7 @@ void Lzma2::literal() {
   const uint32_t first = kLiteral + 0x300 * kind;
   uint32_t node = 1;
   if (state_ >= kFirstStateBehindMatch) {
-    // Likely not the byte that would have made the match longer.
+    // The match ended here, so the next byte likely differs from this one.
     uint32_t likely = out_[at_ - distances_[0] - 1];
     while (node < 0x100) {
       const uint32_t expected = likely >> 7 & 1;
@@ -236,7 +236,7 @@ bool Lzma2::copy(uint32_t length, size_t out_end) {
     std::memcpy(to, from, length);
   } else {
     for (uint32_t i = 0; i < length; ++i) {
-      to[i] = from[i];  // of bytes that this match has written, too
+      to[i] = from[i];  // the match may overlap its own output
     }
   }
   at_ += length;
@@ -330,7 +330,7 @@ bool Lzma2::unpack() {
   constexpr uint32_t kStoredAnew = 1;
   constexpr uint32_t kStored = 2;
   constexpr uint32_t kCompressed = 0x80;
-  // What a first chunk must set, in this order.
+  // The minimum control byte: a first chunk must reset dictionary, properties and state.
   uint32_t least = 0xE0;
   while (!failed_) {
     const uint32_t control = byte();
@@ -358,7 +358,7 @@ bool Lzma2::unpack() {
   return false;
 }
 
-// ---- What is around that: .xz -------------------------------------------------------------------------------------
+// ---- The container: .xz --------------------------------------------------------------------------------------------
 
 constexpr size_t kStreamHeaderBytes = 12;
 constexpr uint8_t kStreamHeader[] = {0xFD, '7', 'z', 'X', 'Z', 0, 0, 4};  // 4: CRC64
@@ -407,7 +407,7 @@ bool skipNumber(const uint8_t** at, const uint8_t* end) {
   return false;
 }
 
-// Bytes of the block's header; 0: not one that is known here.
+// Size of the block header; 0 if unsupported.
 size_t checkBlockHeader(const uint8_t* header, size_t available) {
   if (available == 0) {
     return 0;
@@ -420,12 +420,12 @@ size_t checkBlockHeader(const uint8_t* header, size_t available) {
   const uint8_t flags = header[1];
   const uint8_t* at = header + 2;
   const uint8_t* const end = header + bytes - 4;
-  if ((flags & 0x3F) != 0 ||  // more filters than one, or what is not defined yet
+  if ((flags & 0x3F) != 0 ||  // more than one filter, or reserved bits
       ((flags & 0x40) != 0 && !skipNumber(&at, end)) ||
       ((flags & 0x80) != 0 && !skipNumber(&at, end))) {
     return 0;
   }
-  // The filter, how many bytes say more of it, and the dictionary's size.
+  // The filter, the size of its properties and the dictionary size.
   return end - at >= 3 && at[0] == kLzma2Filter && at[1] == 1 && at[2] <= 40 ? bytes : 0;
 }
 
@@ -446,7 +446,7 @@ bool unpackXz(const uint8_t* in, size_t in_bytes, uint8_t* out, size_t out_bytes
   if (!lzma2.unpack()) {
     return false;
   }
-  // Zeros up to a multiple of four, then the check.
+  // Zero padding to a multiple of four, then the check.
   const uint8_t* at = lzma2.in();
   for (; (at - block) % 4 != 0; ++at) {
     if (at == end || *at != 0) {

@@ -11,25 +11,25 @@
 namespace oriel_internal {
 namespace {
 
-// Chunks worth choosing, in steps of the smallest: beyond 64 tokens a submission on a slow device takes too
-// long to cancel, below 8 the weights are unpacked too often.
+// Range of chosen chunks, in multiples of the smallest. Above 64 tokens a submission on a slow device takes too long to
+// cancel; below 8 the weights are unpacked too often.
 constexpr uint32_t kMinChunk = 8;
 constexpr uint32_t kMaxAutoChunk = 64;
-// Experts share the tokens of a chunk: of 256, each of 32 experts of which tokens use 4 has 32. With 64 that would be
-// 8, and unpacking its weights nearly half of the work.
+// Experts share the tokens of a chunk. With 256 tokens and 4 of 32 experts per token, each expert gets 32 tokens. With
+// 64 tokens it would get 8, and unpacking its weights would be nearly half of the work.
 constexpr uint32_t kMaxAutoChunkOfExperts = 256;
-// A chunk is affordable from the window on that is this many times as long, and of whose cache the bytes
-// that the chunk adds (activations, ring slack) are one part in so many.
+// A chunk is affordable if the window is at least kWindowPerChunk times as long, and the bytes that the chunk adds
+// (activations, ring slack) are at most 1/kCacheShareForChunk of the window's cache.
 constexpr uint32_t kWindowPerChunk = 8;
 constexpr uint64_t kCacheShareForChunk = 8;
-// Checkpoints of states worth choosing: the start of the latest message, that of its reply, and two further back. What
-// one saves is reading part of a window again, so the longer the window the more it is worth: all of them take at most
-// one part in so many of the window's cache, or what is left over.
+// The most useful checkpoints of states: the start of the latest message, the start of its reply, and two further back.
+// A checkpoint saves reading part of a window again, so longer windows justify more. All of them together take at most
+// 1/kCacheShareForCheckpoints of the window's cache, or the memory left over.
 constexpr uint32_t kMostAutoCheckpoints = 4;
 constexpr uint64_t kCacheShareForCheckpoints = 4;
-// When a file does not state the context it was trained with.
+// If the file does not state its trained context.
 constexpr uint32_t kAssumedContext = 4096;
-// What a pinned prefix must leave of the trained context, tokens.
+// Tokens of the trained context that a pinned prefix must leave free.
 constexpr uint32_t kRoomBesidePinned = 16;
 
 struct WindowRange {
@@ -43,7 +43,7 @@ WorkShape workOf(const ModelDesc& model, const WorkShape& work) {
   return of;
 }
 
-/// One pair of formats, everything else as requested.
+/// Weighs one pair of formats, with everything else as requested.
 class Weigher {
  public:
   Weigher(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
@@ -81,7 +81,7 @@ class Weigher {
     return choice;
   }
 
-  // Shortens the range to windows that are fast enough. The shortest stays.
+  // Drops windows that are too slow from the range. Keeps the shortest.
   void limitToFastWindows() {
     const auto fast = [this](uint32_t window) {
       return tokensPerSecond(window) >= request_.min_tokens_per_s;
@@ -98,13 +98,13 @@ class Weigher {
     windows_.most = low;
   }
 
-  // Whether even the smallest choice could ever be bound by a kernel and allocated.
+  // True if the smallest choice can be bound by a kernel and allocated.
   bool possible() const {
     return isPossible(windows_.least, request_.chunk != 0 ? request_.chunk : kMinChunk);
   }
 
  private:
-  // Predicted for a token that sees the whole window; 0: not known.
+  // Prediction for a token that sees the whole window; 0: unknown.
   double tokensPerSecond(uint32_t window) const {
     StepCost cost;
     if (request_.speed == nullptr ||
@@ -160,7 +160,7 @@ class Weigher {
     return all.largestBlock() <= request_.max_block_bytes && all.total() <= request_.memory_bytes;
   }
 
-  // Bytes grow with the window: the largest that fits is found by bisection.
+  // The largest window that fits. Bytes grow with the window, so bisection finds it.
   uint32_t largestWindow(uint32_t chunk) const {
     uint32_t low = windows_.least;
     uint32_t high = windows_.most;
@@ -177,7 +177,7 @@ class Weigher {
 
   void choose(uint32_t* window, uint32_t* chunk) {
     chooseAll(window, chunk);
-    // What neither a longer window nor a larger chunk can use.
+    // Memory that neither a longer window nor a larger chunk can use.
     const uint32_t largest = std::min(mostChunk(), *window);
     if (state_bytes_ != 0 && !request_.fixed_checkpoints && *window == windows_.most &&
         (request_.chunk != 0 || *chunk + kMinChunk > largest)) {
@@ -190,8 +190,8 @@ class Weigher {
     }
   }
 
-  // As with chunks below, the window from which on checkpoints are affordable does not depend on the memory, and with
-  // fewer of them there is never a longer one: so more memory shrinks nothing.
+  // As with chunks below, the window that makes checkpoints affordable does not depend on the memory, and fewer
+  // checkpoints never allow a longer window. So more memory never reduces either.
   void chooseAll(uint32_t* window, uint32_t* chunk) {
     uint32_t longest = windows_.most;
     if (state_bytes_ != 0 && !request_.fixed_checkpoints) {
@@ -222,7 +222,7 @@ class Weigher {
     chooseWindow(longest, window, chunk);
   }
 
-  // The least window that so many are chosen with; where tokens take no bytes, any.
+  // The shortest window that justifies this many checkpoints. Any window if tokens take no bytes.
   uint64_t windowForCheckpoints(uint32_t count) const {
     const uint64_t per_token = memoryGrowth(model_, formats_).per_token;
     return per_token != 0 ? ceilDiv(kCacheShareForCheckpoints * count * state_bytes_, per_token)
@@ -241,8 +241,8 @@ class Weigher {
       }
       return;
     }
-    // The window at which a chunk becomes affordable does not depend on the memory, and a smaller chunk
-    // never has a longer one: so with more memory neither shrinks.
+    // The window that makes a chunk affordable does not depend on the memory, and a smaller chunk never allows a longer
+    // window. So more memory never reduces either.
     for (uint32_t candidate = mostChunk(); candidate >= kMinChunk; candidate -= kMinChunk) {
       const uint32_t enough = candidate == kMinChunk ? windows_.least : windowForChunk(candidate);
       if (fits(enough, candidate)) {
@@ -258,7 +258,7 @@ class Weigher {
     return expertLimits(model_).count != 0 ? kMaxAutoChunkOfExperts : kMaxAutoChunk;
   }
 
-  // The least window that a chunk is chosen with.
+  // The shortest window that justifies a chunk.
   uint32_t windowForChunk(uint32_t chunk) const {
     const uint64_t extra =
         bytesOf(windows_.least, chunk).total() - bytesOf(windows_.least, kMinChunk).total();
@@ -274,8 +274,8 @@ class Weigher {
   uint32_t sinks_;
   WindowRange windows_;
   CacheFormats formats_;
-  const WindowProfile* profile_;  ///< that the model's layers have
-  uint64_t state_bytes_;          ///< of one version of all states
+  const WindowProfile* profile_;  ///< of the model's layers
+  uint64_t state_bytes_;          ///< one version of all states
   uint32_t checkpoints_;
 };
 
@@ -335,8 +335,8 @@ Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_
   return kOk;
 }
 
-// A pair that was asked for need not be in the list. A latent has one format, which is that of keys: where only one for
-// values was asked for, that.
+// A requested pair need not be in the list. A latent has one format, taken from the keys; if only a format for values
+// was requested, that one is used.
 uint32_t allowedPairs(const ModelDesc& model, const BudgetRequest& request,
                       FormatPair (&pairs)[kFormatPairCount]) {
   const bool latent = model.n_kinds != 0 && model.kinds[0].isLatent();
@@ -365,7 +365,7 @@ uint32_t allowedPairs(const ModelDesc& model, const BudgetRequest& request,
   return n_pairs;
 }
 
-// Of equals `a`: the dearer, where choices are tried cheapest first.
+// On a tie keep `a`: candidates come cheapest first, so `a` is the more precise format.
 bool better(const BudgetChoice& a, const BudgetChoice& b) {
   return (a.refused == Refusal::kNot) != (b.refused == Refusal::kNot) ? a.refused == Refusal::kNot
          : a.fits != b.fits                                           ? a.fits
@@ -373,13 +373,13 @@ bool better(const BudgetChoice& a, const BudgetChoice& b) {
                   : a.minimum_bytes < b.minimum_bytes;
 }
 
-// A profile says what windows lose that are not much shorter, nor much longer than when it was measured. Its mean window may
-// be so many times a uniform one of as many bytes, and its windows may grow so many times as long. The second bound does not
-// depend on the memory: a profile that was weighed in less stays, as long as it may be.
+// A profile is only valid near its measurement. Its mean window may be at most kMostMean times the uniform window of
+// equal bytes, and its windows may grow by a limited factor. The second bound does not depend on the memory, so more
+// memory does not drop a profile within that bound.
 constexpr double kMostMean = 1.5;
 constexpr uint32_t kMostGrowth = 2;
 
-// The same pair of formats with windows by layer, where that is better than one for all.
+// Weighs windows per layer for the same formats, and keeps them if they are better than one window for all layers.
 void weighProfiles(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
                    uint32_t sinks, WindowRange windows, BudgetChoice* best) {
   const WindowProfiles& profiles = request.loss.profiles;
@@ -407,8 +407,8 @@ void weighProfiles(const ModelDesc& model, const PlanTotals& totals, const Budge
   }
 }
 
-// One pair of formats, with the better format of states where that is open, and with windows by layer where `by_layer` says
-// so. False when none is possible.
+// Weighs one pair of formats, with the better state format if that is open, and with windows per layer if `by_layer`.
+// False if no choice is possible.
 bool weighStates(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
                  uint32_t sinks, WindowRange windows, CacheFormats formats, bool by_layer,
                  BudgetChoice* best) {
@@ -416,7 +416,7 @@ bool weighStates(const ModelDesc& model, const PlanTotals& totals, const BudgetR
   bool possible = false;
   for (const StateFormat state : kChosenStates) {
     if (!open && state != StateFormat::kF32) {
-      continue;  // once, as it is
+      continue;  // models without states: only once
     }
     formats.state = open ? state : formats.state;
     Weigher weigher(model, totals, request, sinks, windows, formats);
@@ -445,7 +445,7 @@ bool weighStates(const ModelDesc& model, const PlanTotals& totals, const BudgetR
   return possible;
 }
 
-// Every pair that is allowed.
+// Weighs every allowed pair.
 void weighPairs(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
                 uint32_t sinks, WindowRange windows, bool by_layer, Budget* budget) {
   FormatPair pairs[kFormatPairCount];
@@ -462,8 +462,8 @@ void weighPairs(const ModelDesc& model, const PlanTotals& totals, const BudgetRe
   }
 }
 
-// Whether the longest window fits in every layer, in all formats that may be chosen. Asked of all together: were it asked of
-// each pair alone, more memory would take windows by layer from a pair that was the best with them.
+// True if the longest window fits in every layer, in all allowed formats. The answer is common to all formats: with an
+// answer per pair, more memory could take windows per layer away from the pair that needs them.
 bool longestFits(const Budget& budget, WindowRange windows) {
   bool all = true;
   for (uint32_t i = 0; i < budget.n_choices; ++i) {
@@ -474,7 +474,7 @@ bool longestFits(const Budget& budget, WindowRange windows) {
   return all;
 }
 
-// With which the states of every layer can still be bound, in the format that is given.
+// The most checkpoints whose states a kernel can bind, in the given format.
 uint32_t mostCheckpoints(const ModelDesc& model, const CacheFormats& formats) {
   uint64_t most = kMaxCheckpoints;
   forEachMemory(model, CacheShape(), formats, [&](const Memory& memory) {
@@ -486,7 +486,7 @@ uint32_t mostCheckpoints(const ModelDesc& model, const CacheFormats& formats) {
   return static_cast<uint32_t>(most);
 }
 
-// Of choices that are all refused. f16 never fails for quality, but there are windows that it cannot have.
+// The error if all choices are refused. f16 is never refused for quality, but it may not fit every window.
 Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log& log) {
   const BudgetChoice* best = nullptr;
   bool is_quality = true;
@@ -512,14 +512,15 @@ Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log
       "%.1f tokens/s are out of reach on %s, the best is %.1f with keys in %s, values in "
       "%s and %u tokens: ask for at most that, or take a smaller model",
       request.min_tokens_per_s, request.speed->device,
-      std::floor(best->decode_tokens_per_s * 10) / 10,  // what is asked for then must not be more
-      kvFormatName(best->formats.k), kvFormatName(best->formats.v), best->cache.window);
+      // rounded down, so that the suggested speed is reachable
+      std::floor(best->decode_tokens_per_s * 10) / 10, kvFormatName(best->formats.k),
+      kvFormatName(best->formats.v), best->cache.window);
 }
 
 }  // namespace
 
 uint32_t chosenContext(const ModelDesc& model) {
-  // A model that remembers no tokens has ids of so many, for going back.
+  // Without attention, token ids are still needed to go back.
   const bool stated = model.visibleTrain() != 0 && model.attends();
   return stated ? model.visibleTrain() : kAssumedContext;
 }
@@ -553,7 +554,7 @@ BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64
 
 namespace {
 
-// Steps of the choice.
+// Predicts the steps of the choice.
 void predict(const ModelDesc& model, const BudgetRequest& request, Budget* budget) {
   ModelDesc shared = model;
   if (request.speed == nullptr ||

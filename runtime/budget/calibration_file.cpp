@@ -12,9 +12,9 @@ namespace oriel_internal {
 namespace {
 
 constexpr double kVersion = 1;
-/// Of values that are skipped. What is read goes three deep.
+/// Nesting depth of skipped values. The known format has three levels.
 constexpr int kMaxDepth = 32;
-/// Longest key or text that is compared; longer ones are none of those.
+/// Longest key or text that is compared. All known ones are shorter.
 constexpr size_t kMaxText = 32;
 
 struct Text {
@@ -22,7 +22,7 @@ struct Text {
   bool is(const char* other) const { return std::strcmp(chars, other) == 0; }
 };
 
-/// JSON (RFC 8259) from front to back. Once something is wrong every call fails.
+/// A JSON parser (RFC 8259) that reads front to back. After an error every call fails.
 class JsonText {
  public:
   explicit JsonText(const TextSource& source) : source_(source) {
@@ -39,7 +39,7 @@ class JsonText {
     return false;
   }
 
-  /// The next byte that is no white space, not taken; -1: the end.
+  /// The next byte after white space, not consumed; -1 at the end.
   int next() {
     int byte = peek();
     while (byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r') {
@@ -49,7 +49,7 @@ class JsonText {
     return byte;
   }
 
-  /// Takes this byte, after white space, or fails.
+  /// Consumes this byte after white space, or fails.
   bool take(char byte) {
     if (next() != byte) {
       return fail();
@@ -58,7 +58,7 @@ class JsonText {
     return true;
   }
 
-  /// Whether another entry of a list or an object follows, whose opening bracket is taken; takes the closing one.
+  /// True if another entry follows in an open list or object. Consumes the closing bracket at the end.
   bool another(char close, bool* first) {
     if (failed_) {
       return false;
@@ -72,7 +72,7 @@ class JsonText {
     return !comma || (take(',') && (next() != close || fail()));
   }
 
-  /// A text; cut to nothing where it is too long or has escapes, as no text that is looked for is or has.
+  /// A text. Texts that are too long or have escapes become empty; no known text has either.
   bool text(Text* out) {
     *out = Text();
     if (!take('"')) {
@@ -90,7 +90,7 @@ class JsonText {
         if (peek() < ' ') {
           return fail();
         }
-        ++at_;  // what follows \u is four letters and digits
+        ++at_;  // the four characters after \u are letters and digits, so they pass
       } else if (length < kMaxText) {
         out->chars[length] = static_cast<char>(byte);
       }
@@ -103,8 +103,8 @@ class JsonText {
     return true;
   }
 
-  /// The nearest double where the digits are a number below 2^53 and the exponent is small, as in all that is
-  /// written with 15 digits and more than 1e-8; else within a few units in the last place.
+  /// Gives the nearest double if the digits are a number below 2^53 and the exponent is small, as in all numbers above
+  /// 1e-8 with 15 digits. Other numbers are correct to a few units in the last place.
   bool number(double* out) {
     const bool negative = next() == '-';
     at_ += negative ? 1 : 0;
@@ -142,9 +142,9 @@ class JsonText {
     return true;
   }
 
-  /// A value of any kind.
+  /// Skips a value of any kind.
   bool skip() {
-    char open[kMaxDepth];  // the closing brackets that are to come
+    char open[kMaxDepth];  // closing brackets still expected
     int depth = 0;
     do {
       const int byte = next();
@@ -165,7 +165,7 @@ class JsonText {
       } else if (!scalar(byte)) {
         return false;
       }
-      // Behind a value: what ends, and whether another one follows.
+      // After a value: close finished lists and objects, then look for another value.
       while (depth > 0 && next() == open[depth - 1]) {
         ++at_;
         --depth;
@@ -177,7 +177,7 @@ class JsonText {
     return true;
   }
 
-  /// "null", or nothing is taken.
+  /// Consumes "null", or nothing.
   bool isNull() { return next() == 'n' && word("null"); }
 
  private:
@@ -199,7 +199,7 @@ class JsonText {
     return static_cast<unsigned char>(buffer_[at_]);
   }
 
-  /// False: the digit was beyond what counts.
+  /// False: the digit is beyond the precision.
   bool addDigit(uint64_t* digits) {
     const auto digit = static_cast<uint64_t>(peek() - '0');
     ++at_;
@@ -211,7 +211,8 @@ class JsonText {
   }
 
   static double scaled(double value, int exponent) {
-    constexpr int kExactPower = 22;  // 10^22 is the largest power of ten that is a double
+    // 10^22 is the largest power of ten that a double represents exactly
+    constexpr int kExactPower = 22;
     double power = 1;
     const int size = std::min(std::abs(exponent), 400);
     for (int left = size; left > 0 && value != 0;) {
@@ -322,7 +323,8 @@ class Reader {
 
  private:
   bool refuse(CalibrationFault fault) {
-    fault_ = json_.next() == -1 ? CalibrationFault::kNotOne : fault;  // it ends here, or is no JSON
+    // the text ends here, or is not JSON
+    fault_ = json_.next() == -1 ? CalibrationFault::kNotOne : fault;
     return false;
   }
 
@@ -334,7 +336,7 @@ class Reader {
     }
   }
 
-  // Null: the model could not be read when this was written.
+  // Null: the model could not be read when the file was written.
   bool readModel() {
     if (json_.isNull()) {
       return true;
@@ -363,7 +365,7 @@ class Reader {
                         : *c >= 'a' && *c <= 'f' ? *c - 'a' + 10
                                                  : -1;
       if (digit < 0 || c - hash.chars == 16) {
-        file_->model_bytes = 0;  // no file that runs
+        file_->model_bytes = 0;  // matches no runnable file
         break;
       }
       file_->model_hash = file_->model_hash << 4 | static_cast<uint64_t>(digit);
@@ -405,7 +407,7 @@ class Reader {
     return !json_.failed();
   }
 
-  /// Null or no list at all: not measured.
+  /// Null or not a list: not measured.
   void readLayers() {
     file_->constants.layer_count = 0;
     if (json_.isNull()) {
@@ -496,7 +498,7 @@ class Reader {
     return !json_.failed();
   }
 
-  /// Profiles are of as many layers as each other and as the list of layers.
+  /// All profiles and the list of layers must have the same number of layers.
   bool sameLayers() const {
     const Calibration& constants = file_->constants;
     return std::all_of(shares_, shares_ + constants.profile_count, [&](uint32_t count) {
@@ -532,7 +534,7 @@ class Reader {
   JsonText json_;
   CalibrationFile* file_;
   CalibrationFault fault_ = CalibrationFault::kNone;
-  uint32_t shares_[kMaxWindowProfiles] = {};  ///< of each profile
+  uint32_t shares_[kMaxWindowProfiles] = {};  ///< layers in each profile
   bool has_version_ = false;
   bool has_model_ = false;
   bool has_constants_ = false;

@@ -1,6 +1,5 @@
-// What `oriel calibrate` writes: JSON with a version, the model it was measured on, the constants and what each
-// layer costs alone. Reads exactly that and skips what it does not know. Must never know where the text comes
-// from: it may be anything, of any length.
+// Reads the output of `oriel calibrate`: JSON with a version, the measured model, the constants and the cost of each
+// layer. Skips unknown members. Works on any text of any length, from any source.
 #pragma once
 
 #include "base/limits.h"
@@ -8,16 +7,16 @@
 
 namespace oriel_internal {
 
-/// The text, piece by piece: up to `capacity` bytes into `buffer`; 0: the end.
+/// Reads the text in pieces: up to `capacity` bytes into `buffer`; 0 at the end.
 struct TextSource {
   size_t (*read)(void* context, void* buffer, size_t capacity) = nullptr;
   void* context = nullptr;
 };
 
-/// As written. Points into itself: do not copy.
+/// The file's contents. Points into itself: do not copy.
 struct CalibrationFile {
-  uint64_t model_bytes = 0;  ///< size of the model's file
-  uint64_t model_hash = 0;   ///< EndsHash of it
+  uint64_t model_bytes = 0;  ///< size of the model file
+  uint64_t model_hash = 0;   ///< EndsHash of the model file
   Calibration constants;
   LayerCalibration layers[kMaxLayers];
   WindowProfile profiles[kMaxWindowProfiles];
@@ -25,15 +24,15 @@ struct CalibrationFile {
 
 enum class CalibrationFault {
   kNone,
-  kNotOne,    ///< not JSON, not whole, or without the parts that make it a calibration
-  kVersion,   ///< of a version that is not known here
-  kConstant,  ///< a constant that no measurement can give
+  kNotOne,    ///< not JSON, incomplete, or missing required parts
+  kVersion,   ///< unknown version
+  kConstant,  ///< a constant that a measurement cannot give
 };
 
-/// Reads at most kMaxCalibrationBytes. Allocates nothing. With a fault, `file` holds nothing of use.
+/// Reads at most kMaxCalibrationBytes. Does not allocate. After a fault `file` is invalid.
 CalibrationFault readCalibrationFile(const TextSource& text, CalibrationFile* file);
 
-/// Tells model files apart: FNV-1a of the first and the last MiB, of shorter files twice all of it.
+/// Identifies model files: FNV-1a of the first and the last MiB; of a shorter file, the whole file twice.
 class EndsHash {
  public:
   static constexpr uint64_t kBytes = 1 << 20;

@@ -6,7 +6,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Sum over the layers of cost(format) times the layer's share of it.
+/// Sum over the layers of cost(format) times the layer's share.
 template <typename FormatOf, typename CostOf, typename ShareOf>
 double sumOverLayers(const ModelDesc& model, const FormatOf& formatOf, const CostOf& costOf,
                      const ShareOf& shareOf) {
@@ -69,8 +69,7 @@ double LossModel::roundingOfStates(const CacheFormats& formats, const ModelDesc&
                                                                     : state_int8;
 }
 
-// A window that is shared out loses as much as one of its mean length in every layer, less what that was measured to
-// gain.
+// The loss of windows per layer: that of their mean length in every layer, minus the measured gain.
 double LossModel::forgetting(uint32_t sinks, uint32_t window, const WindowProfile* profile) const {
   const double mean = profile == nullptr ? window : profiles.meanShare(*profile) * window;
   return forget_scale * std::pow(double{1} * sinks + mean, -forget_power) +

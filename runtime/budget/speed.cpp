@@ -27,7 +27,7 @@ const CacheSpeed* findCache(const DeviceSpeed& speed, KvFormat k, KvFormat v) {
   return nullptr;
 }
 
-/// Rates of a pair; one that was not measured is half of each side's own pair.
+/// Rates of a pair. For an unmeasured pair: half of the rates of each side's own pair.
 bool cacheRate(const DeviceSpeed& speed, KvFormat k, KvFormat v, CacheSpeed* rate) {
   if (const CacheSpeed* found = findCache(speed, k, v)) {
     *rate = *found;
@@ -46,15 +46,15 @@ bool cacheRate(const DeviceSpeed& speed, KvFormat k, KvFormat v, CacheSpeed* rat
   return true;
 }
 
-/// What has rows, but is read as a vector.
+/// A tensor with rows that is read as a vector.
 bool isSmall(TensorRole role) {
   return role == TensorRole::kConvTaps || role == TensorRole::kStateTaps ||
          role == TensorRole::kStateRates || role == TensorRole::kStateSkip ||
          role == TensorRole::kStateNorm;
 }
 
-/// Of one layer's state: a step reads it and writes it, and each token goes through all of it. No rate of states is
-/// measured; a value of a matrix takes about as long as one of a cached key and value in f16 takes attention, half as
+/// Time for one layer's state. A step reads and writes the state, and each token passes through all of it. State rates
+/// are not measured: one matrix value takes about the time of attention to one cached f16 key and value, and half as
 /// long again with the delta rule.
 double stateSeconds(const DeviceSpeed& speed, const StateShape& state, StateFormat format,
                     uint32_t tokens) {
@@ -182,13 +182,13 @@ bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormat
   for (uint32_t i = 0; i < work.n_matrices; ++i) {
     const WorkShape::Matrices& matrices = work.matrices[i];
     if (matrices.body_weights + matrices.head_weights + matrices.expert_weights == 0) {
-      continue;  // only looked up
+      continue;  // rows are only looked up
     }
     const WeightSpeed* rate = findWeights(speed, matrices.tensor_type);
     if (rate == nullptr) {
       return false;
     }
-    // Of a token, and of all tokens of the chunk together.
+    // For one token, and for all tokens of the chunk.
     const double tail = chunk == 0 ? 0 : static_cast<double>(matrices.tail_weights);
     const double body = static_cast<double>(matrices.body_weights) - tail;
     const double experts = static_cast<double>(matrices.expert_weights);
@@ -220,17 +220,17 @@ bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormat
       cost->weights_s += stateSeconds(speed, kind.state, formats.state, cost->tokens);
     }
     if (!kind.attends()) {
-      continue;  // what a convolution does is little beside its matrices
+      continue;  // a convolution costs little compared with its matrices
     }
     CacheSpeed rate;
     if (!cacheRate(speed, formats.keys(layer), formats.values(layer), &rate)) {
       return false;
     }
-    // Keys and values of so many each are as much work.
+    // A key and a value of this size are the same amount of work.
     const double dim = kind.isLatent() ? kind.latent_dim + 0.5 * kind.rope_dim : kind.head_dim;
     const double values = kNano * tokens * kind.n_heads * dim;
     const double seen = values * (chunk == 0 ? rate.decode_ns : rate.chunk_ns);
-    // In a chunk that is for each token, as most of the matrices' time is.
+    // In a chunk this is per token, like most of the matrices' time.
     (chunk == 0 ? cost->overhead_s : cost->weights_s) +=
         values * (chunk == 0 ? rate.append_ns : rate.chunk_append_ns);
     cost->seen[kind.view].s_per_token += seen;

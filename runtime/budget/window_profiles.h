@@ -1,5 +1,5 @@
-// Windows of different length by layer, as `oriel calibrate` measured them: what a model loses where some layers see only
-// the latest part of the session's window.
+// Windows per layer, as measured by `oriel calibrate`: the loss when some layers see only the latest part of the
+// session's window.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,25 @@ constexpr uint32_t kMaxWindowProfiles = 64;
 
 /// One measurement.
 struct WindowProfile {
-  double loss =
-      0;  ///< nats a token more than with the longest window measured; below 0 where it is better
-  uint32_t window = 0;             ///< tokens of the layers that see all of it
+  double loss = 0;      ///< nats per token above the longest measured window; below 0 is better
+  uint32_t window = 0;  ///< tokens seen by layers with the full window
   uint8_t parts[kMaxLayers] = {};  ///< LayerView::parts of each layer
 
   bool isUniform(uint32_t n_layers) const;
 };
 
-/// Some with one window for all layers, of several lengths, and some with several.
+/// Profiles with one window for all layers, at several lengths, and profiles with several windows.
 struct WindowProfiles {
   const WindowProfile* list = nullptr;
   uint32_t count = 0;
   uint32_t n_layers = 0;
 
-  /// Of a uniform window that shows so many tokens behind the sinks: between measurements by the logarithm of the
-  /// length, beyond them as at the end.
+  /// Loss of a uniform window of this many tokens after the sinks. Interpolates by the logarithm of the length; constant
+  /// beyond the measurements.
   double uniformLoss(double window) const;
-  /// Mean length of the layers' windows, as a part of the session's.
+  /// Mean of the layers' windows, as a share of the session's.
   double meanShare(const WindowProfile& profile) const;
-  /// What sharing a window out gains, in nats: below 0 where the profile loses less than a window for all layers that is as
-  /// long as the mean of the layers'.
+  /// Gain of windows per layer, in nats. Below 0 if the profile loses less than one window with the mean length.
   double advantage(const WindowProfile& profile) const;
 };
 

@@ -9,7 +9,7 @@
 namespace oriel_internal {
 namespace {
 
-// Text of the token whose id is in `key`.
+// The text of the token whose id is in `key`.
 void readToken(const GgufFile& file, const char* key, char (&out)[ChatTemplate::kMaxToken]) {
   uint64_t id = 0;
   GgufArray tokens;
@@ -81,7 +81,7 @@ Status chooseChat(const ChatTemplate& own, const char* wanted, const Log& log, C
     useOurs(row, out);
     return kOk;
   }
-  // Jinja text has a brace somewhere; no name has.
+  // A Jinja text contains a brace; a format name does not.
   const size_t bytes = std::strlen(wanted);
   if (std::memchr(wanted, '{', bytes) == nullptr) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "\"%.64s\" is no chat format: use one of %s", wanted,

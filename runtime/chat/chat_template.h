@@ -1,4 +1,4 @@
-// The chat template of a model: the file's own, one that the app gave, or one of ours.
+// A model's chat template: the file's own, the app's, or one of Oriel's.
 #pragma once
 
 #include "base/arena.h"
@@ -8,13 +8,13 @@
 
 namespace oriel_internal {
 
-/// Trivially copyable. Refers to the constant tables, and to a text that outlives it.
+/// Trivially copyable. Refers to constant tables and to a text that must outlive it.
 struct ChatTemplate {
   static constexpr size_t kMaxToken = 64;
 
-  /// The format that the text is known to be of; null: none is known.
+  /// the recognised format of the text; null: unknown
   const OwnTemplate* row = nullptr;
-  const char* jinja = nullptr;  ///< without NUL at its end; null: there is no template
+  const char* jinja = nullptr;  ///< not NUL-terminated; null: no template
   size_t jinja_bytes = 0;
   char bos[kMaxToken] = "";  ///< texts of the model's tokens
   char eos[kMaxToken] = "</s>";
@@ -24,21 +24,22 @@ struct ChatTemplate {
   const char* name() const { return row != nullptr ? row->name : exists() ? "jinja" : "none"; }
 };
 
-/// A longer template is not run. Published ones have under 30 KiB.
+/// Longest template that is run. Published ones have under 30 KiB.
 constexpr size_t kMaxChatTemplateBytes = 256 * 1024;
-/// From the file's tokenizer.chat_template, which it points to, or, without one, from the vocabulary's control tokens.
+/// From the file's tokenizer.chat_template (not copied), or else from the vocabulary's control tokens.
 ChatTemplate recogniseChat(const GgufFile& file);
-/// The same text in an arena, of a text that is too long to run a part that is too long. When measuring counts it.
+/// Copies the text into an arena, which may be measuring. A text that is too long to run is truncated, but stays too
+/// long.
 void keepTemplate(Arena* arena, ChatTemplate* chat);
-/// A format's name or the text of a Jinja template. Null: the model's own. ORIEL_ERROR_ARGUMENT for anything else.
+/// The name of a format or a Jinja text. Null: the model's own. ORIEL_ERROR_ARGUMENT for anything else.
 Status chooseChat(const ChatTemplate& own, const char* wanted, const Log& log, ChatTemplate* out);
-/// Our text of the same format, if one is known, in the place of a text that cannot be run.
+/// Replaces a text that cannot be run by Oriel's text for the same format, if there is one.
 bool replaceByOurs(ChatTemplate* chat);
 
 constexpr size_t kMaxRoleBytes = 32;
 /// A role is 1 to kMaxRoleBytes characters of [a-z_].
 bool isRole(const char* role, size_t bytes);
-/// A warning for a role that the template does not name. `number`: of the message, from 1; 0: it is the only one.
+/// Warns if the template does not name the role. `number`: the message's, from 1; 0: it is the only one.
 void warnOfRole(const ChatTemplate& chat, const char* role, size_t bytes, size_t number,
                 const Log& log);
 

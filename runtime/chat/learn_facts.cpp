@@ -1,4 +1,4 @@
-// Trial renderings: what a template needs.
+// Learns a template's needs by trial renderings.
 #include <algorithm>
 #include <cstring>
 
@@ -10,8 +10,8 @@ namespace {
 
 struct Trial {
   const char* messages;  ///< JSON
-  const char* words[6];  ///< of the messages, which the template has to write
-  bool calls = false;    ///< with tools; a call's name and key may be written again
+  const char* words[6];  ///< words in the messages that the template must write
+  bool calls = false;    ///< with tools; a call's name and key may appear twice
 };
 constexpr size_t kWords = sizeof(Trial::words) / sizeof(Trial::words[0]);
 
@@ -48,7 +48,7 @@ constexpr char kTrialTools[] =
 
 enum class Outcome : uint8_t { kWritten, kLost, kLostResult, kRefused };
 
-/// Times that messages, not tools, have a word in what was written.
+/// How often a word of the messages (not of the tools) appears in the output.
 size_t timesWritten(const JinjaOutput& out, const char* word) {
   const size_t bytes = std::strlen(word);
   size_t times = 0;
@@ -82,7 +82,7 @@ class Learner {
     }
     facts.takes_parts = !facts.parts_only && holds(kParts, facts, &TemplateFacts::takes_parts);
     facts.no_system = run(kWithSystem, facts) != Outcome::kWritten;
-    // Where the template raises, its words are the error.
+    // If the template raises an error, its message is the error.
     facts.loses_second = !facts.no_system && run(kSecondSystem, facts) == Outcome::kLost;
     facts.loses_late = !facts.no_system && run(kLateSystem, facts) == Outcome::kLost;
     facts.no_developer = run(kDeveloper, facts) != Outcome::kWritten;
@@ -110,7 +110,7 @@ class Learner {
       tried.short_ids = way.short_ids;
       Outcome outcome = run(kCalls, tried);
       if (&way == kWays && outcome == Outcome::kRefused && run(kOffer, facts) == outcome) {
-        offers_ = false;  // tools are what the template fails at
+        offers_ = false;  // the template fails because of the tools
         outcome = run(kCalls, tried);
       }
       tried.no_results = outcome == Outcome::kLostResult;
@@ -134,7 +134,7 @@ class Learner {
     return tried;
   }
 
-  /// Some templates close an answer of its own for "" beside calls, and none for null.
+  /// Some templates close an empty answer next to calls for "", but not for null.
   bool emptyAnswerIsWritten(TemplateFacts facts) {
     const size_t bytes = written_bytes_;
     facts.null_content = true;
@@ -162,7 +162,7 @@ class Learner {
     }
     const Outcome outcome = status.ok() ? outcomeOf(trial, out) : Outcome::kRefused;
     cancelled_ = cancelled_ || status.code() == ORIEL_ERROR_CANCELLED;
-    // Too many steps or too much memory: a conversation that needs them fails.
+    // Too many steps or too much memory: a real conversation will fail, too.
     given_up_ = !status.ok() && status.code() != ORIEL_ERROR_ARGUMENT;
     written_bytes_ = out.bytes;
     scratch_.releaseTo(place);
@@ -180,7 +180,7 @@ class Learner {
                       : Outcome::kLost;
       }
     }
-    // A part or arguments as Python or JSON writes them within another text.
+    // A part or arguments, as Python or JSON writes them inside another text.
     for (const char* raw : {"'type'", "\"type\"", "'qfir'", "\\\"qfir"}) {
       outcome =
           timesWritten(out, raw) != 0 && (trial.calls == (std::strstr(raw, "qfir") != nullptr))

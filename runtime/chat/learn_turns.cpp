@@ -1,4 +1,4 @@
-// What closes the messages of a template: found once, from short conversations that go on after them.
+// Finds the text that closes messages of a template, once, from short conversations.
 #include <algorithm>
 
 #include "chat/renderer.h"
@@ -19,8 +19,8 @@ class ClosingLearner : private Renderer {
   ClosingLearner(TemplateRun* run, const LearnedTemplate& learned, const Log& log)
       : Renderer(run, learned), log_(log) {}
 
-  /// Learns what closes an answer and a system message, from conversations that go on after them. What stands between
-  /// two messages is a closing and an opening; a question's opening stands in front of the first one, too.
+  /// Learns the closings of answers and system messages. The text between two messages is a closing and an opening; a
+  /// question's opening also precedes the first message.
   Status learnClosings(TurnEnds* ends) {
     JinjaOutput alone;
     JinjaOutput first;
@@ -67,7 +67,7 @@ class ClosingLearner : private Renderer {
     if (beginsWith(longer, *end)) {
       return kOk;
     }
-    // EOS ends the whole here, not a message.
+    // This EOS ends the whole text, not a message.
     end->bytes -= eos.bytes;
     if (end->bytes == 0 && beginsWith(longer, learned_.ends.of(Role::kUser))) {
       *end = learned_.ends.of(Role::kUser);
@@ -134,10 +134,10 @@ Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, co
       return status;
     }
     if (scratch.noMemory()) {
-      return noTemplateMemory(log);  // not that nothing closes the message
+      return noTemplateMemory(log);  // distinct from "nothing closes the message"
     }
     if (!status.ok() && status.code() != ORIEL_ERROR_ARGUMENT) {
-      return kOk;  // too many steps or too much memory: the others would take as much
+      return kOk;  // too many steps or too much memory: the other trials would need as much
     }
     set(&out->ends, static_cast<Role>(role), end);
     scratch.releaseTo(place);

@@ -9,9 +9,9 @@
 namespace oriel_internal {
 namespace {
 
-// clang-format off: a line here is about a line of Jinja.
+// clang-format off: one line here is about one line of Jinja.
 
-// Pieces that several texts share.
+// Pieces shared by several texts.
 
 #define REPLY(text) "{% if add_generation_prompt %}" text "{% endif %}"
 #define IF_WHOLE(text) "{% if not add_generation_prompt %}" text "{% endif %}"
@@ -34,10 +34,10 @@ namespace {
   "{{ raise_exception('this format has no place for a later system message: put it first') " \
   "}}" END_EACH
 
-/// Text in front of a conversation without a system message.
+/// Text before a conversation without a system message.
 #define IF_NO_SYSTEM(text) \
   "{% if not messages or messages[0].role != 'system' %}" text "{% endif %}"
-/// Sets `system` to the text of a system message that comes first.
+/// Sets `system` to the text of a leading system message.
 #define GET_SYSTEM                                                   \
   "{% set has_system = messages and messages[0].role == 'system' %}" \
   "{% set system = messages[0].content if has_system else '' %}"
@@ -46,7 +46,7 @@ namespace {
   "{% set n = namespace(last=0) %}" EACH "{% if m.role == '" role \
   "' %}{% set n.last = loop.index0 %}{% endif %}" END_EACH
 
-// ChatML and formats with its tokens.
+// ChatML, and formats with its tokens.
 
 #define CHATML_TURNS EACH "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n" END_EACH
 #define CHATML_SYSTEM(text) "<|im_start|>system\n" text "<|im_end|>\n"
@@ -60,7 +60,7 @@ constexpr char kQwen2[] = REFUSE_OTHER_ROLES IF_NO_SYSTEM(
     CHATML_SYSTEM("You are Qwen, created by Alibaba Cloud. You are a helpful assistant."))
     CHATML_TURNS REPLY(CHATML_OPEN);
 
-/// Answers lose their thoughts. One after the last question has a block for its thought where `block` holds.
+/// Drops the thoughts of answers. An answer after the last question gets a block for its thought if `block` holds.
 #define QWEN3_TURNS(trim, block)                                                \
   REFUSE_OTHER_ROLES FIND_LAST("user") EACH                                     \
       "{% set text = m.content" trim                                            \
@@ -85,7 +85,7 @@ constexpr char kQwen35[] =
 constexpr char kMiniCpm5[] = "{{ bos_token }}" QWEN3_TURNS("", "thought") REPLY(
     CHATML_OPEN IF_NO_THINKING(NO_THOUGHT) "{% if enable_thinking is true %}<think>\n{% endif %}");
 
-/// Answers lose their thoughts unless `keeps` holds.
+/// Drops the thoughts of answers unless `keeps` holds.
 #define LFM2(find_last, keeps)                                              \
   "{{ bos_token }}" REFUSE_OTHER_ROLES find_last EACH_SAID                  \
   "<|im_start|>{{ m.role }}\n"                                              \
@@ -100,7 +100,7 @@ constexpr char kLfm25[] = LFM2(FIND_LAST("assistant"), "loop.index0 == n.last");
 constexpr char kLfm25Large[] = LFM2(FIND_LAST("user"), "loop.index0 > n.last");
 
 #define OLMO3_FUNCTIONS "You do not currently have access to any functions. <functions></functions>"
-/// EOS closes an answer that ends the whole.
+/// EOS closes the last answer.
 #define OLMO3_TURNS(after_system)                                                                  \
   REFUSE_OTHER_ROLES                                                                               \
   EACH "<|im_start|>{{ m.role }}\n{{ m.content }}"                                                 \
@@ -114,7 +114,7 @@ constexpr char kOlmo3[] =
         OLMO3_TURNS("") REPLY(CHATML_OPEN);
 constexpr char kOlmo3Think[] = OLMO3_TURNS(" " OLMO3_FUNCTIONS) REPLY(CHATML_OPEN "<think>");
 
-/// Words in the system text switch thinking, or leave out the header.
+/// Words in the system text switch thinking, or omit the header.
 #define SMOLLM3(date)                                                                           \
   REFUSE_OTHER_ROLES REFUSE_LATER_SYSTEM GET_SYSTEM                                             \
       "{% set wants = '/think' in system or enable_thinking is not false %}"                    \
@@ -143,10 +143,10 @@ constexpr char kPhi4[] = REFUSE_OTHER_ROLES EACH
     "<|im_start|>{{ m.role }}<|im_sep|>{{ m.content }}<|im_end|>" END_EACH REPLY(
         "<|im_start|>assistant<|im_sep|>");
 
-// Formats whose system text begins a question.
+// Formats that put the system text into the first question.
 
 /// The first question, or the last one if `in_last` holds. A text that ends with the system text leaves the turn open:
-/// it is the beginning of the longer conversation's text.
+/// it is the start of the longer conversation's text.
 #define JOINED(open, system_text, question, close, answer, reply, in_last)            \
   "{{ bos_token }}" REFUSE_OTHER_ROLES REFUSE_LATER_SYSTEM GET_SYSTEM                 \
   "{% set waits = has_system and (" in_last ") %}" EACH                               \
@@ -167,7 +167,7 @@ constexpr char kGemma2[] =
     GEMMA("{{ system.lstrip() }}\n", "{{ m.content.rstrip() if joins else m.content|trim }}");
 constexpr char kGemma3[] = GEMMA("{{ system }}\n\n", "{{ m.content|trim }}");
 
-// A question opens its answer.
+// A question also opens its answer.
 constexpr char kPhi3[] =
     JOINED("<|user|>\n", "{{ system }}\n", "{{ m.content }}", "<|end|>\n<|assistant|>\n",
            "{{ m.content }}<|end|>\n", "", "false");
@@ -200,7 +200,7 @@ constexpr char kLlama32[] =
   EACH "{% if m.role != 'system' or not loop.first %}" LLAMA3_TURN "{% endif %}" END_EACH
   REPLY(LLAMA3_HEAD("assistant"));
 
-/// A word in the system text switches thinking on. Answers lose their thoughts.
+/// A word in the system text enables thinking. Answers lose their thoughts.
 #define GEMMA4(no_thought)                                                                        \
   "{{ bos_token }}" REFUSE_OTHER_ROLES GET_SYSTEM                                                 \
   "{% set think = enable_thinking or '<|think|>' in system %}"                                    \
@@ -274,7 +274,7 @@ constexpr char kPlain[] = REFUSE_OTHER_ROLES EACH
 
 // clang-format on
 
-// The first row whose markers hold counts.
+// The first row whose markers match wins.
 constexpr OwnTemplate kRows[] = {
     {"smollm3", kSmolLm3, {"<|im_start|>", "Reasoning Mode: ", "Today Date: "}},
     {"smollm3-undated", kSmolLm3Undated, {"<|im_start|>", "Reasoning Mode: "}},
@@ -322,7 +322,7 @@ constexpr OwnTemplate kRows[] = {
     {"plain", kPlain},
 };
 
-/// Bytes at the beginning of a text that `part` matches; 0: none.
+/// Length of the match of `part` at the start of a text; 0: no match.
 size_t matchBytes(const char* text, size_t bytes, const char* part) {
   size_t at = 0;
   for (; *part != '\0'; ++part, ++at) {
@@ -340,7 +340,7 @@ size_t matchBytes(const char* text, size_t bytes, const char* part) {
 }
 
 bool hasControlToken(const GgufFile& file, const char* name) {
-  // Numbers of tokenizer.ggml.token_type.
+  // Values of tokenizer.ggml.token_type.
   constexpr int64_t kControl = 3;
   constexpr int64_t kUserDefined = 4;
   GgufArray tokens;

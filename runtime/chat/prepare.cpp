@@ -5,7 +5,7 @@
 namespace oriel_internal {
 namespace {
 
-/// A part of a message's content: which member is its text.
+/// A kind of content part, and the member with its text.
 struct TextPart {
   const char* type;
   const char* member;
@@ -20,7 +20,7 @@ constexpr char kBetweenMessages[] = "\n\n";
 constexpr char kBeforeResult[] = "<tool_response>\n";
 constexpr char kBehindResult[] = "\n</tool_response>";
 
-/// Null: something else than text.
+/// Null if the part is not text.
 const TextPart* textPartOf(const JsonValue& part) {
   const JsonValue* const type = part.find("type");
   for (const TextPart& one : kTextParts) {
@@ -55,7 +55,7 @@ class Preparer {
   }
 
  private:
-  /// Where in a conversation, for system messages.
+  /// Position of a system message in the conversation.
   enum class Place : uint8_t { kFirst, kBehindSystem, kLate };
 
   void read(const JsonValue& message) {
@@ -75,7 +75,7 @@ class Preparer {
     }
   }
 
-  /// Texts to pieces_, thoughts to thoughts_; pieces_ is null where the content is something else, and stays.
+  /// Appends texts to pieces_ and thoughts to thoughts_. pieces_ is null for other content, which stays unchanged.
   void readContent() {
     pieces_ = make_.list();
     thoughts_ = make_.list();
@@ -161,7 +161,7 @@ class Preparer {
            (place_ == Place::kLate && facts_.loses_late);
   }
 
-  /// Nothing of it is changed.
+  /// True if the message needs no change.
   bool isReady() const {
     const JsonValue* const content = message_->find("content");
     return content != nullptr && content->isString() && !facts_.parts_only &&
@@ -170,7 +170,7 @@ class Preparer {
            !(system_ != nullptr && role_.is("user"));
   }
 
-  /// System messages that no question follows are one.
+  /// Merges system messages without a following question into one question.
   void askAlone() {
     if (system_ != nullptr && system_->count() != 0) {
       ask(behindSystem(nullptr));
@@ -178,7 +178,7 @@ class Preparer {
     system_ = nullptr;
   }
 
-  /// Results in a row are one question, unless a question follows.
+  /// Merges consecutive results into one question, unless a question follows.
   void closeResults() {
     if (results_ != nullptr) {
       ask(behindSystem(results_));
@@ -193,7 +193,7 @@ class Preparer {
     make_.append(list_, question);
   }
 
-  /// Pieces of a question, with the system's text that waits for it.
+  /// Pieces of a question, after the pending system text.
   JsonMade* behindSystem(JsonMade* pieces) {
     JsonMade* const all = system_;
     system_ = nullptr;
@@ -301,7 +301,7 @@ class Preparer {
     const JsonValue* const given = function.find("arguments");
     JsonMade* arguments = argumentsOf(given, scratch_);
     if (facts_.text_arguments && arguments != nullptr) {
-      // A text that is an object stays as the model wrote it.
+      // A text that holds an object stays as the model wrote it.
       const bool stays = given != nullptr && given->isString() && arguments->count() != 0 &&
                          arguments->find("arguments") == nullptr;
       arguments = make_.text(stays ? given->text() : argumentsText(*arguments, scratch_));
@@ -314,18 +314,18 @@ class Preparer {
   Scratch* const scratch_;
   JsonBuilder make_;
   JsonMade* const list_;
-  JsonMade* system_ = nullptr;   ///< pieces that wait for a question
-  JsonMade* results_ = nullptr;  ///< pieces of results in a row
+  JsonMade* system_ = nullptr;   ///< pieces that go to the next question
+  JsonMade* results_ = nullptr;  ///< pieces of consecutive results
   Place place_ = Place::kFirst;
 
-  // The message at hand.
+  // The current message.
   uint32_t origin_ = 0;
   const JsonValue* message_ = nullptr;
   JsonText role_;
   const JsonValue* content_ = nullptr;
   const JsonValue* calls_ = nullptr;
   bool calls_in_content_ = false;
-  bool has_results_ = false;  ///< in front of a question's text
+  bool has_results_ = false;  ///< put before a question's text
   JsonMade* pieces_ = nullptr;
   JsonMade* thoughts_ = nullptr;
 };

@@ -15,7 +15,7 @@ namespace {
 constexpr char kBeforeName[] = "{\"name\": \"";
 constexpr char kBeforeArguments[] = "\", \"arguments\": ";
 
-/// A row for templates that speak for a form and, if `mark` is not null, have that text.
+/// A row for templates of a form that, if `mark` is not null, contain that text.
 struct SpellingOfForm {
   ReplyForms forms;
   const char* mark;
@@ -66,7 +66,7 @@ void writePython(const JsonValue& arguments, const JsonSink& sink) {
   }
 }
 
-/// The text that write(sink) writes; it is called twice. Empty: no memory.
+/// The text that write(sink) writes; it is called twice. Empty: out of memory.
 template <typename Write>
 JsonText textFrom(Scratch* scratch, const Write& write) {
   JsonRoom room;
@@ -160,7 +160,7 @@ JsonText shortId(const JsonText& id, Scratch* scratch) {
   return letters != nullptr ? JsonText{letters, kLetters} : JsonText{};
 }
 
-// Only names and arguments are the message's own: the marks may become control tokens.
+// Names and arguments are untrusted; the marks may become control tokens.
 void appendCalls(const JsonValue& calls, const CallSpelling& spelling, Scratch* scratch,
                  JsonMade* pieces) {
   JsonBuilder make(scratch);

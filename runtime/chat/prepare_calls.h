@@ -1,11 +1,11 @@
-// Calls of tools in a conversation: their arguments and ids, and how they are written into a text.
+// Tool calls in a conversation: their arguments, ids and textual form.
 #pragma once
 
 #include "json/json_builder.h"
 
 namespace oriel_internal {
 
-/// How a model writes calls: open, then each call with `separator` between two, then close.
+/// The form of calls: open, then the calls with `separator` between them, then close.
 struct CallSpelling {
   const char* open;
   const char* before_name;
@@ -13,20 +13,20 @@ struct CallSpelling {
   const char* after_arguments;
   const char* separator;
   const char* close;
-  bool python = false;    ///< arguments are NAME=VALUE, values as Python writes them
-  bool numbered = false;  ///< behind the name stands the call's number among its message's
+  bool python = false;    ///< arguments are NAME=VALUE, values in Python syntax
+  bool numbered = false;  ///< the name is followed by the call's number in its message
 };
 extern const CallSpelling kCallSpellings[];
-/// The row for a template that does not write calls; 0 where it does not say how its model writes them.
+/// The row for a template that does not write calls; 0 if the model's form is unknown.
 uint8_t callSpellingOf(const JsonText& chat_template);
 
-/// An object, whatever a client sent. Null: no memory.
+/// Always an object, for any input. Null: out of memory.
 JsonMade* argumentsOf(const JsonValue* given, Scratch* scratch);
-/// JSON with blanks behind commas and colons, as models were trained on.
+/// JSON with blanks after commas and colons, as in training data.
 JsonText argumentsText(const JsonValue& object, Scratch* scratch);
-/// Nine letters or digits: the id itself if it is that, else always the same ones for the same id.
+/// Nine letters or digits: the id itself if it has that form, else a fixed function of it.
 JsonText shortId(const JsonText& id, Scratch* scratch);
-/// Appends calls (in the OpenAI form, arguments of any kind) to a content's pieces.
+/// Appends calls (OpenAI form, any arguments) to the pieces of a content.
 void appendCalls(const JsonValue& calls, const CallSpelling& spelling, Scratch* scratch,
                  JsonMade* pieces);
 

@@ -1,4 +1,4 @@
-// Renderings of messages in the form of their template, and places in what was written.
+// Renders messages in the form of their template, and locates them in the output.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace oriel_internal {
 
-/// Where the bytes of a message stand.
+/// The byte range of a message.
 struct Span {
   size_t begin = SIZE_MAX;
   size_t last = SIZE_MAX;  ///< begin of the last range
@@ -21,15 +21,15 @@ struct Span {
   }
 };
 
-/// The bytes that came with a message.
+/// The bytes that came from a message.
 Span spanOf(const JinjaOutput& out, uint32_t index);
 
-/// Bytes that two texts have in common, from the beginning and at the end.
+/// Length of the common prefix and suffix of two texts.
 size_t commonBytes(const JsonText& a, const char* b, size_t n_b);
 size_t commonEnd(const JsonText& a, const JsonText& b);
 bool beginsWith(const JsonText& text, const JsonText& begin);
 bool endsWith(const JsonText& text, const JsonText& end);
-/// Less of a text that ends in the middle of a mark: up to the last one that is whole.
+/// Shortens a text that ends inside a mark to the end of the last whole mark.
 size_t wholeMarks(const char* text, size_t bytes);
 
 Status noTemplateMemory(const Log& log);
@@ -39,7 +39,7 @@ class Renderer {
   Renderer(TemplateRun* run, const LearnedTemplate& learned)
       : run_(*run), learned_(learned), make_(run->scratch()) {}
 
-  /// A stand-in from each role.
+  /// One stand-in message per role.
   JsonMade* talkOf(std::initializer_list<const char*> roles);
   /// Errors are not logged.
   Status renderQuietly(JsonMade* messages, bool generation, JinjaOutput* out);

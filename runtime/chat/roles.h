@@ -1,11 +1,11 @@
-// Roles of messages that templates and sessions tell apart.
+// Message roles that templates and sessions distinguish.
 #pragma once
 
 #include "json/json.h"
 
 namespace oriel_internal {
 
-/// kNone: no message. A role with another name counts as a user's.
+/// kNone: no message. Unknown roles count as user.
 enum class Role : uint8_t { kNone, kSystem, kUser, kAssistant, kTool };
 constexpr uint32_t kRoles = 5;
 
@@ -22,7 +22,7 @@ inline Role roleOf(const JsonValue& message) {
   return roleNamed(role != nullptr && role->isString() ? role->text() : JsonText());
 }
 
-/// The usual name; of no message a user's.
+/// The usual name; "user" for kNone.
 inline JsonText nameOf(Role role) {
   constexpr const char* kNames[kRoles] = {"user", "system", "user", "assistant", "tool"};
   return kNames[static_cast<uint32_t>(role)];

@@ -58,7 +58,7 @@ Status checkRole(const JsonValue& message, const Log& log) {
 
 namespace {
 
-/// What a part of a message's content is, as APIs and templates name it.
+/// A kind of content part, as APIs and templates name it.
 struct MediaPart {
   const char* type;
   const char* what;
@@ -70,7 +70,7 @@ constexpr MediaPart kMediaParts[] = {
     {"input_file", "files"},   {"file_url", "files"},     {"file", "files"},
 };
 
-/// Null: it may be text. A part without a type is what its key says.
+/// Null if it may be text. A part without a type is classified by its key.
 const MediaPart* mediaOf(const JsonValue& part) {
   const JsonValue* const type = part.isObject() ? part.find("type") : nullptr;
   for (const MediaPart& media : kMediaParts) {
@@ -106,7 +106,7 @@ Status checkMessage(const JsonValue& message, const Log& log) {
 
 namespace {
 
-/// Variables that Oriel sets. An app's own of these names are refused.
+/// Variables that Oriel sets. An app may not set these names.
 enum class Own : uint8_t {
   kMessages,
   kGenerationPrompt,
@@ -177,7 +177,7 @@ Status TemplateRun::read() {
 
 Status TemplateRun::render(const JsonValue& messages, bool generation, const Log& log,
                            JinjaOutput* out) {
-  // Oriel's own stand right before the app's.
+  // Oriel's variables come directly before the app's.
   JinjaVariable own[kOwnCount];
   JinjaVariable* const variables = variables_ != nullptr ? variables_ : own;
   size_t begin = kOwnCount;
@@ -199,7 +199,7 @@ Status TemplateRun::render(const JsonValue& messages, bool generation, const Log
   addOwn(Own::kDocuments, documents_, kDocumentsSource);
   for (const JsonValue* one = messages.first(); one != nullptr; one = one->next()) {
     ORIEL_TRY(checkMessage(*one, log));
-    const_cast<JsonValue*>(one->find("role"))->trust();  // it lies in somebody's scratch
+    const_cast<JsonValue*>(one->find("role"))->trust();  // in the scratch, therefore writable
   }
   if (settings_.text.bytes > kMaxChatTemplateBytes) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,

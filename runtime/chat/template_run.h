@@ -1,4 +1,4 @@
-// A model's own chat template with what it is run with: the app's tools and wishes, the conversation.
+// A model's chat template with its inputs: the app's tools and settings, and the conversation.
 #pragma once
 
 #include "base/log.h"
@@ -9,13 +9,13 @@
 
 namespace oriel_internal {
 
-/// What enable_thinking is: undefined, true or false.
+/// The value of enable_thinking: undefined, true or false.
 enum class ThinkingWish : uint8_t { kTemplates, kOn, kOff };
 
-/// A template and all that an app says once about a conversation. Texts belong to whoever made this.
+/// A template and the app's settings for a conversation. The texts belong to the caller.
 struct TemplateSettings {
   JsonText text;  ///< Jinja
-  JsonText bos;   ///< texts of the model's tokens; empty: it has none
+  JsonText bos;   ///< texts of the model's tokens; empty: none
   JsonText eos;
   ThinkingWish thinking = ThinkingWish::kTemplates;
   uint32_t date = 20240726;  ///< year, month, day
@@ -23,20 +23,20 @@ struct TemplateSettings {
   JsonText documents;
   JsonText variables;
 
-  /// As templateScratchBytes() counts them.
+  /// As counted by templateScratchBytes().
   size_t bytes() const;
 };
 
-/// What a template may take, beyond what it is given. Published ones take under 200 KiB for some messages.
+/// Memory for a template besides its inputs. Published ones take under 200 KiB for a few messages.
 constexpr size_t kTemplateBytes = 1u << 20;
-/// What it may take for each byte of messages, tools, documents and variables, beside what reading them takes.
+/// Memory for each byte of messages, tools, documents and variables, besides parsing.
 constexpr size_t kTemplateBytesPerByte = 8;
-/// A byte of a template may take as much as so many of JSON.
+/// A byte of a template may use as much memory as this many bytes of JSON.
 constexpr size_t kJsonBytesAByteOfTemplate = 2;
-/// The cap of a scratch in which `given` bytes of JSON are read and rendered.
+/// The cap of a scratch that parses and renders `given` bytes of JSON.
 size_t templateScratchBytes(size_t given);
 
-/// Sources of what a template is given (TextOrigin): message i has kFirstMessageSource + i.
+/// Sources of the template's inputs (TextOrigin): message i has kFirstMessageSource + i.
 constexpr TextOrigin kFirstMessageSource = 1;
 constexpr TextOrigin kToolsSource = 1u << 30;
 constexpr TextOrigin kDocumentsSource = kToolsSource + 1;
@@ -44,12 +44,12 @@ constexpr TextOrigin kVariablesSource = kToolsSource + 2;
 
 class TemplateRun {
  public:
-  /// All of it must outlive the object.
+  /// The arguments must outlive the object.
   TemplateRun(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
               Scratch* scratch)
       : settings_(settings), stop_(stop), log_(log), scratch_(scratch) {}
 
-  /// Reads tools, documents and variables. Before anything else.
+  /// Reads tools, documents and variables. Call it first.
   Status read();
   /// `messages` is a list of messages in the OpenAI form.
   Status render(const JsonValue& messages, bool generation, JinjaOutput* out) {
@@ -70,7 +70,7 @@ class TemplateRun {
   Scratch* const scratch_;
   const JsonValue* tools_ = nullptr;
   const JsonValue* documents_ = nullptr;
-  JinjaVariable* variables_ = nullptr;  ///< room for Oriel's own, and the app's
+  JinjaVariable* variables_ = nullptr;  ///< sized for Oriel's own variables and the app's
   uint32_t n_given_ = 0;
 };
 
@@ -81,11 +81,11 @@ Status readTools(const JsonText& json, const StopCheck& stop, const Log& log, Sc
 Status readVariables(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
                      Scratch* scratch, const JsonValue** variables);
 
-/// A message is an object with a role of 1 to 32 letters a-z or underscores: what templates write as it is between control
-/// tokens. ORIEL_ERROR_ARGUMENT.
+/// A message is an object with a role of 1 to 32 letters a-z or underscores. Templates write the role verbatim between
+/// control tokens. ORIEL_ERROR_ARGUMENT.
 Status checkRole(const JsonValue& message, const Log& log);
 
-/// checkRole(), and that the content is text: ORIEL_ERROR_UNSUPPORTED for images, sounds, videos and files.
+/// checkRole(), and the content must be text: ORIEL_ERROR_UNSUPPORTED for images, sounds, videos and files.
 Status checkMessage(const JsonValue& message, const Log& log);
 
 }  // namespace oriel_internal

@@ -31,7 +31,7 @@ JsonText withoutBlanks(JsonText text) {
   return text;
 }
 
-/// Bytes of `text` that close a message whose closing text is `end`.
+/// Bytes of `text` that match `end`, the closing text of a message.
 size_t closingBytes(const JsonText& end, const char* text, size_t bytes) {
   const size_t same = commonBytes(end, text, bytes);
   return same == end.bytes ? same : wholeMarks(text, same);
@@ -42,7 +42,7 @@ class TurnCutter : private Renderer {
   TurnCutter(TemplateRun* run, const LearnedTemplate& learned, const Log& log)
       : Renderer(run, learned), log_(log) {}
 
-  /// Before cutNew().
+  /// Call before cutNew().
   Status render(const Messages& messages, bool generation) {
     list_ = messages.list;
     count_ = list_ != nullptr ? list_->count() : 0;
@@ -55,8 +55,8 @@ class TurnCutter : private Renderer {
          one = one->next()) {
       given_[n++] = one;
     }
-    // Some templates want a question after a system message, and put its text there. Some write an answer differently
-    // while it is the last message.
+    // Some templates need a question after a system message, and put the system text there. Some write the last answer
+    // differently.
     generation_ = generation;
     const Role last = count_ != 0 ? roleOf(*at(count_ - 1)) : Role::kNone;
     leads_ = !generation &&
@@ -65,8 +65,9 @@ class TurnCutter : private Renderer {
     return findSpans();
   }
 
-  /// The template writes the system's text at the latest question only, and what is held has it before the first one, or
-  /// it is missing since no question ends the list. 0: neither; else messages up to the first question.
+  /// Handles templates that write the system text only in the latest question. Returns the number of messages up to the
+  /// first question if the held text has the system text there, or lacks it because no question ended the list.
+  /// Otherwise 0.
   uint32_t leadingMessages(const Messages& given) const {
     const uint32_t system = given.held != 0 ? given.held - 1 : 0;
     if (system + 2 >= count_ || roleOf(*at(system)) != Role::kSystem || isBlank(*at(system))) {
@@ -100,7 +101,7 @@ class TurnCutter : private Renderer {
       const JsonValue& message = *at(given.held + i);
       size_t own_end = 0;
       ORIEL_TRY(textEnd(given.held + i, &own_end));
-      // Some templates write results in another order: a message that comes earlier ends with the one before it.
+      // Some templates reorder results: a message that appears earlier ends with the one before it.
       if (own_end <= begin && !isBlank(message)) {
         return lost(message);
       }
@@ -118,7 +119,7 @@ class TurnCutter : private Renderer {
     return kOk;
   }
 
-  /// Whether the new text has a held system message again: this template moves it to the latest question.
+  /// True if the new text repeats a held system message because the template moves it to the latest question.
   bool repeatsSystem(const Messages& given, const NewText& text) const {
     const char* const end = text.text + text.bytes;
     for (size_t i = 0; i < out_.n_ranges; ++i) {
@@ -154,7 +155,7 @@ class TurnCutter : private Renderer {
 
  private:
   const JsonValue* at(uint32_t i) const { return given_[i]; }
-  /// The first `count` messages, with a stand-in for the text of message `blank`.
+  /// Renders the first `count` messages, with a stand-in for the text of message `blank`.
   Status renderWith(uint32_t count, size_t blank, const Log& log, JinjaOutput* out) {
     JsonMade* const list = make_.list();
     for (uint32_t i = 0; i < count; ++i) {
@@ -171,7 +172,7 @@ class TurnCutter : private Renderer {
     return renderPrepared(*list, generation_ && count == count_, log, out);
   }
 
-  /// Of all messages of the list, in one look at the text's sources.
+  /// Finds all messages in one pass over the text's sources.
   Status findSpans() {
     spans_ = run_.scratch()->take<Span>(uint64_t{count_} + 1);
     if (spans_ == nullptr) {
@@ -187,7 +188,7 @@ class TurnCutter : private Renderer {
     return kOk;
   }
 
-  /// Where the turn of message i begins, if the text of the message before ends at `end`.
+  /// Start of the turn of message i, if the previous message's text ends at `end`.
   size_t turnBegin(uint32_t i, size_t end) const {
     if (i == 0 || (i == 1 && roleOf(*at(0)) == Role::kSystem)) {
       return end;
@@ -195,7 +196,7 @@ class TurnCutter : private Renderer {
     const Span& span = spans_[i];
     const bool joins = learned_.ends.system_joins && roleOf(*at(0)) == Role::kSystem;
     if (joins && roleOf(*at(i)) == Role::kUser && span.found() && span.begin >= end) {
-      // The opening of the system message's turn can open a later one, once the turns between are gone.
+      // The opening of the system turn may open a later turn after eviction.
       size_t begin = span.begin;
       while (begin > end && out_.text[begin - 1] == ' ') {
         --begin;  // a space is part of the word after it
@@ -206,8 +207,8 @@ class TurnCutter : private Renderer {
            closingBytes(learned_.ends.of(roleOf(*at(i - 1))), out_.text + end, out_.bytes - end);
   }
 
-  /// Where the text of message i ends; 0: the template writes none of it. The closing of a system message that comes
-  /// first is part of its text: it stays when turns leave.
+  /// End of the text of message i; 0 if the template omits the message. The closing of a leading system message is part
+  /// of its text, so it survives eviction.
   Status textEnd(uint32_t i, size_t* end) {
     ORIEL_TRY(ownEnd(i, end));
     if (*end != 0 && i == 0 && roleOf(*at(0)) == Role::kSystem) {
@@ -221,7 +222,7 @@ class TurnCutter : private Renderer {
     const Span& span = spans_[i];
     *end = span.end;
     const bool is_shown = span.found() && !isBlank(*at(i));
-    // Results may have the names of their calls.
+    // Results may contain the names of their calls.
     const bool is_last = i + 1 == count_ || !hasCalls(*at(i));
     if (is_shown && is_last) {
       return kOk;
@@ -233,7 +234,7 @@ class TurnCutter : private Renderer {
     return status;
   }
 
-  /// With a text there it shows where the message stands.
+  /// A stand-in text shows the position of the message.
   Status endOfBlank(uint32_t i, size_t* end) {
     JinjaOutput shown;
     ORIEL_TRY(renderWith(count_, i, log_, &shown));
@@ -249,8 +250,8 @@ class TurnCutter : private Renderer {
     return kOk;
   }
 
-  /// Where message i ends without those after it, and the text that follows there. Leaves `end` where the template does
-  /// not go on from that text.
+  /// Finds the end of message i without its successors, and the text after it. Leaves `end` unchanged if the template
+  /// does not continue that text.
   Status asLatest(uint32_t i, size_t* end, JsonText* after) {
     JinjaOutput latest;
     const Status status = renderWith(i + 1, SIZE_MAX, Log(), &latest);
@@ -265,7 +266,7 @@ class TurnCutter : private Renderer {
     return status.code() == ORIEL_ERROR_CANCELLED ? status : kOk;
   }
 
-  /// The model wrote its calls in its own words, but not the text that ends a reply.
+  /// The model wrote the calls in its own form, but without the text that ends a reply.
   Status afterCalls(uint32_t i, const JsonText& stop, size_t* begin) {
     if (!hasCalls(*at(i))) {
       return kOk;
@@ -283,7 +284,7 @@ class TurnCutter : private Renderer {
                                             : found;
     }
     if (found == to && closing.bytes != 0) {
-      // Closing texts may differ but for their last marks.
+      // Closing texts may differ except for their last marks.
       closing = withoutBlanks(closing);
       size_t same = commonEnd(closing, end);
       while (same != 0 && std::strchr("<[", closing.data[closing.bytes - same]) == nullptr) {
@@ -342,13 +343,13 @@ class TurnCutter : private Renderer {
   const JsonValue** given_ = nullptr;
   uint32_t count_ = 0;
   bool generation_ = false;
-  bool leads_ = false;  ///< a question follows that is not in the list
+  bool leads_ = false;  ///< a question follows outside the list
   JinjaOutput out_;
   Span* spans_ = nullptr;  ///< of the messages in out_
   size_t skipped_ = 0;     ///< bytes of BOS
 };
 
-// Messages without the system ones among those that are held.
+// The held messages without system messages.
 Status withoutSystem(const Messages& given, Scratch* scratch, const Log& log, Messages* out) {
   JsonBuilder make(scratch);
   JsonMade* const list = make.list();
@@ -373,7 +374,7 @@ Messages firstOf(const Messages& given, uint32_t count, Scratch* scratch) {
   return {list, given.held, given.replied, given.closed, given.stop};
 }
 
-/// `b`, which has the messages after those of `a`, behind it.
+/// Appends `b`, the messages after `a`.
 Status join(const NewText& a, uint32_t n_a, const NewText& b, uint32_t n_b, Scratch* scratch,
             const Log& log, NewText* out) {
   char* const text = scratch->takeText(uint64_t{a.bytes} + b.bytes + 1);
@@ -417,7 +418,7 @@ Status renderNew(TemplateRun* run, const LearnedTemplate& learned, const Message
   if (!cutter.repeatsSystem(messages, *out)) {
     return kOk;
   }
-  // It stays where it was written.
+  // It stays at its original place.
   Messages others;
   ORIEL_TRY(withoutSystem(messages, run->scratch(), run->log(), &others));
   if (others.held == 0) {

@@ -1,11 +1,11 @@
 // The text that a template writes for new messages of a conversation.
 //
-// The text of a conversation is the template's rendering of all of its messages. A session holds its beginning, up to the
-// end of the latest message's own text. renderNew() renders held and new messages together and cuts out the rest, by the
-// source of each byte. So the text that closes a message comes with the next one.
+// The text of a conversation is the template's rendering of all messages. A session holds the beginning, up to the end
+// of the latest message's own text. renderNew() renders held and new messages together and cuts out the new part, by
+// the source of each byte. So the text that closes a message comes with the next message.
 //
 // - Knows: messages, a template, the source of each byte of its text.
-// - Must never know: tokens, caches, windows.
+// - Must not know: tokens, caches, windows.
 #pragma once
 
 #include "chat/prepare.h"
@@ -15,20 +15,20 @@
 
 namespace oriel_internal {
 
-/// Stands for a message's text. Templates look at some texts: this one says nothing.
+/// Stands for a message's text. A neutral word: some templates look for keywords.
 constexpr char kStandIn[] = "Hello";
-/// Some templates want nine letters or digits.
+/// Some templates require nine letters or digits.
 constexpr char kStandInCall[] = "call00001";
 /// A call without arguments, in the OpenAI form.
 JsonMade* standInCall(JsonBuilder* make, const JsonText& id, const JsonText& name);
 
-/// The text that a template writes after a message, by that message's role, as far as there is room. Found once. After a
-/// system message: between it and the opening of the first question.
+/// The text after a message by role, up to a size limit. Found once. After a system message: the text between it and the
+/// opening of the first question.
 struct TurnEnds {
   static constexpr size_t kMost = 96;
   char text[kRoles][kMost] = {};
   uint8_t bytes[kRoles] = {};
-  /// The first question stands in the turn that the system message opened.
+  /// The first question is in the system message's turn.
   bool system_joins = false;
 
   JsonText of(Role role) const {
@@ -37,53 +37,53 @@ struct TurnEnds {
   }
 };
 
-/// All that is found out about a template once.
+/// Everything learned about a template.
 struct LearnedTemplate {
   TemplateFacts facts;
   TurnEnds ends;
 };
 
-/// Renders short conversations. A template that refuses them all is no error.
-/// ORIEL_ERROR_OUT_OF_MEMORY, ORIEL_ERROR_CANCELLED.
+/// Renders short conversations. A template that refuses all of them is not an error. ORIEL_ERROR_OUT_OF_MEMORY,
+/// ORIEL_ERROR_CANCELLED.
 Status learnTemplate(const TemplateSettings& settings, const StopCheck& stop, const Log& log,
                      const oriel_allocator& allocator, LearnedTemplate* out);
 
-/// A conversation of which the first messages are held.
+/// A conversation whose first messages are held.
 struct Messages {
   const JsonValue* list = nullptr;
   uint32_t held = 0;
-  /// The last held message is a reply of the model's own: it wrote its calls in its own words.
+  /// The last held message is the model's own reply, with calls in its own form.
   bool replied = false;
-  bool closed = false;  ///< the text that closes the last held message is held, too
-  JsonText stop = {};   ///< the token that ended that reply, which is not held; empty: unknown
+  bool closed = false;  ///< the closing text of the last held message is held, too
+  JsonText stop = {};   ///< the token that ended that reply, not held; empty: unknown
 };
 
 struct NewMessage {
-  size_t body = 0;  ///< the message's turn begins here, after the closing of the message before
-  size_t end = 0;   ///< and its own text ends here
+  size_t body = 0;  ///< start of the message's turn, after the previous message's closing
+  size_t end = 0;   ///< end of its own text
 };
 
 struct NewText {
   const char* text = nullptr;
   size_t bytes = 0;
-  /// Stretches that came from the app.
+  /// Ranges that came from the app.
   const TextRange* literals = nullptr;
   size_t n_literals = 0;
   const NewMessage* messages = nullptr;  ///< one for each new message
-  /// The template writes BOS in front, which is not part of the text.
+  /// The template starts with BOS, which is not part of the text.
   bool begins_bos = false;
 };
 
-/// All of it lies in the run's scratch.
-///
+/// Allocated in the run's scratch.
+//
 /// @param generation  an opened reply ends the text
-/// @return ORIEL_ERROR_UNSUPPORTED if the template leaves a new message out, or writes it before the held ones; errors of
-///         the template
+/// @return ORIEL_ERROR_UNSUPPORTED if the template omits a new message, or puts it before the held ones; errors of the
+/// template
 Status renderNew(TemplateRun* run, const LearnedTemplate& learned, const Messages& messages,
                  bool generation, NewText* out);
 
-/// The text in front of the first message of a user's without a system message: a default system prompt, tools. Empty
-/// where it cannot be told.
+/// The text before the first user message without a system message: a default system prompt, tools. Empty if it is
+/// unknown.
 Status renderPreamble(TemplateRun* run, const LearnedTemplate& learned, NewText* out);
 
 }  // namespace oriel_internal

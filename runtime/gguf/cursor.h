@@ -1,4 +1,4 @@
-// Reading numbers and strings out of a GGUF file without ever leaving it. Used by the reader only.
+// Bounds-checked reading of numbers and strings from a GGUF file. Used by the reader only.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "numbers are read from the file as they lie there: little-endian hosts only");
 #endif
 
-/// Types of metadata values by their number in the file.
+/// Metadata value types by their number in the file.
 enum ValueType : uint32_t {
   kUint8 = 0,
   kInt8 = 1,
@@ -31,7 +31,7 @@ enum ValueType : uint32_t {
   kFloat64 = 12,
 };
 
-/// Bytes of a value of fixed size; 0 for strings, arrays and unknown types.
+/// Size of a fixed-size value; 0 for strings, arrays and unknown types.
 inline uint64_t fixedValueBytes(uint32_t type) {
   constexpr uint8_t kBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
   return type < sizeof(kBytes) ? kBytes[type] : 0;
@@ -44,7 +44,7 @@ T loadAt(const uint8_t* at) {
   return value;
 }
 
-/// False when the type is no integer. Unsigned 64-bit values above INT64_MAX set *huge.
+/// False if the type is not an integer. Unsigned 64-bit values above INT64_MAX set *huge.
 inline bool loadInt(uint32_t type, const uint8_t* at, int64_t* value, bool* huge) {
   *huge = false;
   switch (type) {
@@ -88,8 +88,8 @@ inline bool loadFloat(uint32_t type, const uint8_t* at, double* value) {
   return false;
 }
 
-/// A position in the file that never moves past its end. A read that does not fit fails, leaves the
-/// position and remembers in needed() how far it wanted to go.
+/// A position in the file that never passes its end. A failed read leaves the position unchanged and records the needed
+/// end in needed().
 class Cursor {
  public:
   Cursor(const uint8_t* data, uint64_t bytes, uint64_t at) : data_(data), bytes_(bytes), at_(at) {}

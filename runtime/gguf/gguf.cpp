@@ -11,12 +11,12 @@
 namespace oriel_internal {
 namespace {
 
-/// Least bytes of a metadata entry (length, one letter, type, one byte) and of a tensor's entry
-/// (length, n_dims, one dim, type, offset); what a count claims is compared with these.
+/// Smallest sizes of a metadata entry (length, one letter, type, one byte) and of a tensor entry (length, n_dims, one
+/// dim, type, offset). Counts from the file are checked against these.
 constexpr uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;
 constexpr uint64_t kMinTensorInfoBytes = 8 + 4 + 8 + 4 + 8;
 
-/// Reads a tensor's entry up to the offset of its data; no more than bounds and n_dims are checked.
+/// Reads a tensor entry up to its data offset. Checks only bounds and n_dims.
 bool readTensorInfo(Cursor* cursor, GgufTensor* tensor, uint64_t* offset) {
   *tensor = GgufTensor{};
   if (!cursor->readString(&tensor->name) || !cursor->read(&tensor->n_dims)) {
@@ -28,7 +28,7 @@ bool readTensorInfo(Cursor* cursor, GgufTensor* tensor, uint64_t* offset) {
       return false;
     }
   }
-  // With more dims than there may be the rest is not where it is looked for: the caller refuses.
+  // With too many dims the rest is not at the expected place; the caller refuses.
   return tensor->n_dims > kMaxTensorDims || (cursor->read(&tensor->type) && cursor->read(offset));
 }
 
@@ -56,7 +56,7 @@ TensorSize sizeTensor(GgufTensor* tensor) {
   return fits ? TensorSize::kOk : TensorSize::kOverflow;
 }
 
-/// Depends on where the file lies in memory, which who wrote it cannot know: names are not made to collide.
+/// Depends on the file's address, which an attacker cannot know, so collisions cannot be prepared.
 uint64_t nameHash(const GgufString& name, const uint8_t* file) {
   return hashBytes(name.data, name.bytes, hashBytes(&file, sizeof(file)));
 }
@@ -127,7 +127,7 @@ Status GgufFile::openHeader(const Log& log) {
   }
   if (!status.ok()) {
     const uint64_t wanted = wanted_;
-    *this = GgufFile{};  // an empty file to every accessor
+    *this = GgufFile{};  // accessors now see an empty file
     wanted_ = wanted;
   }
   return status;
@@ -144,7 +144,7 @@ void GgufFile::openData(const InputFile& input) {
   input_ = &input;
 }
 
-/// The one answer to everything that runs past the end. `what` is the part that does.
+/// The error for anything that runs past the end. `what` names the part.
 Status GgufFile::endsEarly(const Log& log, uint64_t needed, const char* what) {
   if (needed <= file_bytes_ && needed > bytes_) {
     wanted_ = needed;
@@ -174,7 +174,7 @@ Status GgufFile::readHeader(uint64_t* at, const Log& log) {
   if (!cursor.read(&version)) {
     return endsEarly(log, cursor.needed(), "the header");
   }
-  if (version != 2 && version != 3) {  // which are laid out alike: 3 only added big-endian files
+  if (version != 2 && version != 3) {  // same layout: version 3 only added big-endian files
     if (version != 0 && (version & 0xffffu) == 0) {
       return log.fail(ORIEL_ERROR_UNSUPPORTED,
                       "big-endian GGUF files are not supported: use the little-endian file");
@@ -210,7 +210,7 @@ Status GgufFile::readMetadata(uint64_t* at, const Log& log) {
   Cursor cursor(data_, bytes_, *at);
   const uint64_t n_keys = n_keys_;
   uint64_t hashes[kMaxMetadataKeys];
-  for (n_keys_ = 0; n_keys_ < n_keys; ++n_keys_) {  // findValue sees the keys before this one
+  for (n_keys_ = 0; n_keys_ < n_keys; ++n_keys_) {  // findValue sees only the keys before this one
     const uint64_t begin = cursor.at();
     GgufString key;
     uint32_t type = 0;
@@ -271,7 +271,7 @@ Status GgufFile::readMetadata(uint64_t* at, const Log& log) {
   return kOk;
 }
 
-/// One of several files of a model has only some of its tensors, and but for the first none of its metadata.
+/// A file of a split model has only a part of the tensors. Only the first file has the metadata.
 uint64_t GgufFile::partCount() const {
   uint64_t count = 0;
   return getUint("split.count", &count) && count > 1 ? count : 1;
@@ -348,7 +348,7 @@ Status GgufFile::readTensors(uint64_t* at, const Log& log) {
   data_begin_ = alignUp(tensors_end_, alignment);
   *at = tensors_end_;
 
-  // Where the data begins is known only now.
+  // The start of the data is now known.
   cursor = Cursor(data_, bytes_, tensors_begin_);
   for (uint64_t i = 0; i < n_tensors_; ++i) {
     uint64_t end = 0;
@@ -364,8 +364,8 @@ Status GgufFile::readTensors(uint64_t* at, const Log& log) {
 }
 
 Status GgufFile::checkTensorNames(const Log& log) const {
-  // One bit per hash value: only a name whose bit is taken is compared with all the names before it, which
-  // keeps honest files linear and the largest one at a tenth of a second.
+  // One bit per hash value. Only a name whose bit is set is compared with all earlier names, so honest files take
+  // linear time and the largest one a tenth of a second.
   constexpr uint32_t kHashBits = 17;
   uint64_t taken[(1u << kHashBits) / 64] = {};
   uint64_t cursor = 0;
@@ -476,7 +476,7 @@ bool GgufFile::nextTensor(uint64_t* cursor, GgufTensor* tensor) const {
   if (!readTensorInfo(&reader, tensor, &offset) || tensor->n_dims > kMaxTensorDims ||
       sizeTensor(tensor) != TensorSize::kOk || !checkedAdd(offset, tensor->bytes, &end) ||
       !checkedAdd(end, data_begin_, &end) || end > file_bytes_) {
-    return false;  // somebody wrote to what was checked
+    return false;  // the file changed after the check
   }
   tensor->offset = data_begin_ + offset;
   *cursor = reader.at();

@@ -1,8 +1,8 @@
-// A bounded reader of GGUF files, versions 2 and 3: of a header in memory, and of tensor data where that lies.
+// A bounds-checked reader of GGUF files, versions 2 and 3: the header in memory, tensor data in memory or on disk.
 //
-// Goals: every count, offset and size is compared with the bytes that remain before anything is sized
-// or read from it; nothing is copied or allocated; after open() every accessor is safe on any file.
-// Not goals: writing, big-endian files, version 1 and parts of split models (refused by name).
+// Goals: every count, offset and size is checked against the remaining bytes before use; nothing is copied or
+// allocated; after open() every accessor is safe on any file. Non-goals: writing, big-endian files, version 1 and parts
+// of split models (refused by name).
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,11 @@ class InputFile;  // os/os.h
 
 /// Longest tensor name, as the format defines.
 constexpr uint64_t kMaxTensorNameBytes = 64;
-/// `general.alignment` is a power of two in this range; 32 when the file does not say.
+/// `general.alignment` is a power of two in this range; 32 if the file does not set it.
 constexpr uint64_t kMinDataAlignment = 8;
 constexpr uint64_t kMaxDataAlignment = 65536;
 
-/// Tensor element types by their number in the file. Others exist; tensorTypeName() knows their names so
-/// that an error can say what was found.
+/// Tensor element types by their number in the file. tensorTypeName() also names other types, for error lines.
 enum class TensorType : uint32_t {
   kF32 = 0,
   kF16 = 1,
@@ -52,21 +51,20 @@ enum class TensorType : uint32_t {
   kQ2_0 = 42,
 };
 
-/// "Q4_K"; "unassigned" for numbers nobody has given a meaning. NUL-terminated constant.
+/// "Q4_K"; "unassigned" for undefined numbers. NUL-terminated constant.
 const char* tensorTypeName(uint32_t type);
-/// Values per block and bytes per block. False for a type whose size is not known here (retired or
-/// newer than this build).
+/// Values per block and bytes per block. False if the size is unknown here (retired type, or newer than this build).
 bool tensorTypeSize(uint32_t type, uint32_t* block_values, uint32_t* block_bytes);
 
 /// Bytes of the header; not NUL-terminated.
 struct GgufString {
   const char* data = nullptr;
   size_t bytes = 0;
-  bool equals(const char* text) const;  ///< `text` ends in NUL
+  bool equals(const char* text) const;  ///< `text` is NUL-terminated
 };
 
-/// A string from a file made fit for a message: cut after `kBytes`, anything but printable ASCII
-/// replaced by '?', NUL-terminated.
+/// A string from a file, made printable: truncated after `kBytes`, with '?' for anything but printable ASCII.
+/// NUL-terminated.
 struct PrintableText {
   static constexpr size_t kBytes = 95;
   explicit PrintableText(const GgufString& string);
@@ -75,12 +73,12 @@ struct PrintableText {
 
 struct GgufTensor {
   GgufString name;
-  uint32_t type = 0;  ///< as in the file, see TensorType
+  uint32_t type = 0;  ///< GGUF's number, see TensorType
   uint32_t n_dims = 0;
   uint64_t dims[kMaxTensorDims] = {};  ///< dims[0] is the row length (columns); unused ones are 1
-  uint64_t offset = 0;                 ///< of its data, from the beginning of the file
+  uint64_t offset = 0;                 ///< of the data, from the start of the file
   uint64_t bytes = 0;                  ///< offset + bytes lies within the file; 0: no such tensor
-  uint32_t file = 0;  ///< of a model: 0, or kDraftFile: of the one that guesses for it
+  uint32_t file = 0;                   ///< file of the model: 0, or kDraftFile for the draft model
 };
 constexpr uint32_t kDraftFile = 1;
 
@@ -89,37 +87,33 @@ struct GgufArray {
   uint32_t element_type = 0;
   uint64_t count = 0;
   const uint8_t* data = nullptr;
-  const uint8_t* end =
-      nullptr;  ///< of what is in memory: a reader stops there whatever the bytes say
+  const uint8_t* end = nullptr;  ///< end of the bytes in memory, where readers stop
 };
 
 class GgufFile {
  public:
-  /// Validates everything up to the last tensor's last byte. `data` (any alignment) is the whole file; it must
-  /// outlive this object, and nobody may write to it. On failure logs one line that names what is wrong and
-  /// what to do (e.g. a truncated download: download it again) and returns ORIEL_ERROR_FORMAT or
-  /// ORIEL_ERROR_UNSUPPORTED.
+  /// Validates the file up to the last byte of the last tensor. `data` (any alignment) is the whole file; it must
+  /// outlive this object and must not be written to. On failure logs one line with the fault and the remedy (e.g. a
+  /// truncated download: download it again) and returns ORIEL_ERROR_FORMAT or ORIEL_ERROR_UNSUPPORTED.
   Status open(const uint8_t* data, uint64_t bytes, const Log& log);
-  /// The same of a file of which only the first `bytes` are in memory; `input` must outlive this object, too.
-  /// Where the header is longer nothing is logged: *wanted, else 0, is how many bytes it has at least, and
-  /// the status ORIEL_ERROR_BUFFER_TOO_SMALL. What is not tensor data is never read from `input`: whatever
-  /// becomes of the file, every accessor goes on giving the same.
+  /// The same for a file with only its first `bytes` in memory. `input` must outlive this object, too. If the header is
+  /// longer, it logs nothing, sets *wanted to its minimum size (else 0) and returns ORIEL_ERROR_BUFFER_TOO_SMALL. Only
+  /// tensor data is read from `input`, so all accessors stay stable if the file changes.
   Status open(const InputFile& input, const uint8_t* data, uint64_t bytes, const Log& log,
               uint64_t* wanted);
-  /// Of a model in several files: how many they are, else 1, and which of them this is, from 0 on.
+  /// For a split model: the number of its files, else 1, and the index of this file, from 0.
   uint64_t partCount() const;
   uint64_t partNumber() const;
-  /// The file has its own number of tensors, and its list of them begins there.
+  /// Where the list of tensors begins.
   uint64_t tensorListBegin() const { return tensors_begin_; }
-  /// From here on only read() may be called: `data` may go.
+  /// Afterwards only read() may be called, and `data` may be freed.
   void forgetHeader();
-  /// The open file has moved to `input`.
+  /// Call after the open file has moved to `input`.
   void moved(const InputFile& input) { input_ = &input; }
-  /// Of a file that was checked before, and is open still: only read() may be called.
+  /// For a file that was checked before and is still open: only read() may be called.
   void openData(const InputFile& input);
 
-  // Lookups: false when the key is missing or has another type. Integers of any width and signedness
-  // that hold a value in range are accepted.
+  // Lookups: false if the key is missing or has another type. Accepts integers of any width and signedness in range.
   bool getUint(const char* key, uint64_t* value) const;
   bool getFloat(const char* key, double* value) const;  ///< f32 or f64
   bool getBool(const char* key, bool* value) const;
@@ -128,13 +122,12 @@ class GgufFile {
   bool has(const char* key) const;
 
   uint64_t tensorCount() const { return n_tensors_; }
-  /// Walks tensors in file order; `cursor` starts at 0. False at the end. Names are unique.
+  /// Iterates over tensors in file order; `cursor` starts at 0. False at the end. Names are unique.
   bool nextTensor(uint64_t* cursor, GgufTensor* tensor) const;
   bool findTensor(const char* name, GgufTensor* tensor) const;
 
-  /// Tensor data: `bytes` from `offset` of the file on, which must lie within the file, in *data. That is
-  /// `room`, or where they are in memory anyhow. ORIEL_ERROR_IO when the file has become shorter or cannot
-  /// be read.
+  /// Tensor data: points *data at `bytes` bytes from file offset `offset`, which must be within the file. *data is
+  /// `room`, or memory that already holds them. ORIEL_ERROR_IO if the file was truncated or cannot be read.
   Status read(uint64_t offset, uint64_t bytes, void* room, const Log& log,
               const uint8_t** data) const;
 
@@ -155,7 +148,7 @@ class GgufFile {
   Status endsEarly(const Log& log, uint64_t needed, const char* what);
   bool findValue(const char* key, uint32_t* type, uint64_t* offset) const;
 
-  const InputFile* input_ = nullptr;  ///< null: all of it is in memory
+  const InputFile* input_ = nullptr;  ///< null: the whole file is in memory
   const uint8_t* data_ = nullptr;
   uint64_t bytes_ = 0;  ///< in memory
   uint64_t file_bytes_ = 0;
@@ -168,7 +161,7 @@ class GgufFile {
   uint64_t key_offsets_[kMaxMetadataKeys] = {};
 };
 
-/// Walks the elements of an array in order; each next* is false at the end or on a type mismatch.
+/// Iterates over the elements of an array; each next* is false at the end or on a type mismatch.
 class GgufArrayReader {
  public:
   explicit GgufArrayReader(const GgufArray& array) : array_(array), at_(array.data) {}

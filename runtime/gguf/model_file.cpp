@@ -10,17 +10,17 @@
 namespace oriel_internal {
 namespace {
 
-/// Of what is read first: the whole header of a small model.
+/// Size of the first read: the whole header of a small model.
 constexpr uint64_t kFirstHeaderBytes = 256 << 10;
-/// Where a header has the number of tensors.
+/// Offset of the tensor count in a header.
 constexpr size_t kTensorCountAt = 8;
-/// Of a model; published ones have a few dozen at most.
+/// Files of one model; published ones have a few dozen at most.
 constexpr uint64_t kMaxParts = 999;
 
 /// "model-00002-of-00003.gguf"
 class PartName {
  public:
-  /// False where the path does not end as that of part `number` of so many does.
+  /// False if the path does not end like part `number` of `count`.
   bool read(const char* path, uint64_t number, uint64_t count) {
     char end[32];
     const int end_bytes = writeEnd(number, count, end, sizeof(end));
@@ -34,7 +34,7 @@ class PartName {
     count_ = count;
     return true;
   }
-  /// Of another part, until the next call.
+  /// The path of another part, valid until the next call.
   const char* of(uint64_t number) {
     (void)writeEnd(number, count_, text_ + stem_bytes_, sizeof(text_) - stem_bytes_);
     return text_;
@@ -70,11 +70,11 @@ Status findParts(PartName* name, uint64_t count, const Log& log) {
   return n_missing == 0 ? kOk
                         : log.fail(ORIEL_ERROR_IO,
                                    "the model has %" PRIu64 " parts, of which %" PRIu64
-                                   " are missing: put %s beside the others",
+                                   " are missing: put %s next to the others",
                                    count, n_missing, missing);
 }
 
-/// Bytes of a tensor's entry in the list, the last 8 of which are its offset.
+/// Size of a tensor's list entry. Its last 8 bytes are the offset.
 uint64_t entryBytes(const GgufTensor& tensor) {
   return 8 + tensor.name.bytes + 4 + 8ull * tensor.n_dims + 4 + 8;
 }
@@ -86,7 +86,7 @@ Status ModelFile::open(const char* path, const oriel_allocator& allocator, const
   uint64_t number = 0;
   uint64_t count = 0;
   {
-    // Closed before its parts are opened again, of which it is one.
+    // Closed before the parts, including this one, are opened again.
     ModelFile given;
     ORIEL_TRY(given.openOne(path, allocator, log, stop));
     number = given.gguf_.partNumber();
@@ -105,8 +105,8 @@ Status ModelFile::open(const char* path, const oriel_allocator& allocator, const
   return join(path, allocator, number, count, log, stop);
 }
 
-// The header of the first part with the tensors of all of them, and behind it the parts as they are: what stands in a
-// header of theirs is never read as data.
+// The first part's header with the tensors of all parts, followed by the parts as they are. Headers of parts are never
+// read as data.
 Status ModelFile::join(const char* path, const oriel_allocator& allocator, uint64_t number,
                        uint64_t count, const Log& log, const StopCheck& stop) {
   allocator_ = &allocator;
@@ -127,9 +127,9 @@ Status ModelFile::join(const char* path, const oriel_allocator& allocator, uint6
   uint64_t n_tensors = 0;
   uint64_t list_bytes = 0;
   uint64_t at = 0;          // in the header
-  uint64_t data_begin = 0;  // behind it
+  uint64_t data_begin = 0;  // after it
   uint64_t first = 0;       // of the part
-  // First everything is checked and counted, then the header is made.
+  // The first pass checks and counts, the second writes the header.
   for (const bool counts : {true, false}) {
     for (uint64_t i = 0; i < count; ++i) {
       ModelFile part;
@@ -171,7 +171,7 @@ Status ModelFile::join(const char* path, const oriel_allocator& allocator, uint6
       GgufTensor tensor;
       for (uint64_t cursor = 0; gguf.nextTensor(&cursor, &tensor);) {
         at += entryBytes(tensor);
-        // Data begin behind the header, of which the first part's first byte is the end.
+        // The data begins after the header, at the end of the first part's header.
         const uint64_t offset = first - data_begin + tensor.offset;
         std::memcpy(header_ + at - sizeof(offset), &offset, sizeof(offset));
       }
@@ -206,8 +206,8 @@ Status ModelFile::join(const char* path, const oriel_allocator& allocator, uint6
 Status ModelFile::openOne(const char* path, const oriel_allocator& allocator, const Log& log,
                           const StopCheck& stop) {
   allocator_ = &allocator;
-  ORIEL_TRY(input_.open(path, log));  // whose own messages name it
-  ORIEL_TRY(stop.check());            // from here on a change of the file is noticed
+  ORIEL_TRY(input_.open(path, log));  // error lines name this file
+  ORIEL_TRY(stop.check());            // from here on changes of the file are detected
   NamingLog named(log, path);
   uint64_t bytes = std::min(kFirstHeaderBytes, input_.bytes());
   for (;;) {
@@ -242,7 +242,7 @@ Status ModelFile::readHeader(uint64_t bytes, const Log& log, const StopCheck& st
     ORIEL_TRY(stop.check());
     ORIEL_TRY(input_.read(done, header_ + done, std::min(kMostAtOnce, bytes - done), log));
   }
-  // Half of one header and half of another would only look damaged.
+  // A mix of two headers would look damaged.
   return input_.expectUnchanged(log);
 }
 

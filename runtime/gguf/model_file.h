@@ -1,4 +1,4 @@
-// A model file on disk, of which the header is in memory.
+// A model file on disk with its header in memory.
 #pragma once
 
 #include "base/stop_check.h"
@@ -7,8 +7,8 @@
 
 namespace oriel_internal {
 
-/// The header is read once, into memory of its own, and checked there; tensor data is read when it is asked
-/// for. So a file that somebody writes to meanwhile is at worst an error.
+/// The header is read once into its own memory and checked there. Tensor data is read on demand. So if the file changes
+/// meanwhile, the result is at worst an error.
 class ModelFile {
  public:
   ModelFile() = default;
@@ -16,23 +16,23 @@ class ModelFile {
   ModelFile(const ModelFile&) = delete;
   ModelFile& operator=(const ModelFile&) = delete;
 
-  /// Once only. As GgufFile::open; of a model in several files any part, whose name says where the others are: all are
-  /// checked, and are as one file from then on. Borrows at most twice the header's bytes from `allocator`. `path` and
+  /// Call once. Like GgufFile::open. A split model is opened by any of its parts, whose name leads to the others; all
+  /// parts are checked and then act as one file. Borrows at most twice the header's size from `allocator`. `path` and
   /// `allocator` must outlive this object.
   Status open(const char* path, const oriel_allocator& allocator, const Log& log,
               const StopCheck& stop = {});
   const GgufFile& gguf() const { return gguf_; }
-  /// Gives the memory back: of gguf() only read() may be called from here on.
+  /// Frees the header: afterwards only read() may be called on gguf().
   void dropHeader();
   uint64_t bytes() const { return input_.bytes(); }
   const InputFile& input() const { return input_; }
-  /// As InputFile::read.
+  /// Like InputFile::read.
   Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
     return input_.read(offset, to, bytes, log);
   }
-  /// The open file goes to `to`; nothing more may be asked of this one. `path` outlives `to`.
+  /// Moves the open file to `to`; this object must not be used afterwards. `path` must outlive `to`.
   void handOver(const char* path, InputFile* to) { to->takeOver(&input_, path); }
-  /// ORIEL_ERROR_IO when somebody has written to the file since it was opened.
+  /// ORIEL_ERROR_IO if the file was written to since it was opened.
   Status expectUnchanged(const Log& log) const { return input_.expectUnchanged(log); }
 
  private:

@@ -1,4 +1,4 @@
-// Names and block sizes of the element types a GGUF file can name.
+// Names and block sizes of GGUF element types.
 #include "gguf/gguf.h"
 
 namespace oriel_internal {
@@ -7,11 +7,10 @@ namespace {
 struct TypeFacts {
   const char* name;
   uint16_t block_values;
-  uint16_t block_bytes;  // 0: not known here
+  uint16_t block_bytes;  // 0: unknown
 };
 
-// Indexed by the number in the file. Numbers without a size were retired before GGUF v3 settled, or
-// are newer than this build.
+// Indexed by the number in the file. Types without a size were retired before GGUF v3, or are newer than this build.
 constexpr TypeFacts kTypes[] = {
     {"F32", 1, 4},        {"F16", 1, 2},        {"Q4_0", 32, 18},     {"Q4_1", 32, 20},
     {"Q4_2", 0, 0},       {"Q4_3", 0, 0},       {"Q5_0", 32, 22},     {"Q5_1", 32, 24},

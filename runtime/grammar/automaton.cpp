@@ -11,12 +11,12 @@ namespace {
 
 constexpr uint16_t kDead = UINT16_MAX;
 
-/// What has to be known of an Nfa before it can be packed.
+/// Facts about an Nfa that packing needs.
 class Analysis {
  public:
   Analysis(const Nfa& nfa, Scratch* scratch) : nfa_(nfa), scratch_(scratch) {}
 
-  /// False: no memory.
+  /// False: out of memory.
   bool findNeeds() {
     const uint32_t n = nfa_.states.count();
     if (!turnRound()) {
@@ -24,15 +24,15 @@ class Analysis {
     }
     need_ = scratch_->take<uint16_t>(n);
     done_ = scratch_->take<bool>(n);
-    // Each edge can better a state twice: by either of the states that it leads to.
+    // Each edge can improve a state twice: through either of its target states.
     uint32_t* now = scratch_->take<uint32_t>(n_uses_ + uint64_t{1});
     uint32_t* later = scratch_->take<uint32_t>(n_uses_ + uint64_t{1});
     if (need_ == nullptr || done_ == nullptr || now == nullptr || later == nullptr) {
       return false;
     }
     std::fill_n(need_, n, kDead);
-    // In order of their need, as Knuth's generalisation of Dijkstra's algorithm has it: a state is left for good when
-    // it comes up.
+    // Knuth's generalisation of Dijkstra's algorithm: states come up in order of their need, and a state's need is
+    // final when it comes up.
     now[0] = Nfa::kFinal;
     need_[Nfa::kFinal] = 0;
     uint32_t n_now = 1;
@@ -64,7 +64,7 @@ class Analysis {
   }
 
   bool isDead(uint32_t state) const { return need_[state] == kDead; }
-  /// Ends without a byte, whichever way is taken.
+  /// True if all paths from the state end without a byte.
   bool isSilent(uint32_t state) const { return !loud_[state]; }
   uint16_t need(uint32_t state) const { return need_[state]; }
   bool isDead(const Nfa::Edge& edge) const {
@@ -73,10 +73,10 @@ class Analysis {
   }
   uint32_t startOf(const Nfa::Edge& call) const { return nfa_.routines[call.target].start; }
 
-  /// A routine that comes to itself before any byte. *found only where there is memory.
+  /// Finds a routine that reaches itself before any byte. *found is only meaningful if memory sufficed.
   bool findLeftRecursion(bool* found) {
     const uint32_t n = nfa_.routines.count();
-    // 0: not seen, 1: on the way, 2: done.
+    // 0: not seen, 1: in progress, 2: done.
     uint8_t* const colour = scratch_->take<uint8_t>(n);
     seen_ = scratch_->take<uint32_t>(nfa_.states.count());
     Blocks<Visit> way(scratch_, Nfa::kMostStates);
@@ -115,12 +115,12 @@ class Analysis {
 
  private:
   struct Use {
-    uint32_t from = 0;  ///< state that has the edge
+    uint32_t from = 0;  ///< state that owns the edge
     uint32_t edge = 0;
   };
   struct Visit {
     uint32_t routine = 0;
-    uint32_t begin = 0;  ///< of its callees
+    uint32_t begin = 0;  ///< index of its callees
     uint32_t next = 0;
     uint32_t end = 0;
   };
@@ -132,7 +132,7 @@ class Analysis {
     }
   }
 
-  // For each state the edges that lead to it.
+  // Builds the reverse edges of each state.
   bool turnRound() {
     const uint32_t n = nfa_.states.count();
     first_use_ = scratch_->take<uint32_t>(uint64_t{n} + 2);
@@ -182,7 +182,7 @@ class Analysis {
     return std::max(static_cast<uint16_t>(pushed), need_[edge.after]);
   }
 
-  // States from which a routine may end without a byte.
+  // Finds the states from which a routine may end without a byte.
   bool findEmpty(uint32_t* waiting) {
     empty_ = scratch_->take<bool>(nfa_.states.count());
     if (empty_ == nullptr) {
@@ -235,8 +235,8 @@ class Analysis {
     return true;
   }
 
-  // Puts a routine on the way, with those that it calls before any byte. A state belongs to one routine, but for
-  // those that take a byte and nothing else.
+  // Starts a routine and the routines it calls before any byte. A state belongs to one routine, except for states that
+  // only take a byte.
   bool enter(uint32_t routine, uint8_t* colour, Blocks<Visit>* way, Blocks<uint32_t>* callees) {
     colour[routine] = 1;
     const uint32_t begin = callees->count();
@@ -280,7 +280,7 @@ class Analysis {
   uint32_t* seen_ = nullptr;
 };
 
-/// Writes what can be reached and completed into the automaton's memory.
+/// Writes the reachable and completable states into the automaton's memory.
 class Packer {
  public:
   Packer(const Nfa& nfa, const Analysis& analysis, Scratch* scratch)
@@ -326,7 +326,7 @@ class Packer {
   }
 
  private:
-  /// States that only lead elsewhere are passed over, so many at once.
+  /// Longest chain of states without bytes that is skipped at once.
   static constexpr uint32_t kMostPassed = 64;
 
   template <typename Visitor>
@@ -338,8 +338,7 @@ class Packer {
       }
     }
   }
-  // The state itself, or the one that it stands for. Those on the way to it stand for the same: none is looked at
-  // twice.
+  // Resolves a chain to its last state, and updates the chain so that it is followed only once.
   uint32_t passOver(uint32_t state) {
     uint32_t way[kMostPassed];
     uint32_t passed = 0;
@@ -356,7 +355,7 @@ class Packer {
     }
     return end;
   }
-  // The state itself, or the one that it does nothing but lead to.
+  // The next state in such a chain, or the state itself.
   uint32_t passOne(uint32_t state) const {
     if (analysis_.isSilent(state)) {
       return Nfa::kFinal;
@@ -374,7 +373,7 @@ class Packer {
     });
     return one ? target : state;
   }
-  // Whether an edge does nothing but lead to another state.
+  // True if an edge only leads to another state.
   bool leadsOn(const Nfa::Edge& edge, uint32_t* to) const {
     const bool call = edge.kind == Nfa::EdgeKind::kCall;
     if (call && analysis_.isSilent(analysis_.startOf(edge))) {
@@ -406,7 +405,7 @@ class Packer {
     }
     return {narrow(idOf(analysis_.startOf(edge))), narrow(idOf(edge.after))};
   }
-  // Of more than that there is no automaton.
+  // Larger numbers are refused before.
   static uint16_t narrow(uint32_t state) { return static_cast<uint16_t>(state); }
 
   void write(Automaton::State* states, Automaton::Edge* edges) {
@@ -428,8 +427,8 @@ class Packer {
     states[n_states_] = {count, 0, 0};
   }
 
-  // Every range of the edges gets a random number, and every byte the sum of those it lies in: bytes with the same sum
-  // are of one class.
+  // Each range of the edges gets a random number, and each byte the sum of the numbers of its ranges. Bytes with equal
+  // sums are one class.
   static void findClasses(Automaton* automaton) {
     uint64_t sums[256] = {};
     uint32_t seen[(1 << 16) / 32] = {};
@@ -465,8 +464,8 @@ class Packer {
   const Nfa& nfa_;
   const Analysis& analysis_;
   Scratch* const scratch_;
-  uint32_t* id_of_ = nullptr;       ///< plus 1; 0: none yet
-  uint32_t* stands_for_ = nullptr;  ///< the state that it is passed over for, plus 1
+  uint32_t* id_of_ = nullptr;       ///< plus 1; 0: not assigned
+  uint32_t* stands_for_ = nullptr;  ///< the state that replaces it, plus 1
   uint32_t* order_ = nullptr;
   uint32_t n_states_ = 0;
 };

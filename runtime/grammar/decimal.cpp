@@ -33,9 +33,9 @@ bool readDecimal(const JsonText& text, Decimal* decimal) {
   at += decimal->negative ? 1 : 0;
   const char* const mantissa_end =
       std::find_if(at, end, [](char c) { return c == 'e' || c == 'E'; });
-  int64_t point = std::find(at, mantissa_end, '.') - at;  // digits before it
+  int64_t point = std::find(at, mantissa_end, '.') - at;  // digits before the point
   point += mantissa_end != end ? readExponent(mantissa_end + 1, end) : 0;
-  // Digits from the first to the last that is not zero; `skipped` stand before them.
+  // Counts digits from the first to the last nonzero one; `skipped` counts the digits before.
   const auto counts = [](char c) { return c >= '1' && c <= '9'; };
   const char* const first = std::find_if(at, mantissa_end, counts);
   if (first == mantissa_end) {

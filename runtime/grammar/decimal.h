@@ -1,4 +1,4 @@
-// Numbers as JSON writes them, exact.
+// Exact JSON numbers.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace oriel_internal {
 
-/// Digits before the point (at least one, no leading zeros), then digits behind it (no trailing zeros).
+/// Digits before the point (at least one, no leading zeros), then digits after it (no trailing zeros).
 struct Decimal {
   static constexpr uint32_t kMostDigits = 120;
 
@@ -18,32 +18,32 @@ struct Decimal {
 
   bool isZero() const { return n_whole == 1 && n_fraction == 0 && digits[0] == '0'; }
   bool isInteger() const { return n_fraction == 0; }
-  /// Digit i of the fraction, '0' behind its end.
+  /// Digit i of the fraction, '0' past its end.
   char fraction(uint32_t i) const { return i < n_fraction ? digits[n_whole + i] : '0'; }
-  /// From the first that is not zero to the last.
+  /// Counted from the first to the last nonzero digit.
   uint32_t significantDigits() const;
 };
 
-/// `text` is a JSON number. False: it has more digits than fit.
+/// Parses a JSON number. False: too many digits.
 bool readDecimal(const JsonText& text, Decimal* decimal);
-/// One that is too large becomes one with kMostDigits digits.
+/// Clamps a number that is too large to kMostDigits digits.
 bool readBound(const JsonText& text, Decimal* decimal);
 Decimal decimalOf(int64_t value);
 /// Negative, 0 or positive, as a is less than, equal to or greater than b.
 int compareDecimals(const Decimal& a, const Decimal& b);
-/// A number without fraction, 0 to `most`; false: it is none.
+/// Reads an integer from 0 to `most`; false for anything else.
 bool asCount(const JsonValue& value, uint32_t most, uint32_t* count);
 
-/// digits / 10^places, divisible by neither 10 nor 2^64.
+/// digits / 10^places; digits is divisible by neither 10 nor 2^64.
 struct Step {
   uint64_t digits = 0;  ///< 0: none
   uint32_t places = 0;
 };
-/// False: not above zero, or of more digits than 15 or places than 20.
+/// False if not positive, or with more than 15 digits or 20 places.
 bool asStep(const Decimal& decimal, Step* step);
-/// Whether a validator that divides floating-point numbers finds digits / 10^places to be a multiple.
+/// True if a validator that divides floating-point numbers accepts digits / 10^places as a multiple.
 bool dividesAsDouble(uint64_t digits, uint32_t places, const Step& step);
-/// Exactly, and as doubles where there is a fraction.
+/// Checks exactly, and also as doubles if there is a fraction.
 bool isMultiple(const Decimal& value, const Step& step);
 
 }  // namespace oriel_internal

@@ -6,8 +6,8 @@ namespace oriel_internal {
 namespace {
 
 constexpr uint64_t kStepsOfWrittenEdge = 256;  // to write an edge as an expression
-constexpr uint64_t kStepsOfSorting = 32;       // of one of many
-constexpr uint64_t kStepsOfInterval = 16;      // to look for it in a set
+constexpr uint64_t kStepsOfSorting = 32;       // per element
+constexpr uint64_t kStepsOfInterval = 16;      // to look it up in a set
 
 bool isIn(const CharSet& set, uint32_t code_point) {
   const CharRange* const end = set.ranges + set.count;
@@ -17,8 +17,8 @@ bool isIn(const CharSet& set, uint32_t code_point) {
   return at != end && at->first <= code_point;
 }
 
-// Expressions for what leads from one state to another. Many states lead on by the same characters: beyond ASCII those
-// are a rule that is shared, so that an automaton has their bytes once.
+// Expressions for the characters of an edge. Many edges have the same characters. Sets beyond ASCII become a shared
+// rule, so an automaton holds their bytes once.
 class EdgeCache {
  public:
   EdgeCache(Grammar* grammar) : g_(grammar), known_(grammar->scratch()) {}
@@ -79,7 +79,7 @@ class EdgeCache {
   List<Known> known_;
 };
 
-// What leads from a state to another: raw code points, and those that JSON escapes.
+// An edge's characters: raw code points, and those that JSON escapes.
 class Edge {
  public:
   Edge(DfaSpelling spelling, Grammar* grammar, EdgeCache* cache, List<CharRange>* raw,
@@ -121,7 +121,8 @@ class Edge {
       const ExprId escape = g_->sequence(g_->text("\\"), cache_->chars(*letters_));
       all = all == UINT32_MAX ? escape : g_->choice(all, escape);
     }
-    // Controls without a letter have a spelling of six bytes: only where nothing else leads there.
+    // Control characters without a letter escape have a six-byte spelling, which is used only if nothing else leads
+    // there.
     return all != UINT32_MAX ? all : controlsByNumber();
   }
 
@@ -165,17 +166,17 @@ bool hasLoop(const Dfa& dfa, uint32_t state) {
   return symbol != dfa.alphabet.n_symbols;
 }
 
-// How many code points the longest way to a state has, without edges that lead back. Counts that differ from it by
-// multiples of a unit share states.
+// Length in code points of the longest path to a state, ignoring back edges. Counts that differ from it by multiples of
+// a unit share states.
 class Depths {
  public:
   static constexpr uint32_t kLoop =
-      UINT32_MAX;  ///< the state has an edge to itself: one code point more is no unit
+      UINT32_MAX;  ///< the state has an edge to itself: a unit is more than one code point
 
   Depths(const Dfa& dfa, Work* work)
       : dfa_(dfa), work_(work), way_(work->scratch()), done_(work->scratch()) {}
 
-  /// Null: no memory, or too much work.
+  /// Null: out of memory or steps.
   const uint32_t* find() {
     Scratch* const scratch = work_->scratch();
     place_ = scratch->take<uint32_t>(dfa_.n_states);
@@ -185,7 +186,7 @@ class Depths {
       return nullptr;
     }
     sortStates();
-    // From the last state that was done to the first one, edges that lead on lead to lower places.
+    // From the last finished state to the first, forward edges lead to lower places.
     for (uint32_t i = done_.count(); i-- != 0;) {
       const uint16_t state = done_[i];
       for (uint32_t s = 0; s < dfa_.alphabet.n_symbols; ++s) {
@@ -208,7 +209,7 @@ class Depths {
   };
   static constexpr uint32_t kVisiting = UINT32_MAX;
 
-  // Depth first: a state is done after all that it leads to, but for those that are on the way to it.
+  // Depth first: a state is finished after all its targets, except those still in progress.
   void sortStates() {
     way_.push({0, 0});
     place_[0] = kVisiting;
@@ -233,7 +234,7 @@ class Depths {
   Work* const work_;
   List<Visit> way_;
   List<uint16_t> done_;
-  uint32_t* place_ = nullptr;  ///< in done_, plus 1
+  uint32_t* place_ = nullptr;  ///< index in done_, plus 1
   uint32_t* depth_ = nullptr;
 };
 
@@ -277,7 +278,7 @@ Alphabet makeAlphabet(const CharSet* sets, uint32_t count, Work* work) {
     if (!work->spend(n * kStepsOfInterval)) {
       return alphabet;
     }
-    // A symbol that is partly in the set becomes two.
+    // Splits symbols that are partly in the set.
     std::memset(split, 0, 2 * n_symbols * sizeof(*split));
     uint32_t n_next = 1;
     for (uint32_t i = 0; i < n; ++i) {
@@ -321,7 +322,7 @@ DfaResult complementDfa(const Dfa& dfa, uint32_t most_states, Work* work, Dfa* o
       start, dfa.alphabet, most_states,
       [&](uint32_t from, uint32_t symbol, uint32_t* to) {
         *to = from == Dfa::kDead ? from : dfa.step(from, symbol);
-        return symbol != 0;  // surrogates are in no text
+        return symbol != 0;  // texts contain no surrogates
       },
       [&](uint32_t at) { return at == Dfa::kDead || dfa.accepts[at] == 0; }, work, out);
 }
@@ -341,7 +342,7 @@ DfaResult limitDfa(const Dfa& dfa, const LengthLimits& limits, uint32_t most_sta
     return DfaResult::kTooLarge;
   }
   const bool is_bounded = limits.max != UINT32_MAX;
-  const uint32_t enough = is_bounded ? limits.max : limits.min;  // counting ends here
+  const uint32_t enough = is_bounded ? limits.max : limits.min;  // no need to count further
   return exploreDfa(
       Counted{0, 0}, dfa.alphabet, most_states,
       [&](const Counted& from, uint32_t symbol, Counted* to) {
@@ -373,7 +374,7 @@ bool mayMeet(const Dfa& a, const Dfa& b, Work* work) {
   if (a.n_states == 0 || b.n_states == 0) {
     return false;
   }
-  // The coarsest alphabet of both: pairs of symbols that share a code point.
+  // The coarsest common alphabet: pairs of symbols that share a code point.
   List<uint32_t> symbols(work->scratch());
   uint32_t at_a = 0;
   uint32_t at_b = 0;
@@ -390,7 +391,7 @@ bool mayMeet(const Dfa& a, const Dfa& b, Work* work) {
   std::sort(symbols.begin(), symbols.end());
   symbols.cutTo(
       static_cast<uint32_t>(std::unique(symbols.begin(), symbols.end()) - symbols.begin()));
-  // Ways that lead to both at once.
+  // Paths in both automata at once.
   const uint64_t n_pairs = uint64_t{a.n_states} * b.n_states;
   uint64_t* const seen = work->scratch()->take<uint64_t>(n_pairs / 64 + 1);
   List<uint32_t> waiting(work->scratch());
@@ -450,7 +451,7 @@ uint32_t shortestText(const Dfa& dfa, Work* work) {
 }
 
 uint32_t longestText(const Dfa& dfa, Work* work) {
-  // A state is reached once all before it are. Where there is a loop, some never are.
+  // A state is reached after all its predecessors. States on a loop are never reached.
   Scratch* const scratch = work->scratch();
   uint32_t* const distance = scratch->take<uint32_t>(dfa.n_states);
   uint32_t* const n_before = scratch->take<uint32_t>(dfa.n_states);

@@ -1,5 +1,5 @@
-// Deterministic automata over code points: what patterns, formats and bounds of numbers are turned into before they
-// become expressions. All memory is that of the work, until it begins anew; where it ends, what is made is kTooLarge.
+// Deterministic automata over code points, the intermediate form of patterns, formats and number bounds. All memory
+// belongs to the work until it begins anew. If the work ends, results are kTooLarge.
 #pragma once
 
 #include <cstring>
@@ -10,24 +10,24 @@
 
 namespace oriel_internal {
 
-/// Code points that nothing tells apart share a symbol.
+/// Code points with identical edges share a symbol.
 struct Alphabet {
-  const uint32_t* first = nullptr;   ///< code point that an interval begins with; ascending from 0
-  const uint16_t* symbol = nullptr;  ///< of an interval
+  const uint32_t* first = nullptr;   ///< first code point of each interval; ascending from 0
+  const uint16_t* symbol = nullptr;  ///< of each interval
   uint32_t n_intervals = 0;
   uint32_t n_symbols = 0;
 
   uint16_t symbolOf(uint32_t code_point) const;
 };
 
-/// Sorted ranges, apart from each other.
+/// Sorted, disjoint ranges.
 struct CharSet {
   const CharRange* ranges = nullptr;
   uint32_t count = 0;
 };
 
-/// The coarsest alphabet in which every set is a set of symbols. Surrogates have symbol 0, and it to themselves. Null
-/// `first`: no memory, or more than kMostSymbols.
+/// The coarsest alphabet in which every set is a set of symbols. Surrogates alone have symbol 0. Null `first`: out of
+/// memory, or more than kMostSymbols.
 constexpr uint32_t kMostSymbols = 4096;
 Alphabet makeAlphabet(const CharSet* sets, uint32_t count, Work* work);
 
@@ -36,7 +36,7 @@ struct Dfa {
   static constexpr uint32_t kMostStates = 32768;
 
   Alphabet alphabet;
-  uint32_t n_states = 0;  ///< the first is where it starts; none: no text is accepted
+  uint32_t n_states = 0;  ///< state 0 is the start; 0 states: no text is accepted
   uint16_t* next = nullptr;
   uint8_t* accepts = nullptr;
 
@@ -45,47 +45,48 @@ struct Dfa {
   }
 };
 
-/// Of exploring: what is looked up for each.
+/// Cost of looking up one state while exploring.
 constexpr uint32_t kStepsOfState = 16;
 constexpr uint32_t kStepsOfEdge = 12;
 
 enum class DfaResult : uint8_t { kDone, kTooLarge, kNoMemory };
 
-/// Explores states from `start`. `step(state, symbol, &next)`: false when nothing follows. `State` has no padding.
+/// Explores states from `start`. `step(state, symbol, &next)` returns false if there is no next state. `State` must have
+/// no padding.
 template <typename State, typename Step, typename Accepts>
 DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most_states, Step step,
                      Accepts accepts, Work* work, Dfa* dfa);
 
-/// Takes out states that lead nowhere, then joins those that nothing tells apart (where that is not too much work).
+/// Removes dead states, then merges equivalent ones (if that is affordable).
 void reduceDfa(Dfa* dfa, Work* work);
-/// What both accept; they share an alphabet.
+/// Texts that both accept; they share an alphabet.
 DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Work* work, Dfa* out);
-/// All other texts.
+/// Texts that it does not accept.
 DfaResult complementDfa(const Dfa& dfa, uint32_t most_states, Work* work, Dfa* out);
-/// Whether there is a text that both accept, whose alphabets may differ. True also where the work ends.
+/// True if some text is accepted by both. Their alphabets may differ. Also true if the work ends.
 bool mayMeet(const Dfa& a, const Dfa& b, Work* work);
-/// How lengths are counted. Above `exact` a count may be too large: it is rounded up by less than `unit` wherever a text
-/// is shorter than another one on the way to the same state.
+/// Precision of length counting. Above `exact` a count may be rounded up by less than `unit` when paths of different
+/// length reach the same state.
 struct LengthLimits {
   uint32_t min = 0;
   uint32_t max = UINT32_MAX;
   uint32_t exact = UINT32_MAX;  ///< at least `min`
   uint32_t unit = 1;            ///< a power of two
 };
-/// Texts with `min` to `max` code points: all of them up to `exact`, and longer ones whose rounded count fits.
+/// Texts with `min` to `max` code points: exactly up to `exact`; longer ones if their rounded count fits.
 DfaResult limitDfa(const Dfa& dfa, const LengthLimits& limits, uint32_t most_states, Work* work,
                    Dfa* out);
 /// States with an edge to themselves.
 uint32_t countLoops(const Dfa& dfa, Work* work);
-/// Code points of the shortest text; of a reduced one that is not empty.
+/// Code points of the shortest text. The automaton must be reduced and not empty.
 uint32_t shortestText(const Dfa& dfa, Work* work);
-/// Of the longest; UINT32_MAX: there is none, or no memory to find it.
+/// Code points of the longest text; UINT32_MAX: unbounded, or out of memory.
 uint32_t longestText(const Dfa& dfa, Work* work);
 /// UTF-8.
 bool dfaAccepts(const Dfa& dfa, const char* text, size_t bytes);
 
-/// A rule for each state. As JSON string: code points are escaped where they must be, and the closing quote stands
-/// where a text ends.
+/// Writes a rule for each state. As a JSON string, code points are escaped where required, and the closing quote ends
+/// the text.
 enum class DfaSpelling : uint8_t { kPlain, kJsonString };
 ExprId dfaExpression(const Dfa& dfa, DfaSpelling spelling, Grammar* grammar);
 
@@ -113,7 +114,7 @@ DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most
     if (slots[slot] == 0 && states.count() < most_states && states.push(state)) {
       slots[slot] = static_cast<uint16_t>(states.count());
     }
-    return static_cast<uint16_t>(slots[slot] - 1u);  // kDead when there was no room
+    return static_cast<uint16_t>(slots[slot] - 1u);  // kDead without room
   };
   find(start);
   for (uint32_t at = 0; at < states.count(); ++at) {

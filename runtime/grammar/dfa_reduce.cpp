@@ -1,4 +1,4 @@
-// The smallest automaton with the same texts.
+// Minimises automata.
 #include "grammar/dfa.h"
 
 namespace oriel_internal {
@@ -6,7 +6,7 @@ namespace {
 
 constexpr uint32_t kStepsOfJoining = 4;  // to look at an edge
 
-// States of which some text leads to the end.
+// States from which some text is accepted.
 uint8_t* liveStates(const Dfa& dfa, Work* work) {
   uint8_t* const live = work->scratch()->take<uint8_t>(dfa.n_states);
   if (live == nullptr) {
@@ -31,10 +31,10 @@ uint8_t* liveStates(const Dfa& dfa, Work* work) {
   return live;
 }
 
-// `place[state]`: its new number, kDead: gone. Several may share one.
+// `place[state]`: its new number; kDead: removed. Several states may share a number.
 void renumber(Dfa* dfa, const uint16_t* place, uint32_t n_states) {
   const uint32_t n_symbols = dfa->alphabet.n_symbols;
-  // Numbers only go down, and a state's row is moved after those before it.
+  // Numbers only decrease, and rows move in order, so none is overwritten early.
   uint32_t done = 0;
   for (uint32_t state = 0; state < dfa->n_states; ++state) {
     if (place[state] != done) {
@@ -67,10 +67,10 @@ bool takeOutDead(Dfa* dfa, Work* work) {
   return true;
 }
 
-// States that lead to a state, each once.
+// Each predecessor of a state, once.
 class Predecessors {
  public:
-  // False: no room.
+  // False: out of memory.
   bool find(const Dfa& dfa, Work* work) {
     Scratch* const scratch = work->scratch();
     const uint32_t n = dfa.n_states;
@@ -100,7 +100,7 @@ class Predecessors {
   const uint16_t* end(uint32_t state) const { return from_ + begins_[state + 1]; }
 
  private:
-  // `seen` has no number above `mark` yet.
+  // `seen` must not hold numbers above `mark`.
   template <typename Visit>
   static void forEachPair(const Dfa& dfa, uint32_t mark, uint32_t* seen, const Visit& visit) {
     for (uint32_t from = 0; from < dfa.n_states; ++from) {
@@ -119,9 +119,9 @@ class Predecessors {
   uint16_t* from_ = nullptr;
 };
 
-// States that differ in their class or in the classes behind them are told apart, until none are. A round looks at the
-// states before those that changed their class. The largest part of a class keeps its number, so that a state changes
-// its class at most log2(n) times: the work is n log n, also for long chains.
+// Partition refinement: states in different classes, or with targets in different classes, are separated until nothing
+// changes. A round visits the predecessors of states that changed class. The largest part of a class keeps its number,
+// so a state changes class at most log2(n) times, and the work is n log n even for long chains.
 class Joining {
  public:
   Joining(Dfa* dfa, Work* work) : dfa_(dfa), work_(work), n_(dfa->n_states), slots_mask_(1) {
@@ -157,7 +157,7 @@ class Joining {
       n_touched_ = 0;
       touch();
     }
-    // Classes are numbered by their first state, so that numbers only go down.
+    // Classes are numbered by their first state, so numbers only decrease.
     uint32_t n = 0;
     std::fill_n(next_of_, n_, Dfa::kDead);
     for (uint32_t state = 0; state < n_; ++state) {
@@ -169,14 +169,14 @@ class Joining {
   }
 
  private:
-  // A class: order_[begin] to order_[end - 1], the states to look at first.
+  // A class: order_[begin] to order_[end - 1], with the states to visit first.
   struct Part {
     uint32_t begin, end, marked;
   };
   struct Group {
     uint32_t count;
     uint32_t slot;
-    uint32_t end;  ///< of those that are not in their place yet
+    uint32_t end;  ///< end of those not yet placed
     uint16_t id;
   };
 
@@ -201,7 +201,7 @@ class Joining {
     }
   }
 
-  // The states before those that changed are to be looked at.
+  // Marks the predecessors of changed states for a visit.
   void touch() {
     for (uint32_t i = 0; i < n_changed_; ++i) {
       of_[changed_[i]] = next_of_[changed_[i]];
@@ -242,7 +242,7 @@ class Joining {
     }
     return hash;
   }
-  // The group of the states of one class that go on like this one.
+  // The group of states in the class with the same targets.
   uint16_t groupOf(uint16_t state) {
     uint32_t slot = static_cast<uint32_t>(hashOf(state)) & slots_mask_;
     while (slots_[slot] != 0 && !isSame(slots_[slot] - 1u, state)) {
@@ -256,7 +256,7 @@ class Joining {
     return group_[slots_[slot] - 1u];
   }
 
-  // Splits a class by how its states go on. Those that are not to be looked at go on alike. False: the work has ended.
+  // Splits a class by targets. States that need no visit have equal targets. False: the work has ended.
   bool split(uint16_t id) {
     const Part part = parts_[id];
     parts_[id].marked = 0;
@@ -287,7 +287,7 @@ class Joining {
     return true;
   }
 
-  // The first group ends where the class ends, those behind it in number stand before it.
+  // The first group is placed at the class's end, later groups before it.
   void divide(uint16_t id, const Part& part, uint32_t rest, uint32_t largest) {
     uint32_t end = part.end;
     for (uint32_t g = 0; g < n_groups_; ++g) {
@@ -317,14 +317,14 @@ class Joining {
   const uint32_t n_;
   Predecessors before_;
   uint32_t slots_mask_;
-  uint16_t* slots_ = nullptr;    ///< a state plus 1; 0: free
-  uint16_t* of_ = nullptr;       ///< class of a state
-  uint16_t* next_of_ = nullptr;  ///< of those that changed
-  uint16_t* order_ = nullptr;    ///< states, class by class
-  uint16_t* place_ = nullptr;    ///< of a state in order_
+  uint16_t* slots_ = nullptr;    ///< state plus 1; 0: free
+  uint16_t* of_ = nullptr;       ///< class of each state
+  uint16_t* next_of_ = nullptr;  ///< new class of each changed state
+  uint16_t* order_ = nullptr;    ///< states, grouped by class
+  uint16_t* place_ = nullptr;    ///< position of each state in order_
   uint16_t* changed_ = nullptr;
   uint16_t* touched_ = nullptr;  ///< classes
-  uint16_t* group_ = nullptr;    ///< of a state in its class
+  uint16_t* group_ = nullptr;    ///< group of each state in its class
   uint16_t* sorted_ = nullptr;
   Part* parts_ = nullptr;
   Group* groups_ = nullptr;

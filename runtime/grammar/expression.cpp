@@ -42,7 +42,7 @@ ExprId Grammar::bytes(const char* data, size_t count) {
 ExprId Grammar::text(const char* text) { return bytes(text, std::strlen(text)); }
 
 ExprId Grammar::chars(const CharRange* ranges, size_t count, bool negated) {
-  // Sorted and joined, then turned round, then without surrogates: each may add one range.
+  // Sort and join, then complement, then remove surrogates: each may add one range.
   CharRange* const sorted = scratch_->take<CharRange>(count + 3);
   CharRange* const out = scratch_->take<CharRange>(2 * count + 6);
   if (sorted == nullptr || out == nullptr || count > kMostExpressions) {

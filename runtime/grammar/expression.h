@@ -1,5 +1,5 @@
-// What a text has to be, as expressions: what GBNF grammars, JSON schemas and tool calls are turned into before they
-// become an automaton. Nothing here knows tokens.
+// Expressions for texts. GBNF grammars, JSON schemas and tool calls become expressions, and these become an automaton.
+// Knows nothing of tokens.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace oriel_internal {
 
-/// Code points first to last, both of them.
+/// Code points first to last, inclusive.
 struct CharRange {
   uint32_t first = 0;
   uint32_t last = 0;
@@ -19,7 +19,7 @@ struct CharRange {
 constexpr uint32_t kLastCodePoint = 0x10FFFF;
 constexpr CharRange kSurrogates = {0xD800, 0xDFFF};
 
-/// How a control token stands in a grammar, and in the tree of the vocabulary: bytes that are no part of any text.
+/// A control token in a grammar and in the vocabulary's trie, spelled with bytes that occur in no text.
 struct TokenMark {
   static constexpr size_t kBytes = 4;
   char bytes[kBytes];
@@ -39,32 +39,32 @@ constexpr uint32_t kAnyTimes = UINT32_MAX;
 
 enum class ExprKind : uint8_t {
   kEmpty,     ///< the empty text
-  kNever,     ///< no text at all
+  kNever,     ///< matches nothing
   kBytes,     ///< these bytes
-  kChars,     ///< one code point of some ranges, as UTF-8
+  kChars,     ///< one code point in some ranges, as UTF-8
   kSequence,  ///< left, then right
   kChoice,    ///< left or right
-  kRepeat,    ///< left, min to max times; kAnyTimes: no end
-  kRule,      ///< what a rule stands for, which may name itself
+  kRepeat,    ///< left, min to max times; kAnyTimes: unbounded
+  kRule,      ///< a reference to a rule, possibly recursive
 };
 
 struct Expr {
   ExprKind kind = ExprKind::kEmpty;
-  uint32_t left = 0;   ///< expression; of kRule the rule; of kBytes and kChars the count
+  uint32_t left = 0;   ///< an expression; for kRule the rule; for kBytes and kChars the count
   uint32_t right = 0;  ///< expression
   uint32_t min = 0;
   uint32_t max = 0;
-  const void* data = nullptr;  ///< bytes or ranges (ascending, apart from each other)
+  const void* data = nullptr;  ///< bytes, or ascending disjoint ranges
 };
 
-/// Builds expressions in memory of one call. Ids stay valid; what there was no memory for is kNever, and failed() tells.
+/// Builds expressions in memory of one call. Ids stay valid. If memory runs out, the id is kNever and failed() is true.
 class Grammar {
  public:
-  /// More of either is a defect of the grammar, not a lack of memory: what is compiled is bounded, too.
+  /// Larger grammars are refused as invalid, since the compiled size is bounded, too.
   static constexpr uint32_t kMostExpressions = 1u << 18;
   static constexpr uint32_t kMostRules = 1u << 16;
 
-  /// `stop`: ends what is made of it, and with it, early.
+  /// `stop` also ends all work on this grammar.
   explicit Grammar(Scratch* scratch, const StopCheck& stop = {})
       : scratch_(scratch), work_(scratch, stop) {}
 
@@ -75,16 +75,16 @@ class Grammar {
   ExprId text(const char* text);
   /// A control token, which has no text.
   ExprId token(int32_t id) { return bytes(TokenMark(id).bytes, TokenMark::kBytes); }
-  /// One code point out of any of these, in any order, overlapping or not; surrogates never count. With `negated` any
-  /// other one.
+  /// One code point in any of the ranges, which may be unsorted and overlap. Surrogates never match. `negated`: any
+  /// other code point.
   ExprId chars(const CharRange* ranges, size_t count, bool negated = false);
   ExprId sequence(ExprId left, ExprId right);
   ExprId choice(ExprId left, ExprId right);
   /// min <= max.
   ExprId repeat(ExprId what, uint32_t min, uint32_t max);
   ExprId optional(ExprId what) { return repeat(what, 0, 1); }
-  /// A rule has to be defined, once, before the grammar is compiled. A rule that stands last in another needs no stack:
-  /// states of an automaton may be written as rules, "a byte, then the next rule".
+  /// A rule must be defined once before the grammar is compiled. A rule at the end of another needs no stack, so states
+  /// of an automaton may be rules: "a byte, then the next rule".
   RuleId newRule();
   void define(RuleId rule, ExprId what);
   ExprId rule(RuleId rule);
@@ -92,17 +92,17 @@ class Grammar {
   void setRoot(RuleId rule) { root_ = rule; }
   RuleId root() const { return root_; }
 
-  /// kNever for one that there was no memory for.
+  /// kNever if there was no memory for it.
   const Expr& at(ExprId id) const { return id < count_ ? *exprAt(id) : kMissing; }
   uint32_t count() const { return count_; }
   uint32_t ruleCount() const { return n_rules_; }
   /// The expression of a rule; UINT32_MAX: not defined.
   ExprId definition(RuleId rule) const { return rule < n_rules_ ? *ruleAt(rule) : UINT32_MAX; }
-  /// Also where its work has ended.
+  /// Also true if its work has ended.
   bool failed() const { return failed_ || noMemory() || scratch_->failed() || work_.ended(); }
   bool noMemory() const { return scratch_->noMemory() || work_.noMemory(); }
   Scratch* scratch() const { return scratch_; }
-  /// Whoever reads the grammar works, too.
+  /// Readers of the grammar count their work here, too.
   Work* work() const { return &work_; }
 
  private:

@@ -12,11 +12,11 @@
 namespace oriel_internal {
 namespace {
 
-/// Groups within groups; grammars that people write have under ten.
+/// Nesting of groups; hand-written grammars have under ten.
 constexpr uint32_t kMostGroups = 256;
-/// Of one set of characters.
+/// In one set of characters.
 constexpr uint32_t kMostRanges = 4096;
-/// Of a repetition: any more is too large for the automaton, too.
+/// Count of a repetition; more would exceed the automaton, too.
 constexpr uint32_t kMostTimes = 1u << 20;
 
 bool isNameByte(char c) {
@@ -24,21 +24,21 @@ bool isNameByte(char c) {
          c == '_';
 }
 
-/// What is read of a rule or of a group in it: alternatives, then a sequence, then the item that may be repeated.
+/// The part of a rule or group read so far: alternatives, then a sequence, then an item that may be repeated.
 struct Body {
   static constexpr ExprId kNothing = UINT32_MAX;
 
   ExprId alternatives = kNothing;
   ExprId sequence = kNothing;
   ExprId item = kNothing;
-  uint32_t line = 0;  ///< where it was opened
+  uint32_t line = 0;  ///< line of its opening
 };
 
 struct Name {
   const char* text = nullptr;
   uint32_t bytes = 0;
-  uint32_t line = 0;     ///< where it is used first
-  uint32_t defined = 0;  ///< line; 0: not yet
+  uint32_t line = 0;     ///< line of its first use
+  uint32_t defined = 0;  ///< line; 0: not defined
   RuleId rule = 0;
   uint32_t same_hash = 0;
 };
@@ -78,7 +78,7 @@ class GbnfReader {
     uint32_t root = 0;
     if (!find("root", 4, &root)) {
       return log_.fail(ORIEL_ERROR_ARGUMENT,
-                       "the grammar has no rule 'root': name the one that a reply has to match so");
+                       "the grammar has no rule 'root': name the start rule root");
     }
     grammar_.setRoot(names_[root].rule);
     return fits();
@@ -89,7 +89,7 @@ class GbnfReader {
   static constexpr uint64_t kStepsOfName = 4;   // to compare it
   static constexpr uint64_t kStepsOfItem = 64;  // to read it
 
-  // Of a name, for a line that is logged.
+  // Length of a name in a log line.
   static int shown(const Name& name) { return static_cast<int>(std::min(name.bytes, 60u)); }
 
   Status fits() const {
@@ -156,7 +156,7 @@ class GbnfReader {
     }
     return false;
   }
-  // The name that stands here, in names_.
+  // The name at this place, as an index of names_.
   Status readName(uint32_t* at) {
     const char* const begin = at_;
     while (at_ != end_ && isNameByte(*at_)) {
@@ -206,7 +206,7 @@ class GbnfReader {
     return kOk;
   }
 
-  // Everything of a rule, groups within groups without recursion.
+  // A rule's body. Nested groups use an explicit stack.
   Status readBody(ExprId* what) {
     uint32_t depth = 0;
     bodies_[0] = Body();
@@ -216,8 +216,7 @@ class GbnfReader {
       if (at_ == end_ || isNewline()) {
         if (depth != 0) {
           return log_.fail(ORIEL_ERROR_ARGUMENT,
-                           "line %u of the grammar: a group has no end: put ) behind it",
-                           body.line);
+                           "line %u of the grammar: a group has no end: add )", body.line);
         }
         *what = finish(&body);
         return kOk;
@@ -339,11 +338,11 @@ class GbnfReader {
     }
     return kOk;
   }
-  // One code point of a text or of a set. `close` ends it.
+  // One code point of a text or a set that ends with `close`.
   Status readChar(char close, uint32_t* code_point) {
     if (at_ == end_) {
       return fail(close == '"' ? "a string is not closed: add \""
-                               : "a set of characters has no end: put ] behind it");
+                               : "a set of characters has no end: add ]");
     }
     if (*at_ != '\\') {
       line_ += *at_ == '\n' ? 1 : 0;
@@ -389,7 +388,7 @@ class GbnfReader {
 
   Status readText(ExprId* item) {
     ++at_;
-    // An escape is never shorter than what it stands for.
+    // An escape is never shorter than its character.
     const char* close = at_;
     while (close != end_ && *close != '"') {
       close += *close == '\\' && close + 1 != end_ ? 2 : 1;
@@ -464,7 +463,7 @@ class GbnfReader {
   }
   Status readRepetition(Body* body) {
     if (body->item == Body::kNothing) {
-      return fail("a repetition of nothing: put what is repeated before it");
+      return fail("a repetition of nothing: put an item before it");
     }
     const char sign = *at_++;
     uint32_t min = sign == '+' ? 1 : 0;

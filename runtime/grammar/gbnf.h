@@ -1,4 +1,4 @@
-// GBNF, the grammar notation of llama.cpp, read into expressions. docs/structured-output.md has its rules.
+// Reads GBNF, llama.cpp's grammar notation. Its rules: docs/structured-output.md.
 #pragma once
 
 #include "base/log.h"
@@ -6,7 +6,7 @@
 
 namespace oriel_internal {
 
-/// Errors name the line: ORIEL_ERROR_ARGUMENT. `root` becomes the grammar's root.
+/// Errors name the line and are ORIEL_ERROR_ARGUMENT. `root` becomes the grammar's root.
 Status readGbnf(const char* text, size_t bytes, const Log& log, Grammar* grammar);
 
 }  // namespace oriel_internal

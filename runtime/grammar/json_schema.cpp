@@ -11,21 +11,21 @@ namespace {
 
 constexpr uint32_t kMostUnionDepth = 24;
 constexpr uint32_t kMostProperties = 1000;
-constexpr uint32_t kMostCountedProperties = 4000;  // properties times how many there may be
+constexpr uint32_t kMostCountedProperties = 4000;  // properties times their largest number
 constexpr uint32_t kMostPrefixItems = 1000;
 constexpr uint32_t kMostConstants = 20000;
 constexpr size_t kMostConstantBytes = 256 * 1024;
 constexpr uint32_t kNone = UINT32_MAX;
-constexpr uint64_t kStepsOfConstant = 256;  // to write and to sort it
+constexpr uint64_t kStepsOfConstant = 256;  // to write it and to sort it
 constexpr uint64_t kStepsOfByte = 8;        // of one
 constexpr uint64_t kStepsOfName = 4;        // to compare it
 constexpr uint64_t kStepsOfRule = 8;        // to compare it
 
 using Verdict = SchemaContext::Verdict;
 
-// Schemas are written value by value: what an object or array holds becomes a rule of its own, which is written
-// later. So recursion ends where a value begins. A rule that turns out to have no text is known as such in a second
-// round, where what needs it is left out.
+// Schemas are written value by value. The contents of an object or array become a rule that is written later, so
+// recursion ends where a value begins. If a rule turns out to be empty, a second round leaves out everything that needs
+// it.
 class SchemaWriter : private LiveExpressions {
  public:
   SchemaWriter(SchemaContext* context)
@@ -131,7 +131,7 @@ class SchemaWriter : private LiveExpressions {
     }
   }
 
-  // Values of which no text ends. True: there are some, and everything is to be written again.
+  // Finds empty values. True if there are any: everything must be written again.
   bool findEmpty() {
     const uint8_t* const ends = expressionsWithText(g_, first_);
     if (ends == nullptr) {
@@ -218,7 +218,7 @@ class SchemaWriter : private LiveExpressions {
     return textsExpression(texts.begin(), texts.count(), g_);
   }
 
-  // `listing`: the schema that has it in its enum, if any.
+  // `listing`: the schema whose enum contains it, if any.
   void addConstant(const Conjunction& all, const JsonValue* listing, const JsonValue& constant,
                    List<JsonText>* texts) {
     if (c_.isValid(all, constant, listing)) {
@@ -257,7 +257,7 @@ class SchemaWriter : private LiveExpressions {
     return choiceOf(options.begin(), options.count(), g_);
   }
 
-  // Of null, true and false it can be tried whether they are valid.
+  // null, true and false are simply checked for validity.
   ExprId oneOfFew(const Conjunction& all, const char* text) {
     const JsonValue value = text[0] == 'n' ? JsonValue() : JsonValue(text[0] == 't');
     for (const SchemaElement& element : all.elements) {
@@ -268,11 +268,11 @@ class SchemaWriter : private LiveExpressions {
     return g_->text(text);
   }
 
-  // Types of which no text is valid by what must not be. `undecided`: an element of which that is not known.
-  // Strings are told apart by their text, where that is enough.
+  // Types with no valid text because of what is excluded. `undecided`: an excluding element whose effect is unknown.
+  // Strings are compared by their text if that is enough.
   uint32_t typesApart(const Conjunction& all, SchemaFacts* facts, uint32_t* undecided) {
     uint32_t types = kAnyType;
-    Conjunction valid(scratch_);  // there may be many that must not be
+    Conjunction valid(scratch_);  // there may be many exclusions
     valid.never = all.never;
     for (const SchemaElement& element : all.elements) {
       if (!element.isNegated()) {
@@ -298,7 +298,7 @@ class SchemaWriter : private LiveExpressions {
     return types;
   }
 
-  // Each way not to be valid by an element.
+  // For each way to be invalid by an element.
   ExprId without(const Conjunction& all, uint32_t excluded, uint32_t depth) {
     const SchemaElement& element = all.elements[excluded];
     bool whole = false;
@@ -415,7 +415,7 @@ class SchemaWriter : private LiveExpressions {
         }
       }
     }
-    // An item that nothing is valid for: the array ends before it.
+    // No value is valid for an item: the array ends before it.
     uint32_t most = facts.max_items;
     List<ExprId> items(scratch_);
     for (uint32_t i = 0; i <= n_prefix && i < most && !c_.failed(); ++i) {
@@ -442,7 +442,7 @@ class SchemaWriter : private LiveExpressions {
       return arrayExpression(items, n_prefix, lengths, g_);
     }
     if (n_prefix != 0) {
-      c_.refuse(*facts.unique, "uniqueItems", "is not supported beside prefixItems: leave it out");
+      c_.refuse(*facts.unique, "uniqueItems", "is not supported with prefixItems: leave it out");
       return g_->never();
     }
     Conjunction item(scratch_);
@@ -450,7 +450,7 @@ class SchemaWriter : private LiveExpressions {
     return uniqueItems(item, *facts.unique, lengths);
   }
 
-  // Constants, true, false and null as texts, each once. False: there are others.
+  // Constants, true, false and null as texts, without duplicates. False: other values are valid, too.
   bool valuesOf(const Conjunction& all, uint32_t depth, List<const JsonValue*>* values) {
     const SchemaFacts facts = c_.factsOf(all);
     if (c_.failed() || all.never || depth > kMostUnionDepth) {
@@ -504,7 +504,7 @@ class SchemaWriter : private LiveExpressions {
     const bool counts = lengths.most < values.count() || lengths.least > 1;
     if (values.count() > kMostUniqueInAnyOrder && counts &&
         std::min(std::max(lengths.least, lengths.most), values.count()) > kMostCountedItems) {
-      c_.refuse(owner, "uniqueItems", "is too much to count beside these lengths: leave it out");
+      c_.refuse(owner, "uniqueItems", "is too complex with these lengths: leave it out");
       return g_->never();
     }
     if (lengths.least > values.count()) {
@@ -519,7 +519,7 @@ class SchemaWriter : private LiveExpressions {
     return uniqueItemsExpression(texts.begin(), texts.count(), needed, g_);
   }
 
-  // One schema's `contains`, with the usual count.
+  // The `contains` of one schema, with the default count.
   const JsonValue* containedOf(const Conjunction& all, bool has_prefix, bool is_unique) {
     const JsonValue* owner = nullptr;
     for (const SchemaElement& element : all.elements) {
@@ -549,7 +549,7 @@ class SchemaWriter : private LiveExpressions {
                     const ArrayLengths& lengths) {
     const uint32_t counted = lengths.most != UINT32_MAX ? lengths.most : lengths.least;
     if (counted > kMostCountedItems) {
-      c_.refuse(owner, "contains", "is too much to count beside these lengths: make them smaller");
+      c_.refuse(owner, "contains", "is too complex with these lengths: make them smaller");
       return g_->never();
     }
     Conjunction hit(scratch_);
@@ -576,7 +576,7 @@ class SchemaWriter : private LiveExpressions {
     return properties->push({name, false, 0});
   }
 
-  // In the order of the schemas, then what is only required.
+  // In the order of the schemas, then names that are only required.
   void namesOf(const Conjunction& all, List<ObjectProperty>* properties) {
     for (const SchemaElement& element : all.elements) {
       const JsonValue* const named =
@@ -638,7 +638,7 @@ class SchemaWriter : private LiveExpressions {
     return sequence(g_->bytes(text.data, text.bytes), sequence(colon, its_value));
   }
 
-  // What further names have to be. Where they are listed they become properties.
+  // Constraints on further names. If these are enumerable, they become properties.
   KeyFacts factsOfKeys(const Conjunction& all, const Conjunction& keys,
                        List<ObjectProperty>* properties) {
     const SchemaFacts facts = c_.factsOf(keys);
@@ -663,12 +663,12 @@ class SchemaWriter : private LiveExpressions {
     if (!is_plain) {
       const char* keyword = nullptr;
       const JsonValue& owner = ownerOf(all, {"propertyNames"}, &keyword);
-      c_.refuse(owner, keyword, "is too much beside unions: give a pattern, lengths or an enum");
+      c_.refuse(owner, keyword, "is too complex with unions: give a pattern, lengths or an enum");
     }
     return of_keys;
   }
 
-  // A property that is not named; kNever: there is none.
+  // An unnamed property; kNever: not allowed.
   ExprId otherMember(const Conjunction& all, const JsonMade* names, const StringFacts& of_keys) {
     List<SchemaContext::Others> others(scratch_);
     c_.othersOf(all, names, &others);
@@ -722,7 +722,7 @@ class SchemaWriter : private LiveExpressions {
     if (facts.max_properties < properties.count() || !isNever(other)) {
       shape.most = facts.max_properties;
     }
-    // How many were written is counted as far as it matters.
+    // Counts written members only as far as needed.
     const uint32_t top = shape.most != UINT32_MAX ? shape.most : shape.least;
     if ((uint64_t{top} + 1) * (properties.count() + 1) > kMostCountedProperties && top != 0) {
       const char* keyword = nullptr;
@@ -736,7 +736,7 @@ class SchemaWriter : private LiveExpressions {
 
   SchemaContext& c_;
   Scratch* const scratch_;
-  const ExprId first_;  ///< of those that are written here
+  const ExprId first_;  ///< of the expressions written here
   List<Value> values_;
   uint32_t written_ = 0;
   List<NumberRule> numbers_;

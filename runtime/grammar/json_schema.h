@@ -1,4 +1,4 @@
-// JSON schemas (draft 2020-12, the part that apps use) as expressions: the texts of the JSON values that are valid.
+// JSON schemas (draft 2020-12, the part that apps use) as expressions for the texts of valid JSON values.
 #pragma once
 
 #include "base/log.h"
@@ -8,11 +8,11 @@
 
 namespace oriel_internal {
 
-/// An expression for the JSON texts of values that are valid by `schema`. References are looked up in `document`, which
-/// holds it. Every text of the expression is valid; not every valid value has a text: properties come in the schema's
-/// order, white space is one blank at most, numbers and escapes have one spelling. Keywords that cannot be promised
-/// are ORIEL_ERROR_UNSUPPORTED with their name and place; a schema that nothing is valid by, or that is none, is
-/// ORIEL_ERROR_ARGUMENT. Work::allow() says before how long the text is.
+/// Returns an expression for JSON texts of values that are valid by `schema`. References are resolved in `document`,
+/// which contains it. Every text of the expression is valid. Not every valid value has a text: properties come in the
+/// schema's order, white space is at most one blank, numbers and escapes have one spelling. ORIEL_ERROR_UNSUPPORTED,
+/// with name and place, for a keyword that cannot be enforced. ORIEL_ERROR_ARGUMENT for an invalid schema or one without
+/// valid values. Call Work::allow() with the text's length before.
 Status readJsonSchema(const JsonValue& schema, const JsonValue& document, const SchemaRules& rules,
                       const Log& log, Grammar* grammar, ExprId* expression);
 

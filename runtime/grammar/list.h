@@ -1,4 +1,4 @@
-// A growing array in borrowed memory. What there was no memory for is not there: ask the scratch whether it failed.
+// A growing array in borrowed memory. Elements without memory are dropped: check the scratch for failure.
 #pragma once
 
 #include <algorithm>

@@ -10,21 +10,21 @@
 namespace oriel_internal {
 namespace {
 
-/// Kinds for which tokens are looked at by their kinds: with fewer the tree is walked as fast.
+/// Fewer kinds than this do not speed up the walk.
 constexpr uint32_t kWorthIt = kindBit(TextKind::kLower) | kindBit(TextKind::kBeyondAscii);
 constexpr uint32_t kAllKinds = (1u << kTextKinds) - 1;
-/// Of a grammar that is tried out: bytes, and bytes until its sets must have grown to go on.
+/// Trial of a grammar: number of bytes, and the number after which its sets must have grown to continue.
 constexpr uint32_t kTriedBytes = 64;
 constexpr uint32_t kFirstTriedBytes = 16;
-/// Places of a set that is no ordinary grammar's.
+/// More places in a set than any ordinary grammar has.
 constexpr uint32_t kManyPlaces = 24;
 
 }  // namespace
 
-// --- Which tokens, byte by byte ------------------------------------------------------------------
+// --- Allowed tokens, byte by byte -----------------------------------------------------------------
 
-/// One walk over the tree of tokens, from the set where the text is. Branches whose tokens all have none of the
-/// `open` kinds are left out.
+/// One walk over the token trie, from the text's current set. Skips branches whose tokens contain none of the `open`
+/// kinds.
 class Constraint::Walk {
  public:
   Walk(Constraint* of, uint32_t open, uint32_t* mask)
@@ -83,7 +83,7 @@ class Constraint::Walk {
   }
 
  private:
-  // The set behind a byte; makes room where there is none, and forbids the byte where there still is none then.
+  // The set after a byte. Makes room if needed; forbids the byte if there is still no room.
   Set find(uint32_t depth, uint8_t byte) {
     Set next = sets_.step(path_[depth], byte);
     if (next == StateSets::kFull) {
@@ -107,8 +107,7 @@ class Constraint::Walk {
 
 // --- Masks ---------------------------------------------------------------------------------------
 
-// Inside of a string the next characters of some kinds lead from set to set, whatever they are: for how many of them,
-// and for which kinds.
+// Inside strings, some kinds of characters are all allowed for a number of characters. Finds that number and the kinds.
 bool Constraint::findFreeText(FreeText* found) {
   FreeText free = {kAllKinds, 0};
   Set set = now_;
@@ -165,7 +164,7 @@ void Constraint::fillKinds(const FreeText& free, uint32_t* mask) const {
   if (free.length == kLongestPlain) {
     return;
   }
-  // Lengths are below 128: the sum of one and the rest to 128 has its upper bit set when it is too long.
+  // Lengths are below 128: adding the rest to 128 sets the upper bit if a length is too large.
   constexpr uint64_t kOnes = 0x0101010101010101ull;
   const uint64_t rest = kOnes * (0x7F - free.length);
   const uint8_t* lengths = trie_.lengths();
@@ -203,7 +202,7 @@ void Constraint::fill(uint32_t* mask) {
     std::memset(mask, 0, trie_.words() * sizeof(uint32_t));
   }
   if (sets_.goesOn(now_)) {
-    // What is left out consists of decided kinds, or has a character that the grammar never has.
+    // Skipped tokens consist of decided kinds, or contain a character that the grammar never uses.
     Walk(this, kinds_taken_ & ~free.kinds, mask).run();
   }
   fillStops(mask);
@@ -216,14 +215,14 @@ uint32_t Constraint::slotOf(Set set) {
   }
   const uint32_t slot = next_mask_;
   next_mask_ = (next_mask_ + 1) % kKeptMasks;
-  // What it held is void before it is written, which may give all sets new numbers.
+  // Invalidates the old mask before writing, because writing may renumber all sets.
   set_of_mask_[slot] = StateSets::kFull;
   uint32_t* const mask = masks_ + size_t{slot} * trie_.words();
   fill(mask);
   if (sets_.steps().ended()) {
     std::memset(mask, 0, trie_.words() * sizeof(uint32_t));
     empty_mask_[slot] = true;
-    return slot;  // void: it is made again when it is asked for again
+    return slot;  // invalid: rebuilt on the next request
   }
   uint32_t any = 0;
   for (uint32_t i = 0; i < trie_.words(); ++i) {
@@ -251,11 +250,11 @@ Status Constraint::spent() const {
                                    : Status(ORIEL_ERROR_UNSUPPORTED);
 }
 
-// --- Going on ------------------------------------------------------------------------------------
+// --- Advancing ------------------------------------------------------------------------------------
 
 void Constraint::dropMasks() { std::fill_n(set_of_mask_, kKeptMasks, StateSets::kFull); }
 
-// Keeps where the text is, and another set.
+// Keeps the text's set and another one.
 void Constraint::makeRoom(Set* other) {
   Set sets[2] = {now_, other != nullptr ? *other : now_};
   dropMasks();
@@ -328,7 +327,7 @@ bool Constraint::complete() { return stopped_ || (in_force_ && sets_.complete(no
 
 bool Constraint::ended() { return stopped_ || (complete() && !sets_.goesOn(now_)); }
 
-// --- Beginning -----------------------------------------------------------------------------------
+// --- Starting -------------------------------------------------------------------------------------
 
 Constraint* Constraint::create(uint32_t n_vocab, const Tokenizer* tokenizer, const TokenTrie* trie,
                                Arena* arena, size_t bytes) {
@@ -372,15 +371,15 @@ Status Constraint::compile(const Grammar& grammar, int32_t extra_stop, const Log
                           "let the alternatives of a rule begin with different characters",
                           static_cast<unsigned long long>(kMostMaskSteps));
   }
-  // What was tried out goes.
+  // Drops the trial's sets.
   dropMasks();
   (void)sets_.init(&automaton_, memory_ + automaton_.bytes, memory_bytes_ - automaton_.bytes);
   restart();
   return kOk;
 }
 
-// The mask where there are most ways to read a text: each byte is the one that leaves most of them. False: it takes more
-// steps than are left. What a longer text would take is left to the call that reads it.
+// Computes the mask at the most ambiguous text: each byte is the one that keeps the most readings. False: it needs more
+// steps than are left. Longer texts are left to the call that reads them.
 bool Constraint::tryOut(uint64_t most_steps) {
   sets_.begin({most_steps, stop_});
   goToStart();
@@ -429,7 +428,7 @@ void Constraint::restart() {
   if (!in_force_) {
     return;
   }
-  sets_.begin({});  // no more than when it was tried out, and there is no doing without
+  sets_.begin({});  // the trial already used this much, so the allocation cannot fail
   goToStart();
 }
 

@@ -1,4 +1,4 @@
-// Holds a generation to a grammar: which tokens may come next, as a mask over the vocabulary.
+// Constrains a generation to a grammar: computes the mask of tokens that may come next.
 #pragma once
 
 #include <cstddef>
@@ -14,71 +14,71 @@
 
 namespace oriel_internal {
 
-/// A mask has a bit for each token, id i in bit i % 32 of word i / 32; 1: allowed.
+/// A mask has one bit per token: id i in bit i % 32 of word i / 32; 1: allowed.
 constexpr uint64_t maskWords(uint64_t n_vocab) { return (n_vocab + 31) / 32; }
 
-/// Of the automaton and of what is known of it. A schema's automaton takes 10 to 100 KiB; the more is left, the longer
-/// sets of states are kept, each worth some hundred bytes.
+/// For the automaton and its state sets. A schema's automaton takes 10 to 100 KiB. The rest keeps sets of states, some
+/// hundred bytes each.
 constexpr size_t kConstraintBytes = 1024 * 1024;
-/// Masks that are kept for sets of states that come again, as inside of a string: n_vocab / 8 bytes each.
+/// Masks kept for recurring sets of states, e.g. inside a string: n_vocab / 8 bytes each.
 constexpr uint32_t kKeptMasks = 16;
 
-/// Steps of one call: a mask, a token that is accepted, the trial of a grammar that is compiled. A mask of an ordinary
-/// grammar takes a thousandth; this takes 0.2 s of one core, as these steps are short. Of a trial what compiling took is
-/// subtracted. Walking the tree of tokens is not counted: it has fewer than 2^24 nodes.
+/// Steps per call: a mask, accepting a token, or the trial of a compiled grammar. Takes at most 0.2 s of one core; an
+/// ordinary grammar needs a thousandth. Compiling is subtracted from the trial. Walking the token trie is not counted:
+/// it has fewer than 2^24 nodes.
 constexpr uint64_t kMostMaskSteps = 250'000'000;
 
-/// One grammar at work. All of its memory is taken once; compiling a grammar fills it anew. Not thread-safe.
+/// One active grammar. All memory is taken once; compiling a grammar refills it. Not thread-safe.
 class Constraint {
  public:
   /// Takes the automaton, its state and the masks from `arena`: kConstraintBytes, kKeptMasks masks and some hundred
-  /// bytes. Null when measuring; tokenizer and trie may be null then. `bytes` instead of kConstraintBytes: for tests.
+  /// bytes. Null when measuring; tokenizer and trie may be null then. `bytes` replaces kConstraintBytes in tests.
   static Constraint* create(uint32_t n_vocab, const Tokenizer* tokenizer, const TokenTrie* trie,
                             Arena* arena, size_t bytes = kConstraintBytes);
 
-  /// Left recursion, a rule without definition and a grammar that no text fits are ORIEL_ERROR_ARGUMENT; one that is
-  /// too large for the memory, or so ambiguous that one mask takes more than kMostMaskSteps, ORIEL_ERROR_UNSUPPORTED.
-  /// Then none is in force. Otherwise it is, from its beginning.
-  /// `extra_stop`: a token that ends the reply besides the tokenizer's own; -1: none. Works in the grammar's scratch
-  /// memory. The grammar's stop is asked as long as it is in force.
+  /// ORIEL_ERROR_ARGUMENT for left recursion, an undefined rule or a grammar that matches no text.
+  /// ORIEL_ERROR_UNSUPPORTED if it is too large, or so ambiguous that one mask takes more than kMostMaskSteps. On
+  /// failure no grammar is active; otherwise this one is, at its start. `extra_stop`: a token that ends the reply
+  /// besides the tokenizer's own; -1: none. Works in the grammar's scratch memory. The grammar's stop check stays in
+  /// use.
   Status compile(const Grammar& grammar, int32_t extra_stop, const Log& log);
   bool inForce() const { return in_force_; }
-  /// Back to the beginning of the grammar.
+  /// Back to the start of the grammar.
   void restart();
-  /// Another one instead of compile()'s; -1: none.
+  /// Replaces the one given to compile(); -1: none.
   void setExtraStop(int32_t id);
-  /// Overwrites everything that was read. The grammar stays in force, at its beginning.
+  /// Overwrites everything that was read. The grammar stays active, at its start.
   void forget();
-  /// Overwrites the grammar, too: none is in force.
+  /// Overwrites the grammar, too: none is active.
   void release();
 
-  /// kOk, or why the latest call gave up: ORIEL_ERROR_CANCELLED where it was stopped, ORIEL_ERROR_UNSUPPORTED where it
-  /// took more than kMostMaskSteps. Then its mask is empty, it accepted nothing, and the text is where it was.
+  /// kOk, or why the latest call gave up: ORIEL_ERROR_CANCELLED if stopped, ORIEL_ERROR_UNSUPPORTED after more than
+  /// kMostMaskSteps. In that case its mask is empty, it accepted nothing, and the text is unchanged.
   Status spent() const;
   uint64_t steps() const { return sets_.steps().steps(); }
-  /// Tokens that may come next, n_vocab bits, and zeros up to the end of the last word; tokens that end the reply
-  /// where the text may end here. Valid until the next call. At least one bit is set unless ended() or stuck().
+  /// Tokens that may come next: n_vocab bits, then zeros to the end of the last word. Includes tokens that end the reply
+  /// if the text may end here. Valid until the next call. At least one bit is set unless ended() or stuck().
   const uint32_t* mask();
-  /// No token may come, though the text could go on or end: the vocabulary has none for the bytes that come next, or
-  /// none that ends a reply; or spent(). The caller ends it.
+  /// True if no token may come although the text is not at its end: the vocabulary lacks the next bytes or an end token,
+  /// or spent() is an error. The caller ends the reply.
   bool stuck();
-  /// Goes on behind a token. False, and nothing changes, for one that may not come. Behind one that ends the reply
-  /// nothing may follow.
+  /// Advances past a token. False, without a change, if the token is not allowed. Nothing may follow a token that ends
+  /// the reply.
   bool accept(int32_t id);
-  /// Goes on behind bytes, at most as far as they may come: how many did.
+  /// Advances past bytes while they are allowed; returns how many.
   size_t acceptText(const char* text, size_t bytes);
   /// The text may end here.
   bool complete();
-  /// It may end here, and nothing may follow.
+  /// The text may end here, and nothing may follow.
   bool ended();
   const Automaton& automaton() const { return automaton_; }
-  /// Since compile() something was forbidden that the grammar has, as it was too ambiguous or nested too deep (StateSets).
+  /// True if something in the grammar was forbidden since compile(), because it was too ambiguous or nested too deep
+  /// (StateSets).
   bool bounded() const { return sets_.bounded(); }
 
  private:
   using Set = StateSets::Id;
-  /// Tokens that consist of these kinds of characters may come if they are not longer than that: all others of them
-  /// may not.
+  /// Tokens of only these kinds are allowed up to a length; longer ones are not.
   struct FreeText {
     uint32_t kinds = 0;
     uint32_t length = 0;
@@ -109,7 +109,7 @@ class Constraint {
   uint32_t* masks_ = nullptr;  ///< [kKeptMasks][words]
   Automaton automaton_;
   StateSets sets_;
-  uint32_t kinds_taken_ = 0;  ///< of characters that the grammar has anywhere, and kOther
+  uint32_t kinds_taken_ = 0;  ///< of characters anywhere in the grammar, and kOther
   Set now_ = StateSets::kNothing;
   Set set_of_mask_[kKeptMasks] = {};
   bool empty_mask_[kKeptMasks] = {};
@@ -117,7 +117,7 @@ class Constraint {
   int32_t extra_stop_ = -1;
   StopCheck stop_;
   bool in_force_ = false;
-  bool stopped_ = false;  ///< a token that ends the reply came
+  bool stopped_ = false;  ///< a token that ends the reply was accepted
 };
 
 }  // namespace oriel_internal

@@ -8,12 +8,12 @@
 namespace oriel_internal {
 namespace {
 
-/// Of building, so that expressions that share parts again and again end in time.
+/// Build limit: expressions that share parts many times over end in time.
 constexpr uint32_t kMostSteps = 1u << 20;
-/// A body that is repeated and has more bytes or ranges than this becomes a routine.
+/// A repeated body with more bytes or ranges than this becomes a routine.
 constexpr uint32_t kMostInline = 8;
 constexpr uint64_t kStepsOfTask = 32;
-constexpr uint64_t kStepsOfState = 8;  // to look whether it is the same
+constexpr uint64_t kStepsOfState = 8;  // to compare it
 
 struct Literal {
   const uint8_t* data = nullptr;
@@ -37,8 +37,8 @@ uint32_t utf8Length(uint32_t code_point) {
   return code_point < 0x80 ? 1 : code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;
 }
 
-/// Works from the end of a text to its beginning: `next_` is the state behind what is built. Expressions wait on a
-/// stack of their own, however deep they are nested.
+/// Works from the end of a text to its start: `next_` is the state after the part that is being built. Expressions wait
+/// on an explicit stack, so nesting is unlimited.
 class NfaBuilder {
  public:
   NfaBuilder(const Grammar& grammar, Nfa* nfa)
@@ -80,11 +80,11 @@ class NfaBuilder {
   enum class TaskKind : uint8_t {
     kBuild,     ///< what
     kFlatten,   ///< an alternative of the choice at `state`, before `after`
-    kAttach,    ///< what was built is an alternative of `state`
-    kLiterals,  ///< the texts among them, from literal `count` on; then the choice is built
+    kAttach,    ///< adds the built part to the alternatives of `state`
+    kLiterals,  ///< collects its texts from literal `count` on, then builds the choice
     kCopies,    ///< what, `count` times
     kOptional,  ///< what, up to `count` times, before `after`
-    kLoop,      ///< what was built comes back to `state`; `after` is behind it
+    kLoop,      ///< closes the loop to `state`; `after` follows it
   };
   struct Task {
     TaskKind kind = TaskKind::kBuild;
@@ -139,7 +139,7 @@ class NfaBuilder {
     addEdge(from, {routine, after, Nfa::kNone, Nfa::EdgeKind::kCall, 0, 0});
   }
 
-  // The state from which one byte leads to `to`, the same one for the same question.
+  // The state with one byte edge to `to`; equal requests share a state.
   uint32_t byteState(uint8_t first, uint8_t last, uint32_t to) {
     const uint32_t key = (to << 16 ^ to >> 16 ^ uint32_t{first} << 8 ^ last) * 0x9E3779B1u;
     uint32_t& head = same_hash_[key >> 20];
@@ -165,7 +165,7 @@ class NfaBuilder {
     return to;
   }
 
-  // Code points a to b, all of `length` bytes in UTF-8: cut until they are a range in every byte.
+  // Code points a to b, all of `length` bytes in UTF-8: split until each byte is a range.
   void addRange(uint32_t from, uint32_t a, uint32_t b, uint32_t length, uint32_t to) {
     for (uint32_t i = 1; i < length; ++i) {
       const uint32_t low = (1u << (6 * i)) - 1;
@@ -227,7 +227,7 @@ class NfaBuilder {
     return routine_of_rule_[rule] - 1;
   }
 
-  // Bodies that would be large to write down again and again.
+  // True for bodies that would be large if copied.
   bool isLarge(const Expr& body) const {
     switch (body.kind) {
       case ExprKind::kEmpty:
@@ -278,7 +278,7 @@ class NfaBuilder {
       case TaskKind::kLoop:
         addFree(task.state, next_);
         addFree(task.state, task.after);
-        // Once at least: begins with the body.
+        // At least one repetition: begin with the body.
         next_ = task.count == 0 ? task.state : next_;
         break;
     }
@@ -335,7 +335,7 @@ class NfaBuilder {
     }
   }
 
-  // Alternatives that are texts become a tree, so that there is one state for all that begin alike.
+  // Literal alternatives become a tree, so texts with a common prefix share states.
   void addLiterals(const Task& task) {
     const uint32_t count = literals_.count() - task.count;
     Literal* const sorted = scratch_->take<Literal>(count);
@@ -352,7 +352,7 @@ class NfaBuilder {
     for (uint32_t i = 0; i < count; ++i) {
       most = std::max(most, sorted[i].count);
     }
-    // State behind each byte of the one before, as far as others share it.
+    // State after each byte of the previous text, as far as they share a prefix.
     uint32_t* const path = scratch_->take<uint32_t>(uint64_t{most} + 1);
     if (path == nullptr) {
       failed_ = true;
@@ -365,7 +365,7 @@ class NfaBuilder {
       const uint32_t before = i == 0 ? 0 : sharedBytes(sorted[i - 1], text);
       const uint32_t behind = i + 1 == count ? 0 : sharedBytes(text, sorted[i + 1]);
       if (i != 0 && before == text.count && before == sorted[i - 1].count) {
-        continue;  // the same once more
+        continue;  // a duplicate
       }
       for (known = std::min(known, before); known < behind; ++known) {
         path[known + 1] = newState();
@@ -412,7 +412,7 @@ class NfaBuilder {
     }
   }
   void copyOptional(const Task& task) {
-    if (task.state != 0) {  // a body was built for it
+    if (task.state != 0) {  // it has a body
       addFree(task.state, next_);
       addFree(task.state, task.after);
       next_ = task.state;
@@ -439,7 +439,7 @@ class NfaBuilder {
   Blocks<Task> tasks_;
   Blocks<Literal> literals_;
   uint32_t* routine_of_rule_ = nullptr;  ///< plus 1; 0: none yet
-  uint32_t* routine_of_body_ = nullptr;  ///< likewise
+  uint32_t* routine_of_body_ = nullptr;  ///< the same for repeated bodies
   uint32_t* same_hash_ = nullptr;
   uint32_t next_ = Nfa::kFinal;
   uint32_t steps_ = 0;

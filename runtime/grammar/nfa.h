@@ -1,4 +1,4 @@
-// A grammar's expressions as states and edges, as they are written down; automaton.h makes what is run of them.
+// A grammar's expressions as states and edges, unoptimised. automaton.h compiles them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class Blocks {
   Blocks(Scratch* scratch, uint32_t most) : scratch_(scratch), most_(most) {
     blocks_ = scratch->take<T*>((most + kPerBlock - 1) / kPerBlock);
   }
-  /// False, and nothing changes, where there is no memory or where there are as many as may be.
+  /// False, without a change, if memory or the limit is exhausted.
   bool push(const T& value) {
     if (blocks_ == nullptr || count_ == most_) {
       return false;
@@ -45,29 +45,28 @@ class Blocks {
   uint32_t most_;
 };
 
-/// States with edges that take a byte, take nothing, or go through a routine first. A routine is a part that is entered
-/// from several places: it begins at a state of its own and ends in kFinal, where it goes on behind the place that
-/// called it.
+/// States with edges that take a byte, take nothing, or first go through a routine. A routine is a part with several
+/// callers: it begins at its own state and ends in kFinal, then continues after the caller's edge.
 class Nfa {
  public:
   static constexpr uint32_t kFinal = 0;
   static constexpr uint32_t kNowhere = 1;  ///< no way on
   static constexpr uint32_t kNone = UINT32_MAX;
-  /// Before what leads nowhere is taken out. More than the memory of an automaton can hold.
+  /// Before dead states are removed. More than an automaton's memory can hold.
   static constexpr uint32_t kMostStates = 1u << 17;
   static constexpr uint32_t kMostEdges = 1u << 18;
 
   enum class EdgeKind : uint8_t { kByte, kFree, kCall };
   struct Edge {
-    uint32_t target = 0;  ///< a state; of a call a routine
-    uint32_t after = 0;   ///< of a call: the state behind it
+    uint32_t target = 0;  ///< a state; for a call a routine
+    uint32_t after = 0;   ///< for a call: the state after it
     uint32_t next = kNone;
     EdgeKind kind = EdgeKind::kByte;
     uint8_t first = 0;
     uint8_t last = 0;
   };
   struct State {
-    uint32_t edges = kNone;  ///< the first one; the others follow by Edge::next
+    uint32_t edges = kNone;  ///< the first; others follow by Edge::next
     uint32_t last_edge = kNone;
     uint32_t same_hash = kNone;
   };
@@ -81,15 +80,15 @@ class Nfa {
 
   Blocks<State> states;
   Blocks<Edge> edges;
-  Blocks<Routine> routines;  ///< the first one is the grammar's root
+  Blocks<Routine> routines;  ///< the first is the grammar's root
 };
 
-/// A rule without definition is ORIEL_ERROR_ARGUMENT, a grammar that becomes too large ORIEL_ERROR_UNSUPPORTED.
+/// ORIEL_ERROR_ARGUMENT for an undefined rule, ORIEL_ERROR_UNSUPPORTED if the grammar becomes too large.
 Status buildNfa(const Grammar& grammar, const Log& log, Nfa* nfa);
 
-/// What is logged where a grammar does not fit.
+/// Logs that a grammar does not fit.
 Status failTooLarge(const Log& log);
-/// Where the grammar's work was stopped.
+/// The error after the grammar's work was stopped.
 Status failStopped(const Log& log);
 
 }  // namespace oriel_internal

@@ -1,15 +1,15 @@
-// From states that read a code point, or none, to an automaton.
+// Converts a nondeterministic automaton to a deterministic one.
 #include "grammar/regex.h"
 
 namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kNoState = UINT32_MAX;
-// Of building one automaton: exponential ones end here.
+// Limit for building one automaton; stops exponential growth.
 constexpr uint64_t kMostRegexSteps = 40u << 20;
 constexpr uint64_t kStepsOfClosure = 4;
 
-// Sets of states that are read at once, each kept once.
+// Sets of states, stored once each.
 class NfaSets {
  public:
   NfaSets(const List<NfaState>& nfa, uint32_t most_states, Work* work)
@@ -34,7 +34,7 @@ class NfaSets {
     found_.cutTo(0);
     ++mark_;
   }
-  // With everything that is reached without a code point.
+  // Adds a state and everything it reaches without a code point.
   void add(uint32_t state, bool at_start, bool at_end) {
     stack_.cutTo(0);
     push(state);
@@ -57,7 +57,7 @@ class NfaSets {
     }
   }
   bool foundNothing() const { return found_.isEmpty(); }
-  // The number of the set that was added to, kNoState: no room.
+  // The number of the finished set; kNoState: out of memory.
   uint32_t finish() {
     (void)work_->spend(kStepsOfMember * found_.count());
     std::sort(found_.begin(), found_.end());
@@ -85,7 +85,7 @@ class NfaSets {
   uint32_t size(uint32_t set) const { return begins_[set + 1] - begins_[set]; }
 
  private:
-  static constexpr uint64_t kStepsOfMember = 16;  // to sort, to look up and to keep it
+  static constexpr uint64_t kStepsOfMember = 16;  // to sort, look up and keep it
 
   void push(uint32_t state) {
     if (state != kNoState && marked_[state] != mark_) {
@@ -96,7 +96,7 @@ class NfaSets {
 
   const List<NfaState>& nfa_;
   Work* const work_;
-  const uint32_t most_;  // of sets: of states, and of those at the end of a text
+  const uint32_t most_;  // sets: of states, and of states at the end of a text
   const uint32_t n_slots_;
   List<uint32_t> members_;
   List<uint32_t> begins_;
@@ -114,7 +114,7 @@ class NfaSets {
 DfaResult Regex::toDfa(const Alphabet& alphabet, uint32_t most_states, Dfa* dfa) const {
   struct At {
     uint32_t set;
-    uint32_t start;  // 1: nothing was read
+    uint32_t start;  // 1: nothing was read yet
   };
   NfaSets sets(states_, most_states, work_);
   uint8_t* const has = scratch_->take<uint8_t>(size_t{sets_.count()} * alphabet.n_symbols);

@@ -1,11 +1,12 @@
-// Patterns of JSON schemas (ECMA-262) as automata: the texts in which both an ECMA and a Python engine find the pattern.
+// JSON schema patterns (ECMA-262) as automata. A text matches if both an ECMA and a Python engine find the pattern in
+// it.
 #pragma once
 
 #include "grammar/dfa.h"
 
 namespace oriel_internal {
 
-/// Nondeterministic: a state reads a code point, or leads on without.
+/// Nondeterministic: a state reads a code point, or leads on without reading.
 struct NfaState {
   enum Kind : uint32_t { kSplit, kSet, kAtStart, kAtEnd, kAccept };
   Kind kind = kSplit;
@@ -16,8 +17,8 @@ struct NfaState {
 
 /// Engines differ in some characters and in `$`.
 enum class RegexReading : uint8_t {
-  kBoth,    ///< texts that an ECMA engine and a Python engine match
-  kEither,  ///< texts that at least one of them matches: to exclude them
+  kBoth,    ///< texts that match in both an ECMA and a Python engine
+  kEither,  ///< texts that match in at least one: used to exclude
 };
 
 class Regex {
@@ -28,12 +29,12 @@ class Regex {
         states_(scratch_),
         sets_(scratch_) {}
 
-  /// Null: read. Otherwise what is wrong with it, or is not supported: "backreferences are not supported".
-  /// `wrong`: it is no pattern at all. `whole`: it has to match the whole text, as if between ^ and $.
+  /// Null on success. Otherwise the fault or the unsupported feature: "backreferences are not supported". `wrong`: it is
+  /// not a valid pattern. `whole`: it must match the whole text, as if between ^ and $.
   const char* read(const char* text, size_t bytes, bool whole, bool* wrong,
                    RegexReading reading = RegexReading::kBoth);
   const List<CharSet>& sets() const { return sets_; }
-  /// `alphabet`: made of all sets, others' may be in it.
+  /// `alphabet` must be made from all sets; it may include others.
   DfaResult toDfa(const Alphabet& alphabet, uint32_t most_states, Dfa* dfa) const;
 
  private:

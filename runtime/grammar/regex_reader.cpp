@@ -9,19 +9,19 @@ namespace {
 
 constexpr uint32_t kNone = UINT32_MAX;
 constexpr uint32_t kMostNfaStates = 6000;
-constexpr uint32_t kMostDepth = 60;  // groups within groups
+constexpr uint32_t kMostDepth = 60;  // nesting of groups
 constexpr uint32_t kMostCount = 10000;
 constexpr uint64_t kStepsOfNode = 32;
 constexpr uint64_t kStepsOfRange = 32;  // to sort it among others
 
 constexpr CharRange kDigits[] = {{'0', '9'}};
 constexpr CharRange kWord[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-// White space of both engines; of one of them besides.
+// White space in both engines, and in only one of them.
 constexpr CharRange kSpaces[] = {{9, 13},          {0x20, 0x20},     {0xA0, 0xA0},
                                  {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
                                  {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
 constexpr CharRange kSpacesOfOne[] = {{0x1C, 0x1F}, {0x85, 0x85}, {0xFEFF, 0xFEFF}};
-// Not digits for either engine: Python has digits of other scripts, so this keeps to what has none.
+// Not a digit in either engine. Python accepts digits of other scripts, so only ranges without digits are listed.
 constexpr CharRange kNoDigits[] = {{0, '0' - 1},     {'9' + 1, 0x52F},  {0x2000, 0x206F},
                                    {0x2190, 0x22FF}, {0x3000, 0x4DBF},  {0x4E00, 0x9FFF},
                                    {0xAC00, 0xD7A3}, {0x1F300, 0x1F64F}};
@@ -60,7 +60,7 @@ class RegexReader {
       fail("an unmatched )", true);
     }
     if (fine()) {
-      // Found anywhere unless it is to match as a whole.
+      // Found at any position, unless it must match as a whole.
       const uint32_t accept = state(NfaState::kAccept);
       const uint32_t behind = whole ? accept : anything(accept);
       const uint32_t pattern = build(node, behind);
@@ -83,7 +83,7 @@ class RegexReader {
       wrong_ = wrong;
     }
   }
-  /// Else lists may lack what they were given.
+  /// Otherwise a list may be incomplete.
   bool fine() const { return error_ == nullptr && !scratch_->failed() && !work_->ended(); }
   bool more() const { return fine() && at_ < bytes_; }
   char peek(size_t ahead = 0) const { return at_ + ahead < bytes_ ? text_[at_ + ahead] : '\0'; }
@@ -157,7 +157,7 @@ class RegexReader {
     if (error_ != nullptr || !readCount(&min, &max)) {
       return item;
     }
-    take("?");  // lazy: the same texts
+    take("?");  // lazy: matches the same texts
     const char c = peek();
     uint32_t ignored = 0;
     const size_t here = at_;
@@ -190,7 +190,7 @@ class RegexReader {
     const bool comma = take(",");
     const bool has_max = comma && readNumber(max);
     if (!take("}") || (!has_min && !has_max)) {
-      at_ = here;  // a brace like any other
+      at_ = here;  // a literal brace
       return false;
     }
     if (!has_min) {
@@ -271,7 +271,7 @@ class RegexReader {
     return inside;
   }
 
-  // `class_` has what both engines have in the class, `outside_` what either has besides.
+  // `class_` holds the characters of both engines, `outside_` those of only one.
   uint32_t readClass() {
     class_.cutTo(0);
     outside_.cutTo(0);
@@ -311,7 +311,7 @@ class RegexReader {
     class_.push({first, last});
   }
 
-  // False: it was a class, and is added.
+  // False: it was a class, which has been added.
   bool readClassChar(uint32_t* c) {
     if (peek() != '\\') {
       *c = takeCodePoint();
@@ -337,7 +337,7 @@ class RegexReader {
       class_.push(ranges[i]);
     }
   }
-  // All but `ranges`, as far as `class_` does not have it.
+  // Adds everything except `ranges` that `class_` lacks.
   void addOthersOutside(const CharRange* ranges, size_t count) {
     const uint32_t n_sets = regex_->sets_.count();
     if (!addSet(ranges, count, true)) {
@@ -350,7 +350,7 @@ class RegexReader {
     regex_->sets_.cutTo(n_sets);
   }
 
-  // Adds to the class. False: what it added is a class, not one code point.
+  // Adds to the class. False: it added a class, not one code point.
   bool readEscape(bool in_class) {
     ++at_;
     const char c = peek();
@@ -459,7 +459,7 @@ class RegexReader {
   }
 
   // ---- sets
-  // As the last of the sets; false: no memory.
+  // Appends a set; false: out of memory.
   bool addSet(const CharRange* ranges, size_t count, bool negated) {
     (void)work_->spend(kStepsOfNode + kStepsOfRange * count);
     CharRange* const sorted = scratch_->take<CharRange>(count + 1);
@@ -503,7 +503,7 @@ class RegexReader {
     return node({Node::kSet, regex_->sets_.count() - 1});
   }
 
-  // ---- tree to states, from behind
+  // ---- tree to states, back to front
   uint32_t state(NfaState::Kind kind, uint32_t out = kNone, uint32_t other = kNone,
                  uint32_t set = 0) {
     if (regex_->states_.count() >= kMostNfaStates) {
@@ -526,7 +526,7 @@ class RegexReader {
     return loop;
   }
 
-  // Sequences lean to the left, so only groups go deep.
+  // Sequences lean left, so only groups nest deeply.
   uint32_t build(uint32_t id, uint32_t behind) {
     (void)work_->spend(kStepsOfNode);
     while (fine() && nodes_[id].kind == Node::kSequence) {
@@ -555,7 +555,7 @@ class RegexReader {
     return 0;
   }
 
-  // Python's `$` is also before a line end that is the last character.
+  // Python's `$` also matches before a final line end.
   uint32_t buildEnd(uint32_t behind) {
     const uint32_t end = state(NfaState::kAtEnd, behind);
     if (!either_) {
@@ -598,7 +598,7 @@ class RegexReader {
     for (uint32_t i = 0; i < node.min && fine(); ++i) {
       const uint32_t item = build(node.left, all);
       if (item == all) {
-        break;  // of nothing, however often
+        break;  // the empty text, repeated
       }
       all = item;
     }

@@ -1,4 +1,4 @@
-// Whether the branches of `oneOf` are apart: whether texts that fit one schema can fit another.
+// Decides whether the branches of `oneOf` are disjoint: whether a text of one schema can be valid by another.
 #include <iterator>
 
 #include "grammar/schema_formats.h"
@@ -123,7 +123,7 @@ Verdict SchemaContext::judge(const Conjunction& all, const SchemaFacts& facts, u
   return verdict;
 }
 
-// What `$ref`, not, allOf, anyOf and oneOf say.
+// Applies `$ref`, not, allOf, anyOf and oneOf.
 Verdict SchemaContext::judgeUnion(const Conjunction& all, const SchemaFacts& facts, uint32_t type,
                                   const JsonValue& other, uint32_t depth) {
   Verdict verdict = Verdict::kCovered;
@@ -235,7 +235,7 @@ Verdict SchemaContext::judgeString(const SchemaFacts& facts, const JsonValue& ot
   if (failed() || !theirs.isBounded()) {
     return Verdict::kCovered;
   }
-  // Formats have more texts than are written here.
+  // Formats allow more texts than Oriel writes.
   StringFacts wider = theirs;
   wider.n_formats = 0;
   for (uint32_t i = 0; i < theirs.n_formats; ++i) {
@@ -266,7 +266,7 @@ Verdict SchemaContext::judgeArray(const Conjunction& all, const SchemaFacts& fac
 }
 
 Verdict SchemaContext::judgeObject(const Conjunction& all, const JsonValue& other, uint32_t depth) {
-  // They require what we never write.
+  // They require a property that Oriel never writes.
   const JsonValue* const required = other.find("required");
   for (const JsonValue* name = required != nullptr ? required->first() : nullptr; name != nullptr;
        name = name->next()) {
@@ -279,7 +279,7 @@ Verdict SchemaContext::judgeObject(const Conjunction& all, const JsonValue& othe
       return Verdict::kApart;
     }
   }
-  // We always write what is not valid there.
+  // Oriel always writes a property that is not valid there.
   for (const SchemaElement& element : all.elements) {
     const JsonValue* const ours = element.isNegated() ? nullptr : element.schema->find("required");
     for (const JsonValue* name = ours != nullptr ? ours->first() : nullptr; name != nullptr;

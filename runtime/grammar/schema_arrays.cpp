@@ -30,7 +30,7 @@ class ArrayWriter : private LiveExpressions {
     return g_->sequence(g_->text("["), g_->sequence(rest, g_->text("]")));
   }
 
-  // What follows depends on the values that were used: all sets of them.
+  // The continuation depends on the set of used values, so all sets are enumerated.
   ExprId unique(const JsonText* values, uint32_t count) {
     const uint32_t n_sets = 1u << count;
     ExprId* const behind = g_->scratch()->take<ExprId>(n_sets);
@@ -56,7 +56,7 @@ class ArrayWriter : private LiveExpressions {
     return whole(first);
   }
 
-  // Of values from i on, behind n that were written: from the last value on.
+  // Values from i on, after n written ones; built from the last value.
   ExprId ordered(const JsonText* values, uint32_t count) {
     const uint32_t top = std::min(most_ != UINT32_MAX ? most_ : least_, count);
     ExprId* const from = g_->scratch()->take<ExprId>(top + uint64_t{1});
@@ -76,7 +76,7 @@ class ArrayWriter : private LiveExpressions {
     return whole(from[0]);
   }
 
-  // What follows n items, with a hit among them or without, from the last n on.
+  // The continuation after n items, with or without a hit; built from the last n.
   ExprId containing(ExprId item, ExprId hit) {
     const uint32_t top = most_ != UINT32_MAX ? most_ : std::max(least_, 1u);
     ExprId has = g_->never();

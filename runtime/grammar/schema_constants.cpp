@@ -1,4 +1,4 @@
-// Whether a value that is given is valid: for `const` and `enum` beside other keywords.
+// Validates a given value, for `const` and `enum` combined with other keywords.
 #include "grammar/schema_formats.h"
 #include "grammar/schema_parts.h"
 #include "text/utf8.h"
@@ -63,7 +63,7 @@ bool isSameValue(const JsonValue& a, const JsonValue& b, Work* work) {
   return true;
 }
 
-// A pattern that must not match is read as any engine may read it.
+// An excluded pattern is read as either engine may read it.
 class SchemaContext::Negating {
  public:
   Negating(SchemaContext* context, bool negates) : context_(*context), before_(context->reading_) {

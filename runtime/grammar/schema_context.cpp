@@ -1,4 +1,4 @@
-// What schemas say that hold together.
+// Facts of combined schemas.
 #include <cstdio>
 
 #include "grammar/schema_formats.h"
@@ -7,7 +7,7 @@
 namespace oriel_internal {
 namespace {
 
-constexpr uint32_t kMostReferences = 40;  // one leading to the next
+constexpr uint32_t kMostReferences = 40;  // chained
 constexpr uint32_t kMostCountOfKeyword = UINT32_MAX - 1;
 }  // namespace
 
@@ -65,7 +65,7 @@ void SchemaContext::add(const JsonValue* schema, Conjunction* all, uint32_t pare
     return;
   }
   if (depth > kMostReferences) {
-    refuse(*schema, "$ref", "is one of too many that lead to each other: leave some out");
+    refuse(*schema, "$ref", "is part of too many nested references: leave some out");
     return;
   }
   const uint32_t at = all->elements.count();

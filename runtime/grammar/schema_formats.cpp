@@ -11,7 +11,7 @@ namespace {
 #define ORIEL_DATE                                                                                \
   "(?:" ORIEL_YEAR "-" ORIEL_DAY_OF_YEAR "|(?:[0-9]{2}" ORIEL_LEAP_CENTURY "|" ORIEL_LEAP_CENTURY \
   "00)-02-29)"
-// One that can be told in any time zone.
+// A date that is valid in every time zone.
 #define ORIEL_INNER_DATE                                                    \
   "(?:[1-8][0-9]{3}-" ORIEL_DAY_OF_YEAR "|(?:[1-8][0-9]" ORIEL_LEAP_CENTURY \
   "|"                                                                       \
@@ -19,8 +19,8 @@ namespace {
 #define ORIEL_TIME                                               \
   "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,6})?" \
   "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-// Names of hosts: labels of 21 letters and digits, six of them, are at most 251 of the 253 characters. No "--", which only names in Punycode have; the last
-// label begins with a letter, so that it is not taken for a part of an address.
+// Host names: six labels of up to 21 letters and digits have at most 251 of the allowed 253 characters. Excludes "--",
+// which only Punycode has. The last label begins with a letter, so it is not mistaken for part of an address.
 #define ORIEL_LABEL "[A-Za-z0-9](?:-?[A-Za-z0-9]){0,20}"
 #define ORIEL_LAST_LABEL "[A-Za-z](?:-?[A-Za-z0-9]){0,20}"
 #define ORIEL_HOST "(?:" ORIEL_LABEL "\\.){0,5}" ORIEL_LAST_LABEL
@@ -52,21 +52,20 @@ namespace {
 #define ORIEL_URI                                                           \
   "(?:" ORIEL_SCHEME "(?://" ORIEL_AUTHORITY "|[A-Za-z0-9]" ORIEL_PATH_CHAR \
   "*(?:/" ORIEL_PATH_CHAR "*)*)|file://(?:/" ORIEL_PATH_CHAR "+)+)" ORIEL_TAIL
-// The first part of a relative path has no colon, and a path that begins with two slashes is none.
+// The first part of a relative path has no colon. A path cannot begin with two slashes.
 #define ORIEL_RELATIVE                                                    \
   "(?://" ORIEL_AUTHORITY "|/(?:" ORIEL_PATH_CHAR "+(?:/" ORIEL_PATH_CHAR \
   "*)*)?|"                                                                \
   "(?:[A-Za-z0-9._~!$&'()*+,;=@-]|" ORIEL_ESCAPED ")+(?:/" ORIEL_PATH_CHAR "*)*)?" ORIEL_TAIL
 
-// Shorter forms, where a length is asked for and the longest text of the usual form is too long: nothing needs to be
-// counted then.
+// Shorter forms, used when a length limit is below the longest text of the usual form. Their lengths need no counting.
 #define ORIEL_SHORT_TAIL "(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]){0,64}"
 #define ORIEL_BRIEF_URI \
   "https?://" ORIEL_MAIL_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
 #define ORIEL_SHORT_HOST "(?:[A-Za-z0-9]{1,12}\\.){1,2}[A-Za-z]{2,4}"
 #define ORIEL_SHORT_URI \
   "https?://" ORIEL_SHORT_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
-// A relative path is a slash, then something else.
+// A relative path: a slash, then another character.
 #define ORIEL_SHORT_PATH "/(?:[A-Za-z0-9._~-]" ORIEL_SHORT_TAIL ")?"
 
 struct Format {

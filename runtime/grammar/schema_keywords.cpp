@@ -101,11 +101,11 @@ bool isTexts(const JsonValue& value) { return value.isArray() && all(value, isTe
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
-// Longer words bear more errors: one from six letters on, two from twelve.
+// Longer words tolerate more errors: one from six letters, two from twelve.
 constexpr size_t kMostNameBytes = 40;
 size_t mostErrors(size_t letters) { return letters >= 12 ? 2 : letters >= 6 ? 1 : 0; }
 
-// Edit distance with neighbours that changed places, as far as it is small; whatever the case.
+// Edit distance with transpositions, for small distances, ignoring case.
 size_t distance(const char* a, size_t n_a, const char* b, size_t n_b) {
   size_t rows[3][kMostNameBytes + 1];
   for (size_t j = 0; j <= n_b; ++j) {
@@ -150,7 +150,7 @@ const Keyword* findKeyword(const JsonText& name) {
 const char* misspelledKeyword(const JsonText& name) {
   if (name.bytes == 0 || name.bytes > kMostNameBytes || lower(name.data[0]) < 'a' ||
       lower(name.data[0]) > 'z') {
-    return nullptr;  // "_format" and "$title" are somebody's own names
+    return nullptr;  // names like "_format" and "$title" are custom
   }
   for (const Keyword& known : kKeywords) {
     const bool is_about_values = known.reading <= Reading::kRefused;

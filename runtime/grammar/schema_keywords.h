@@ -1,16 +1,16 @@
-// The keywords of JSON Schema: the form of their values, and how each is read.
+// The keywords of JSON Schema: their value types and handling.
 #pragma once
 
 #include "json/json.h"
 
 namespace oriel_internal {
 
-/// The form of a keyword's value.
+/// The type of a keyword's value.
 enum class Shape : uint8_t {
   kAnything,
   kSchema,
-  kSchemas,       ///< an array of at least one
-  kSchemaOrList,  ///< a schema, or an array of any number
+  kSchemas,       ///< a non-empty array of schemas
+  kSchemaOrList,  ///< a schema, or an array of any length
   kNamedSchemas,  ///< an object of schemas
   kNamedNeeds,    ///< an object of schemas and lists of names
   kText,
@@ -25,11 +25,11 @@ enum class Shape : uint8_t {
 };
 
 enum class Reading : uint8_t {
-  kHeld,       ///< values are held to it
-  kRewritten,  ///< another spelling of held keywords
-  kRefused,    ///< it bounds values in a way that no expression has
-  kSilent,     ///< says nothing about values
-  kIgnored,    ///< says nothing about values that a validator would check; reported
+  kHeld,       ///< enforced
+  kRewritten,  ///< rewritten to enforced keywords
+  kRefused,    ///< constrains values in a way that expressions cannot
+  kSilent,     ///< does not constrain values
+  kIgnored,    ///< not checked by validators either; reported
 };
 
 struct Keyword {
@@ -38,16 +38,16 @@ struct Keyword {
   Reading reading;
 };
 
-/// Null: no keyword of any draft.
+/// Null: not a keyword in any draft.
 const Keyword* findKeyword(const JsonText& name);
-/// The keyword about values that an unknown `name` is likely a misspelling of. Null: none.
+/// The value keyword that an unknown `name` likely misspells. Null: none.
 const char* misspelledKeyword(const JsonText& name);
 /// Null, or "has to be ...: correct it".
 const char* shapeError(Shape shape, const JsonValue& value);
-/// Whether checking the shape looks at every element.
+/// True if checking the type visits every element.
 bool isWalked(Shape shape);
 bool isSchemaValue(const JsonValue& value);
-/// TypeBits of a type's name; 0: no type.
+/// TypeBits of a type's name; 0: not a type.
 uint32_t typeNamed(const JsonValue& name);
 
 }  // namespace oriel_internal

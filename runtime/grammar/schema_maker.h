@@ -1,4 +1,4 @@
-// Makes schemas that stand for others: other spellings, negations.
+// Makes schemas that replace others: rewritten and negated ones.
 #pragma once
 
 #include "grammar/list.h"
@@ -6,28 +6,28 @@
 
 namespace oriel_internal {
 
-/// What a made schema stands for.
+/// The original of a made schema.
 struct SchemaOrigin {
   const JsonValue* schema;
-  bool rewritten;  ///< it is canonical
-  bool unlisted;   ///< its `properties` list no names: they do not close an object
+  bool rewritten;  ///< already canonical
+  bool unlisted;   ///< its `properties` do not close the object
 };
 
 class SchemaMaker : public JsonBuilder {
  public:
   explicit SchemaMaker(Scratch* scratch) : JsonBuilder(scratch), origins_(scratch) {}
 
-  /// An empty schema that stands for `of` in messages.
+  /// An empty schema that messages name as `of`.
   JsonMade* schema(const JsonValue& of, bool unlisted = true, bool rewritten = false) {
     return noted(object(), {&of, rewritten, unlisted});
   }
-  /// A schema of the document, or a made one, to stand elsewhere.
+  /// A copy of a schema of the document or of a made one, to use elsewhere.
   JsonMade* copy(const JsonValue& of, bool unlisted = false) {
     const SchemaOrigin* const origin = originOf(of);
     return noted(copyOf(of), {&of, origin != nullptr && origin->rewritten,
                               unlisted || (origin != nullptr && origin->unlisted)});
   }
-  /// Not where there was no memory for it.
+  /// False if there was no memory for it.
   static bool isSome(const JsonMade* list) { return list != nullptr && list->count() != 0; }
   /// {"not": of}
   JsonMade* negated(const JsonValue& of) {
@@ -41,7 +41,7 @@ class SchemaMaker : public JsonBuilder {
     set(made, "type", text(type));
     return made;
   }
-  /// An object that has this property, null: that has not.
+  /// An object that has this property; null: that lacks it.
   JsonMade* withProperty(const JsonValue& of, const JsonText& name, JsonMade* value) {
     JsonMade* const made = schema(of);
     if (value != nullptr) {

@@ -1,11 +1,11 @@
-// Properties and items of schemas that hold together: which there may be, and what they have to be.
+// Properties and items of combined schemas: which are allowed, and their constraints.
 #include "grammar/schema_parts.h"
 
 namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kMostPatternsOfNames = 16;
-constexpr uint32_t kMostWays = 64;  // to match some patterns and no others
+constexpr uint32_t kMostWays = 64;  // combinations of matched and unmatched patterns
 
 }  // namespace
 
@@ -88,7 +88,7 @@ void SchemaContext::addItem(const Conjunction& arrays, uint32_t index, Conjuncti
   }
 }
 
-// Properties that are all forbidden list nothing, and what was made of conditions does not, either.
+// Forbidden properties and properties made from conditions do not count as listed.
 bool SchemaContext::listsNames(const JsonValue& schema) {
   if (isUnlisted(schema)) {
     return false;
@@ -176,7 +176,7 @@ bool SchemaContext::namesOf(const Conjunction& objects, Conjunction* names) {
   return any;
 }
 
-// ---- properties that are not named
+// ---- unnamed properties
 
 class SchemaContext::OtherWays {
  public:
@@ -208,7 +208,7 @@ class SchemaContext::OtherWays {
     if (std::find(patterns_.begin(), patterns_.end(), pattern) != patterns_.end()) {
       return;
     }
-    (void)c_.matches(owner, pattern, "", RegexReading::kBoth);  // says what is wrong with it
+    (void)c_.matches(owner, pattern, "", RegexReading::kBoth);  // logs the fault
     if (patterns_.count() == kMostPatternsOfNames) {
       c_.refuse(owner, "patternProperties", "has too many patterns: give fewer");
       return;
@@ -227,7 +227,7 @@ class SchemaContext::OtherWays {
     return true;
   }
 
-  // With each of the patterns from `at` on matched, or not.
+  // With each pattern from `at` on matched or not.
   void write(uint32_t at, uint32_t matched) {
     if (c_.failed()) {
       return;

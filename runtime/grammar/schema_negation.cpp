@@ -1,4 +1,4 @@
-// What is not valid by a schema, as schemas: one for each way not to be.
+// The negation of a schema as schemas, one for each way to be invalid.
 #include "grammar/schema_parts.h"
 
 namespace oriel_internal {
@@ -35,7 +35,8 @@ constexpr BoundRow kBounds[] = {{"minimum", "exclusiveMaximum"},
 
 }  // namespace
 
-// Each keyword that holds gives the values that it alone excludes. What cannot be said is left out: `whole` tells.
+// Each enforced keyword contributes the values that it excludes. Values that cannot be expressed are left out and clear
+// `whole`.
 class SchemaContext::Negation {
  public:
   Negation(SchemaContext* context, const JsonValue& schema)
@@ -142,7 +143,7 @@ class SchemaContext::Negation {
     return made;
   }
 
-  // Values of the types that none of them has, and others of each type that some have.
+  // Values of types without constants, and other values of types with constants.
   void addConstants(const JsonValue* values) {
     uint32_t types = 0;
     List<const JsonValue*> sorted(c_.scratch());
@@ -186,7 +187,7 @@ class SchemaContext::Negation {
     }
   }
 
-  // An object without one of these members, or with another value there.
+  // An object that lacks one of these members or has another value for it.
   void addOtherMembers(const JsonValue& object) {
     for (const JsonValue* member = object.first(); member != nullptr; member = member->next()) {
       JsonMade* const same = make_.schema(schema_);
@@ -236,7 +237,7 @@ class SchemaContext::Negation {
     }
   }
 
-  // Of allOf, anyOf and oneOf.
+  // For allOf, anyOf and oneOf.
   bool addOfParts(const JsonValue& keyword) {
     const bool is_all = keyword.key().is("allOf");
     const bool is_one = keyword.key().is("oneOf");
@@ -375,7 +376,7 @@ const JsonValue* SchemaContext::onlyKeyword(const JsonValue& schema) const {
   return only;
 }
 
-// Negations of which there is one way hold like any other schema.
+// A negation with only one way is enforced like any other schema.
 bool SchemaContext::addOnlyWay(const JsonValue& schema, Conjunction* all, uint32_t parent,
                                uint32_t depth) {
   const JsonValue* const only = onlyKeyword(schema);
@@ -429,7 +430,7 @@ bool SchemaContext::addExclusion(const JsonValue& schema, StringFacts* facts) {
     return false;
   }
   if (pattern != nullptr) {
-    (void)stringsOf(schema);  // which says what is wrong with it
+    (void)stringsOf(schema);  // logs the fault
   }
   const bool fits =
       pattern != nullptr ? facts->excludePattern(pattern->text()) : facts->excludeListed(*listed);

@@ -9,20 +9,20 @@ namespace {
 constexpr int64_t kLargestInteger = (int64_t{1} << 53) - 1;
 constexpr uint32_t kMostDigits = 15;
 constexpr uint32_t kMostDigitsOfDouble = 17;  // where rounding cannot cross a bound
-constexpr uint32_t kMoreDigits = 4;           // than the bound that a number is above
+constexpr uint32_t kMoreDigits = 4;           // beyond those of the bound
 constexpr uint32_t kMostRemainders = 1000;
 constexpr uint32_t kMostStates = 32000;
-// Digits times remainders: of the automaton before what is alike is joined, and where that joins little.
+// Digits times remainders: limit before merging equivalent states, which may merge little.
 constexpr uint64_t kMostRemainderStates = 12000;
 constexpr uint64_t kMostOddRemainderStates = 3000;
 constexpr uint64_t kLeastDigits = 6;
-// Numbers with a fraction that doubles cannot hold are tried one by one up to this many steps of the last place: few
-// enough states, many enough for prices.
+// Doubles cannot hold some fractions exactly, so up to this many steps of the last place are tried one by one. Few
+// enough states, and enough for prices.
 constexpr uint64_t kMostTried = 2000;
 
-// A bound of the magnitude of numbers with one sign.
+// Bounds on the magnitude of numbers with one sign.
 struct Side {
-  bool none = false;  ///< no number has this sign
+  bool none = false;  ///< this sign is excluded
   bool has_low = false;
   bool has_high = false;
   bool above_low = false;
@@ -38,14 +38,14 @@ Decimal magnitude(Decimal decimal) {
 
 Side sideOf(const NumberFacts& facts, bool negative) {
   Side side;
-  // What bounds the magnitude from above and from below.
+  // Lower and upper bound of the magnitude.
   const bool has_high = negative ? facts.has_min : facts.has_max;
   const bool has_low = negative ? facts.has_max : facts.has_min;
   const Decimal& high = negative ? facts.min : facts.max;
   const Decimal& low = negative ? facts.max : facts.min;
   const bool is_apart = has_high && (high.isZero() ? negative : high.negative != negative);
   const bool is_beyond = has_low && low.negative == negative && low.n_whole == Decimal::kMostDigits;
-  if (is_apart || is_beyond) {  // no number is written with so many digits
+  if (is_apart || is_beyond) {  // such numbers have too many digits
     side.none = true;
     return side;
   }
@@ -63,8 +63,8 @@ Side sideOf(const NumberFacts& facts, bool negative) {
   return side;
 }
 
-// Beyond 2^53 doubles are further apart than whole numbers. One that is above an exclusive bound as a decimal may be the
-// bound as a double, so the bound moves by one of its 15th digit and is then included.
+// Above 2^53 doubles are further apart than integers. A decimal above an exclusive bound may equal it as a double, so
+// the bound moves by one unit of its 15th digit and becomes inclusive.
 void includeLargeBounds(Side* side) {
   const auto move = [](Decimal* bound, bool up) {
     uint32_t at = kMostDigits;
@@ -76,7 +76,7 @@ void includeLargeBounds(Side* side) {
     }
     if (at != 0) {
       bound->digits[at - 1] = static_cast<char>(bound->digits[at - 1] + (up ? 1 : -1));
-    } else if (bound->n_whole < Decimal::kMostDigits) {  // 999... became 000...
+    } else if (bound->n_whole < Decimal::kMostDigits) {  // 999... overflowed to 000...
       bound->digits[0] = '1';
       bound->digits[bound->n_whole++] = '0';
     }
@@ -91,7 +91,7 @@ void includeLargeBounds(Side* side) {
   }
 }
 
-// How what was read compares with a bound: both digit by digit.
+// How the digits read so far compare with those of a bound.
 enum Order : uint8_t { kSame, kLess, kMore };
 
 Order orderOf(char a, char b) { return a == b ? kSame : a < b ? kLess : kMore; }
@@ -101,14 +101,13 @@ struct NumberState {
   uint8_t phase;
   uint8_t negative;
   uint8_t digits;    ///< read
-  uint8_t fraction;  ///< of them behind the point
+  uint8_t fraction;  ///< digits after the point
   uint8_t low;       ///< Order
   uint8_t high;
-  uint8_t
-      broken;  ///< 1: a digit behind the point is not 0 (told where only fractions are asked for)
+  uint8_t broken;  ///< 1: a digit after the point is not 0 (tracked only if fractions are required)
   uint8_t unused;
   uint32_t rest;   ///< remainder of all digits
-  uint32_t value;  ///< of all digits, kMostTried + 1: above it
+  uint32_t value;  ///< value of all digits; kMostTried + 1: above it
 };
 
 class NumberAutomaton {
@@ -139,13 +138,13 @@ class NumberAutomaton {
         },
         [this](const NumberState& at) { return accepts(at); }, work_, dfa);
     return result == DfaResult::kTooLarge
-               ? "is too much to count beside the other bounds: make them simpler"
+               ? "is too complex with the other bounds: make them simpler"
            : result == DfaResult::kNoMemory ? "is more than there is memory for: make it simpler"
                                             : nullptr;
   }
 
  private:
-  // One step that stands for all: their least common multiple.
+  // Combines all steps into their least common multiple.
   bool chooseSteps() {
     uint64_t digits = 0;
     for (uint32_t i = 0; i < facts_.n_steps; ++i) {
@@ -181,7 +180,7 @@ class NumberAutomaton {
       fives_ *= 5;
     }
     modulus_ = leastCommonMultiple(digits, fives_);
-    // What doubles hold exactly, and what was tried.
+    // Multiples that doubles hold exactly, and those that were tried.
     if (!divisorsRoundWell() || modulus_ == 0 || modulus_ > kMostRemainders) {
       if (places_ > 4 || digits > kMostTried / 4) {
         return false;
@@ -197,8 +196,8 @@ class NumberAutomaton {
     return part > (uint64_t{1} << 62) / b ? 0 : part * b;
   }
 
-  // An exact multiple divided by the nearest double of a step gives the whole number again as long as that double is
-  // off by no more than half of the rounding unit.
+  // Dividing an exact multiple by the nearest double of a step gives an integer if that double is off by at most half a
+  // rounding unit.
   bool divisorsRoundWell() const {
     for (uint32_t i = 0; i < facts_.n_steps; ++i) {
       const Step& step = facts_.steps[i];
@@ -225,7 +224,7 @@ class NumberAutomaton {
       }
       return;
     }
-    // Remainders of powers of 2 and 5 depend on the last digits only.
+    // Remainders modulo powers of 2 and 5 depend only on the last digits.
     uint64_t odd = std::max<uint64_t>(modulus_, 1);
     for (const uint64_t factor : {2, 5}) {
       for (; odd % factor == 0; odd /= factor) {
@@ -257,7 +256,8 @@ class NumberAutomaton {
     const Alphabet alphabet = makeAlphabet(sets, 12, work_);
     if (alphabet.first != nullptr) {
       for (const char c : kChars) {
-        chars_[alphabet.symbolOf(static_cast<uint8_t>(c))] = c;  // the last, '\0', has none
+        // the last symbol, '\0', is not a character
+        chars_[alphabet.symbolOf(static_cast<uint8_t>(c))] = c;
       }
     }
     return alphabet;
@@ -304,7 +304,7 @@ class NumberAutomaton {
     }
     ++state->digits;
     if (!facts_.has_min && !facts_.has_max && state->low == kMore) {
-      state->negative = state->low = 0;  // only zero has no sign
+      state->negative = state->low = 0;  // zero has no sign
     }
     state->fraction = static_cast<uint8_t>(state->fraction + (in_fraction ? 1 : 0));
     const bool whole = state->phase == NumberState::kWhole || c != '0';
@@ -329,7 +329,7 @@ class NumberAutomaton {
     }
   }
 
-  // Fewer digits before the point: less, whatever they are.
+  // Fewer digits before the point: the number is smaller.
   void leaveWhole(NumberState* state) const {
     const Side& side = sides_[state->negative];
     if (side.has_low && state->digits < side.low.n_whole) {
@@ -371,7 +371,7 @@ class NumberAutomaton {
     return facts_.n_steps == 0 || isMultipleOfAll(state);
   }
 
-  // What a number's digits are short of the steps' last place.
+  // Places that the number's digits lack compared with the steps' last place.
   uint64_t scaleOf(const NumberState& state) const {
     uint64_t scale = 1;
     for (uint32_t i = state.fraction; i < places_; ++i) {
@@ -403,7 +403,7 @@ class NumberAutomaton {
   char chars_[32] = {};  ///< of a symbol
   uint32_t most_digits_ = 0;
   uint32_t places_ = 0;
-  uint64_t modulus_ = 1;  ///< 0: none, only what was tried
+  uint64_t modulus_ = 1;  ///< 0: only tried multiples
   uint64_t small_step_ = 1;
   uint64_t fives_ = 1;
   bool whole_only_ = false;
@@ -467,7 +467,7 @@ const char* numberExpression(const NumberFacts& facts, Grammar* grammar, ExprId*
   }
   NumberFacts bounded = facts;
   if (facts.integer && facts.n_steps == 0) {  // multiples have fewer digits anyway
-    // Unless only larger ones are asked for.
+    // Unless larger numbers are required.
     const Decimal least = decimalOf(-kLargestInteger);
     const Decimal most = decimalOf(kLargestInteger);
     if (!facts.has_max || compareDecimals(facts.max, least) > 0) {

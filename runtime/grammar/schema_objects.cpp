@@ -10,12 +10,13 @@ class ObjectWriter : private LiveExpressions {
  public:
   explicit ObjectWriter(Grammar* grammar) : LiveExpressions(grammar) {}
 
-  // From behind: what follows the comma before property i, and what follows a member, by how many were written.
+  // Builds back to front: the expression after the comma before property i, and after a member, by the number of
+  // written members.
   ExprId write(const ObjectShape& shape) {
     const List<ObjectProperty>& properties = *shape.properties;
     const uint32_t n_counts = shape.top + 1;
-    ExprId* const keys = g_->scratch()->take<ExprId>(n_counts);   // of the properties from i on
-    ExprId* const after = g_->scratch()->take<ExprId>(n_counts);  // behind a member
+    ExprId* const keys = g_->scratch()->take<ExprId>(n_counts);   // for the properties from i on
+    ExprId* const after = g_->scratch()->take<ExprId>(n_counts);  // after a member
     if (keys == nullptr || after == nullptr) {
       return g_->never();
     }
@@ -44,8 +45,8 @@ class ObjectWriter : private LiveExpressions {
   }
 
  private:
-  // Behind the last property. Names that are not known may repeat: together they are counted as one that has to be
-  // there, and as many as may be.
+  // After the last property. Unknown names may repeat, so together they count as one required member and any number of
+  // optional ones.
   void writeOthers(const ObjectShape& shape, ExprId close, ExprId* keys, ExprId* after) {
     for (uint32_t n = 0; n <= shape.top; ++n) {
       const bool enough = n + 1 >= shape.least;

@@ -1,4 +1,4 @@
-// The members of an object in their order, as an expression.
+// Object members in order, as an expression.
 #pragma once
 
 #include "grammar/expression.h"
@@ -10,20 +10,20 @@ namespace oriel_internal {
 struct ObjectProperty {
   JsonText name;
   bool required;
-  ExprId member;  ///< key, colon and value; kNever: it must not be there
+  ExprId member;  ///< key, colon and value; kNever: forbidden
 };
 
 struct ObjectShape {
   const List<ObjectProperty>* properties;
-  ExprId other;  ///< a member that has none of their names; kNever: there is none
+  ExprId other;  ///< a member with another name; kNever: forbidden
   uint32_t least;
-  uint32_t most;     ///< UINT32_MAX: any number
+  uint32_t most;     ///< UINT32_MAX: unlimited
   uint32_t top = 0;  ///< members are counted up to here
 
   uint32_t more(uint32_t count) const { return std::min(count + 1, top); }
 };
 
-/// kNever where nothing fits.
+/// kNever if nothing fits.
 ExprId objectExpression(const ObjectShape& shape, Grammar* grammar);
 
 }  // namespace oriel_internal

@@ -1,4 +1,4 @@
-// What json_schema.cpp is made of: schemas that hold together, what they say, and what is known of them.
+// The parts of json_schema.cpp: combined schemas, and facts about them.
 #pragma once
 
 #include "grammar/json_schema.h"
@@ -10,10 +10,10 @@
 
 namespace oriel_internal {
 
-/// The format of a line.
+/// A format for error lines.
 constexpr char kNoSchemaMemory[] = "no memory to read the schema: make it smaller";
 
-/// Types of values. Numbers without a fraction are integers, however they are written.
+/// Value types. Numbers without a fraction are integers, in any spelling.
 enum TypeBits : uint32_t {
   kNullType = 1,
   kBoolType = 2,
@@ -27,57 +27,56 @@ enum TypeBits : uint32_t {
 };
 uint32_t typeOf(const JsonValue& value);
 
-/// A schema, as far as it is still to be looked at.
+/// A schema with the parts of it that are still to be applied.
 struct SchemaElement {
   enum Flags : uint32_t {
-    kWithoutAnyOf = 1,  ///< a branch of it stands beside it
+    kWithoutAnyOf = 1,  ///< one of its anyOf branches is a separate element
     kWithoutOneOf = 2,
     kNegated = 4,      ///< it must not be valid
-    kWithoutEnum = 8,  ///< the value is one of its `enum`
+    kWithoutEnum = 8,  ///< its `enum` was applied
     kOfNot = 16,       ///< negated by `not`, not as another branch of `oneOf`
-    kExpanded = 32,    ///< negated, and one way not to be valid stands beside it
-    kAlone =
-        64,  ///< of what it refers to, `allOf` and `not`, nothing is asked: they are elements, too
+    kExpanded = 32,    ///< negated, and one way to be invalid is a separate element
+    kAlone = 64,       ///< its references, `allOf` and `not` are separate elements
   };
   static constexpr uint32_t kNoParent = UINT32_MAX;
 
   const JsonValue* schema = nullptr;
   uint32_t flags = 0;
-  uint32_t parent = kNoParent;  ///< element that leads to it
+  uint32_t parent = kNoParent;  ///< element it came from
 
   bool isNegated() const { return (flags & kNegated) != 0; }
   bool isExcluding() const { return (flags & (kNegated | kExpanded)) == kNegated; }
 };
 
-/// All of them hold at once. References and allOf are taken apart already.
+/// All of them must hold. References and allOf are already expanded.
 struct Conjunction {
   explicit Conjunction(Scratch* scratch) : elements(scratch) {}
 
   List<SchemaElement> elements;
-  bool never = false;  ///< one is `false`
+  bool never = false;  ///< one of them is `false`
 };
 
 struct SchemaFacts {
   uint32_t types = kAnyType;
-  const JsonValue* constants = nullptr;  ///< the schema that has `const` or `enum`
+  const JsonValue* constants = nullptr;  ///< the schema with `const` or `enum`
   NumberFacts number;
   StringFacts string;
   uint32_t min_items = 0;
   uint32_t max_items = UINT32_MAX;
   uint32_t min_properties = 0;
   uint32_t max_properties = UINT32_MAX;
-  const JsonValue* unique = nullptr;  ///< the schema that has `uniqueItems`
+  const JsonValue* unique = nullptr;  ///< the schema with `uniqueItems`
   bool has_union = false;
-  uint32_t union_at = 0;  ///< element that has one
+  uint32_t union_at = 0;  ///< element with a union
   bool is_one_of = false;
 };
 
-/// To pass so many members or elements of a value: a long list is not in the caches.
+/// Steps to visit `count` members or elements: long lists are not cached.
 inline uint64_t stepsToPass(uint64_t count) {
   return count * (count <= 100 ? 2 : count <= 1000 ? 4 : 16);
 }
 
-/// A schema being read: where it stands, what has gone wrong, and what it may cost.
+/// A schema that is being read: its position, errors and cost.
 class SchemaContext {
  public:
   SchemaContext(const JsonValue& schema, const JsonValue& document, const SchemaRules& rules,
@@ -101,28 +100,28 @@ class SchemaContext {
   Scratch* scratch() const { return grammar_->scratch(); }
   bool failed() const { return !status_.ok() || grammar_->failed(); }
   Status status() const { return status_; }
-  /// Says so where the work has ended and nothing else was said.
+  /// Reports that the work ended, unless another error was logged.
   Status end();
 
-  /// The first of these counts. `what`: "is not supported: leave it out".
+  /// The first refusal wins. `what`: "is not supported: leave it out".
   void refuse(const JsonValue& schema, const char* keyword, const char* what);
   void wrong(const JsonValue& schema, const char* keyword, const char* what);
-  /// Counts work on a schema; false: it is too much, and has failed.
+  /// Counts work on a schema; false: the limit is exceeded, which is an error.
   bool spend(const JsonValue& schema, uint64_t steps = kStepsOfSchema);
 
-  /// The schema with the keywords of draft 2020-12, once they were checked. Null: it has failed.
+  /// The schema in keywords of draft 2020-12, checked. Null after an error.
   const JsonValue* canonical(const JsonValue& schema);
   const JsonValue* resolve(const JsonValue& schema, const JsonValue& reference);
-  /// With what it refers to. Null adds nothing.
+  /// Includes what it refers to. Null adds nothing.
   void add(const JsonValue* schema, Conjunction* all, uint32_t parent = SchemaElement::kNoParent,
            uint32_t depth = 0);
   /// `flags`: kOfNot or none.
   void addNegated(const JsonValue& schema, Conjunction* all, uint32_t flags,
                   uint32_t parent = SchemaElement::kNoParent, uint32_t depth = 0);
-  /// Ways not to be valid by a canonical schema: what is valid by one of them is not valid by it. `whole`: there are no
-  /// others. Null: it has failed.
+  /// Schemas for the ways to be invalid by a canonical schema: a value valid by one of them is invalid by it. `whole`:
+  /// they cover all ways. Null after an error.
   const JsonValue* negation(const JsonValue& schema, bool* whole);
-  /// Adds a schema that must not be valid to `facts`, if it is only about the text of strings.
+  /// Adds an excluded schema to `facts`, if it concerns only the text of strings.
   bool addExclusion(const JsonValue& schema, StringFacts* facts);
   SchemaFacts factsOf(const Conjunction& all);
   uint32_t typesOf(const JsonValue& schema);
@@ -132,44 +131,44 @@ class SchemaContext {
   void countsOf(const JsonValue& schema, const char* min, const char* max, uint32_t* least,
                 uint32_t* most);
 
-  /// What an object's property or an array's item has to be.
+  /// Adds the constraints on an object's property or an array's item.
   void addProperty(const Conjunction& objects, const JsonText& name, Conjunction* value);
   void addItem(const Conjunction& arrays, uint32_t index, Conjunction* value);
-  /// Schemas that a property's value has to be valid by.
+  /// Schemas that apply to a property's value.
   void propertyOf(const JsonValue& schema, const JsonText& name, List<const JsonValue*>* out);
   const JsonValue* itemOf(const JsonValue& schema, uint32_t index);
-  /// Properties that none of them names may be there.
+  /// True if unnamed properties are allowed.
   bool isOpen(const Conjunction& objects);
   bool isNamed(const Conjunction& objects, const JsonText& name);
-  /// Properties that no schema names, by the patterns that their names match.
+  /// Unnamed properties, grouped by the patterns that their names match.
   struct Others {
     StringFacts key;
     Conjunction value{nullptr};
-    bool is_any = false;  ///< they match none
+    bool is_any = false;  ///< matches no pattern
   };
-  /// All ways to match patterns. `names`: the properties that are named, a list of strings.
+  /// All combinations of patterns. `names`: the named properties, a list of strings.
   void othersOf(const Conjunction& objects, const JsonValue* names, List<Others>* out);
-  /// What names of properties have to be valid by; false: nothing is said of them.
+  /// Constraints on property names; false: none.
   bool namesOf(const Conjunction& objects, Conjunction* names);
   bool isRequired(const JsonValue& schema, const JsonText& name);
 
-  /// The branches of a union: of `all` without the union, each with one branch.
+  /// Expands a union: `all` without the union, with each branch in turn.
   void branch(const Conjunction& all, const SchemaFacts& facts, const JsonValue& branch,
               Conjunction* out);
-  /// `all` with one way not to be valid by the excluding element.
+  /// `all` with one way to be invalid by the excluding element.
   void way(const Conjunction& all, uint32_t excluded, const JsonValue& way, Conjunction* out);
   const JsonValue* branchesOf(const Conjunction& all, const SchemaFacts& facts);
 
-  /// Of a value that is given.
-  /// `flags`: SchemaElement's, unions that are not looked at.
+  /// Validates a given value.
+  /// `flags`: SchemaElement's flags, for unions to skip.
   bool isValid(const JsonValue& schema, const JsonValue& value, uint32_t depth = 0,
                uint32_t flags = 0);
-  /// `listing`: the schema, if any, that has the value in its `enum`.
+  /// `listing`: the schema whose `enum` contains the value, if any.
   bool isValid(const Conjunction& all, const JsonValue& value, const JsonValue* listing);
-  /// Leaves out what must not be valid, and unions of which a branch stands beside them.
+  /// Skips negated elements, and unions with an expanded branch.
   bool isValidByAll(const Conjunction& all, const JsonValue& value);
 
-  /// What texts of one type are to another schema.
+  /// The relation of one type's texts to another schema.
   enum class Verdict : uint8_t { kApart, kCovered, kUnknown };
   Verdict judge(const Conjunction& all, const SchemaFacts& facts, uint32_t type,
                 const JsonValue& other, uint32_t depth = 0);
@@ -181,14 +180,14 @@ class SchemaContext {
   struct Rewritten {
     const JsonValue* from;
     const JsonValue* to;
-    uint32_t next;  ///< of rewritten_, plus 1
+    uint32_t next;  ///< in rewritten_, plus 1
   };
   struct Negated {
     const JsonValue* of;
     const JsonValue* alternatives;
     bool whole;
   };
-  /// What is compared at one depth: its room is used again for each pair of schemas.
+  /// Buffers for comparisons at one depth, reused for each pair of schemas.
   struct Compared {
     Conjunction value{nullptr};
     List<const JsonValue*> theirs{nullptr};
@@ -201,11 +200,11 @@ class SchemaContext {
   };
   static constexpr uint32_t kMostDepthCompared = 10;
   static constexpr uint32_t kRewrittenHeads = 256;
-  /// About what looking at one takes, beside what it holds.
+  /// Approximate cost of visiting a schema, besides its contents.
   static constexpr uint64_t kStepsOfSchema = 128;
-  static constexpr uint64_t kStepsOfKnown = 8;  ///< of one whose keywords were checked before
+  static constexpr uint64_t kStepsOfKnown = 8;  ///< cost of a schema that was checked before
   static constexpr uint32_t kMostChecked = 512;
-  /// To look for every keyword in a schema. With more members than there are keywords they repeat.
+  /// Cost of looking up every keyword. More members than keywords means duplicates.
   static uint64_t stepsOfMembers(const JsonValue& schema) {
     return schema.count() * uint64_t{schema.count() <= 64 ? 48u : 480u};
   }
@@ -274,18 +273,18 @@ class SchemaContext {
   List<Rewritten> rewritten_;
   uint32_t rewritten_heads_[kRewrittenHeads] = {};
   List<Negated> negations_;
-  List<const JsonValue*> found_;  ///< schemas of one property
+  List<const JsonValue*> found_;  ///< schemas that apply to one property
   Compared compared_[kMostDepthCompared + 1];
   const char* resource_keyword_ = "$id";
   bool looked_for_resources_ = false;
   bool has_resources_ = false;
-  const JsonValue* at_ = nullptr;                ///< what was worked on last
-  RegexReading reading_ = RegexReading::kBoth;   ///< of patterns held against constants
-  uint32_t matched_ = 0;                         ///< patterns held against constants
-  const JsonValue* checked_[kMostChecked] = {};  ///< schemas that check() has passed, by address
+  const JsonValue* at_ = nullptr;                ///< the latest schema
+  RegexReading reading_ = RegexReading::kBoth;   ///< for patterns checked against constants
+  uint32_t matched_ = 0;                         ///< count of patterns checked against constants
+  const JsonValue* checked_[kMostChecked] = {};  ///< schemas accepted by check(), by address
 };
 
-/// Whether two values are the same to JSON Schema: numbers by value, objects whatever their order.
+/// Equality in JSON Schema: numbers by value, objects in any order.
 bool isSameValue(const JsonValue& a, const JsonValue& b, Work* work);
 
 }  // namespace oriel_internal

@@ -5,7 +5,7 @@
 namespace oriel_internal {
 namespace {
 
-// Of what is kept, so that one that is large does not leave others without room.
+// Divisor of the cache's size: one large automaton must not fill it.
 constexpr size_t kLargestPart = 4;
 constexpr size_t kBytesAStep = 4;
 
@@ -50,7 +50,7 @@ const SchemaPatterns::Known* SchemaPatterns::find(const StringFacts& facts, Of o
   return nullptr;
 }
 
-// Null: there is no room.
+// Null: out of memory.
 const SchemaPatterns::Known* SchemaPatterns::keep(const StringFacts& facts, Known known) {
   if (heads_ == nullptr || memory_.failed() || work_->ended()) {
     return nullptr;
@@ -92,7 +92,7 @@ const char* SchemaPatterns::error(const JsonText& pattern, bool* wrong) {
   return known.error;
 }
 
-// Into memory that stays.
+// Copies to lasting memory.
 bool SchemaPatterns::copyDfa(Dfa* dfa) {
   const uint32_t n_intervals = dfa->alphabet.n_intervals;
   const size_t n_edges = size_t{dfa->n_states} * dfa->alphabet.n_symbols;
@@ -119,7 +119,7 @@ bool SchemaPatterns::copyDfa(Dfa* dfa) {
   return true;
 }
 
-// False: it is too large. Otherwise in memory that stays, or in the work's until that begins anew.
+// False: too large. The result is in lasting memory, or in the work's memory until it begins anew.
 bool SchemaPatterns::dfaOf(const StringFacts& facts, RegexReading reading, Dfa* dfa,
                            uint32_t* number) {
   const Of of = reading == RegexReading::kBoth ? Of::kBoth : Of::kEither;

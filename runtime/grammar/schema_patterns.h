@@ -1,4 +1,4 @@
-// What a schema's patterns and formats are to each other and to texts: each is made an automaton once.
+// Compares a schema's patterns and formats with each other and with texts. Each is compiled to an automaton once.
 #pragma once
 
 #include "grammar/regex.h"
@@ -11,14 +11,14 @@ class SchemaPatterns {
   explicit SchemaPatterns(Grammar* grammar)
       : work_(grammar->work()), memory_(grammar->scratch(), kMostKeptBytes), known_(&memory_) {}
 
-  /// Null, or what is wrong with a pattern. `wrong`: it is none.
+  /// Null, or the fault of a pattern. `wrong`: it is not a valid pattern.
   const char* error(const JsonText& pattern, bool* wrong);
-  /// `failed`: its automaton is too large. A format as far as it is exact.
+  /// `failed`: its automaton is too large. Formats are checked only if their pattern is exact.
   bool accepts(const JsonText& pattern, bool is_format, const JsonText& text, bool* failed,
                RegexReading reading = RegexReading::kBoth);
-  /// Whether a text may satisfy both. True also where that is too much work.
+  /// True if some text may satisfy both, or if deciding is too expensive.
   bool mayMeet(const StringFacts& a, const StringFacts& b);
-  /// The same of two patterns, each as any engine reads it.
+  /// The same for two patterns, each as either engine may read it.
   bool mayMeetEither(const JsonText& a, const JsonText& b);
   bool noMemory() const { return memory_.noMemory(); }
 
@@ -27,7 +27,7 @@ class SchemaPatterns {
   static constexpr uint32_t kHashes = 256;
   static constexpr uint32_t kMostPairs = 1u << 14;
 
-  /// Of a pattern whether it can be read, of patterns and formats that hold at once their automaton.
+  /// kCheck: whether a pattern is readable. kBoth and kEither: the automaton of combined patterns and formats.
   enum class Of : uint8_t { kCheck, kBoth, kEither };
   struct Known {
     uint64_t hash;
@@ -47,15 +47,16 @@ class SchemaPatterns {
   const Known* find(const StringFacts& facts, Of of, uint64_t hash);
   const Known* keep(const StringFacts& facts, Known known);
   bool copyDfa(Dfa* dfa);
-  /// `number`: of known_, plus 1; 0: it is not kept.
+  /// `number`: in known_, plus 1; 0: not cached.
   bool dfaOf(const StringFacts& facts, RegexReading reading, Dfa* dfa, uint32_t* number);
   bool mayMeet(const Dfa& a, uint32_t number_a, const Dfa& b, uint32_t number_b);
 
   Work* const work_;
   Scratch memory_;
   List<Known> known_;
-  uint32_t* heads_ = nullptr;  ///< of known_, plus 1
-  /// Of pairs whether they meet, each in one place: numbers as of dfaOf(), the smaller one first; lowest bit: they meet.
+  uint32_t* heads_ = nullptr;  ///< in known_, plus 1
+  /// Cached results of mayMeet(), one slot per hash: numbers from dfaOf(), the smaller one first; lowest bit: the
+  /// result.
   uint64_t* pairs_ = nullptr;
 };
 

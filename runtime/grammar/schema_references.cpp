@@ -1,4 +1,4 @@
-// Where schemas stand in their document, and where references lead.
+// Positions of schemas in their document, and the targets of references.
 #include <cstdio>
 
 #include "grammar/schema_parts.h"
@@ -8,9 +8,9 @@ namespace oriel_internal {
 namespace {
 
 constexpr size_t kPathBytes = 400;
-constexpr uint64_t kStepsOfVisit = 8;  // of a value, to look for a name of a schema
+constexpr uint64_t kStepsOfVisit = 8;  // to look for the name of a schema in a value
 
-// Where a value stands in a document, as a JSON pointer; cut where it is long.
+// The position of a value in a document as a JSON pointer, truncated if long.
 class Path {
  public:
   Path(const JsonValue& document, const JsonValue& value) { find(document, value); }
@@ -60,7 +60,7 @@ class Path {
   size_t bytes_ = 1;
 };
 
-// Between two slashes of a reference: %-escapes, then those of JSON pointers.
+// Decodes the part between two slashes of a reference: %-escapes, then JSON pointer escapes.
 bool decodeToken(const char* at, const char* end, char* out, size_t* bytes) {
   size_t n = 0;
   while (at != end) {
@@ -76,7 +76,7 @@ bool decodeToken(const char* at, const char* end, char* out, size_t* bytes) {
     }
     const bool escaped = n != 0 && out[n - 1] == '~' && (c == '0' || c == '1');
     if (escaped) {
-      // "~01" is "~1": what has been decoded does not begin another escape.
+      // "~01" decodes to "~1": a decoded character does not start another escape.
       out[n - 1] = c == '0' ? '\x01' : '/';
     } else {
       out[n++] = c;
@@ -110,7 +110,7 @@ size_t findByte(const JsonText& text, char c) {
   return static_cast<size_t>(std::find(text.data, text.data + text.bytes, c) - text.data);
 }
 
-// The name that a schema has given itself; empty: none.
+// The name a schema gives itself; empty: none.
 JsonText idOf(const JsonValue& schema) {
   for (const char* const keyword : {"$id", "id"}) {
     const JsonValue* const id = schema.find(keyword);
@@ -121,7 +121,7 @@ JsonText idOf(const JsonValue& schema) {
   return {};
 }
 
-// Without its fragment, and without the folder of the document's own name, against which it is read.
+// Without its fragment, and without the folder of the base name it is relative to.
 JsonText localName(const JsonText& id, const JsonText& base) {
   const JsonText name = part(id, 0, findByte(id, '#'));
   size_t folder = findByte(base, '#');
@@ -132,13 +132,13 @@ JsonText localName(const JsonText& id, const JsonText& base) {
   return inside ? part(name, folder, name.bytes) : name;
 }
 
-// Values that are no schemas, whatever they look like.
+// Keywords whose values are data, not schemas.
 bool isData(const JsonText& key) {
   return key.is("const") || key.is("enum") || key.is("default") || key.is("example") ||
          key.is("examples");
 }
 
-// The first schema in `at` that `is` says is the one, null: none.
+// The first schema in `at` accepted by `is`; null: none.
 template <typename Is>
 const JsonValue* findSchema(const JsonValue& at, Work* work, const Is& is) {
   if (!work->spend(kStepsOfVisit) || (!at.isObject() && !at.isArray())) {
@@ -219,7 +219,7 @@ const JsonValue* SchemaContext::pointed(const JsonValue& schema, const JsonValue
   return target != nullptr && isSchemaValue(*target) ? target : nullptr;
 }
 
-// The schema with a name of its own that `schema` stands in; the document, if there is none.
+// The nearest enclosing schema with a name, or the document.
 const JsonValue& SchemaContext::resourceOf(const JsonValue& schema) {
   Work* const work = grammar_->work();
   if (!looked_for_resources_) {

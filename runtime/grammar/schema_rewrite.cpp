@@ -1,4 +1,4 @@
-// Schemas in the spelling of draft 2020-12, with conditions as unions; which keywords have no effect.
+// Rewrites schemas to draft 2020-12, with conditions as unions. Finds keywords without effect.
 #include <cstdio>
 
 #include "grammar/schema_parts.h"
@@ -44,7 +44,7 @@ void SchemaContext::ignore(const JsonValue& schema, const char* before, const Js
   }
 }
 
-// A draft's own word for "number of JSON Schema, not of OpenAPI".
+// OpenAPI documents name their version by a keyword of their own.
 bool SchemaContext::isOpenApi() const { return document_.find("$schema") == nullptr; }
 
 bool SchemaContext::checkKeyword(const JsonValue& schema, const JsonValue& keyword,
@@ -81,7 +81,7 @@ bool SchemaContext::checkKeyword(const JsonValue& schema, const JsonValue& keywo
   return !failed();
 }
 
-// `required: true` in a property, as draft 3 has it.
+// True for draft 3's `required: true` in a property.
 bool SchemaContext::hasRequiredFlag(const JsonValue& properties) {
   for (const JsonValue* one = properties.first(); one != nullptr; one = one->next()) {
     if (isFlag(one->find("required"), true)) {
@@ -187,7 +187,7 @@ void SchemaContext::addRequiredFlags(const JsonValue& properties, JsonMade* requ
   }
 }
 
-// With null, where OpenAPI's `nullable` says so. To JSON Schema it says nothing.
+// Adds null if OpenAPI's `nullable` is set. JSON Schema ignores `nullable`.
 JsonMade* SchemaContext::typeOrNull(const JsonValue& schema, const JsonValue& type) {
   if (!isFlag(schema.find("nullable"), true) || !isOpenApi()) {
     return maker_.copyOf(type);
@@ -203,7 +203,7 @@ JsonMade* SchemaContext::typeOrNull(const JsonValue& schema, const JsonValue& ty
   return types;
 }
 
-// What holds under a condition: each a union of what is without it and of what has it.
+// Conditional constraints: each becomes a union of "condition fails" and "consequence holds".
 void SchemaContext::addConditions(const JsonValue& schema, const JsonValue& keyword,
                                   JsonMade* parts) {
   if (keyword.key().is("nullable")) {

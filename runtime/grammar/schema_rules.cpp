@@ -29,7 +29,7 @@ void IgnoredKeywords::add(const char* before, const JsonText& name) {
   if (has(entry, room.bytes)) {
     return;
   }
-  // What stands before the closing bracket, a comma and a blank, and room for the mark of more.
+  // Bytes before the closing bracket; then a comma, a blank, and room for the "..." mark.
   const size_t used = bytes_ == 0 ? 1 : bytes_ - 1;
   full_ = used + 2 + room.bytes + 2 + sizeof(kAndMore) + 2 > kBytes;
   const char* const added = full_ ? kAndMore : entry;

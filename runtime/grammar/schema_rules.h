@@ -1,4 +1,4 @@
-// How a JSON schema is read, and the parts of it that have no effect.
+// Options for reading a JSON schema, and its ignored parts.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,7 @@
 
 namespace oriel_internal {
 
-/// Names of keywords and formats that were ignored, each once, as a JSON list. Where there is no room the list ends with
-/// "...".
+/// Names of ignored keywords and formats, without duplicates, as a JSON list. If it is full it ends with "...".
 class IgnoredKeywords {
  public:
   static constexpr size_t kBytes = 512;
@@ -25,13 +24,14 @@ class IgnoredKeywords {
   bool has(const char* entry, size_t bytes) const;
 
   char json_[kBytes] = "";
-  size_t bytes_ = 0;  ///< of json_, without its NUL
+  size_t bytes_ = 0;  ///< of json_, without the NUL
   bool full_ = false;
 };
 
 struct SchemaRules {
-  bool strict = false;        ///< unknown keywords and formats are errors
-  bool open_objects = false;  ///< objects without `additionalProperties` have further properties
+  bool strict = false;                 ///< unknown keywords and formats are errors
+  bool open_objects = false;           ///< objects without `additionalProperties` may have further
+                                       ///< properties
   IgnoredKeywords* ignored = nullptr;  ///< null: not reported
 };
 

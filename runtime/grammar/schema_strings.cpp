@@ -5,12 +5,12 @@
 namespace oriel_internal {
 namespace {
 
-// Lengths that are counted one by one; more are counted in blocks.
+// Lengths up to this are counted one by one, longer ones in blocks.
 constexpr uint32_t kMostCountedSingly = 64;
-// No reply is that long, so texts may end there.
+// Longer than any reply, so texts may end there.
 constexpr uint32_t kMostCounted = 1u << 20;
 constexpr uint32_t kMostPatternStates = 4000;
-// Patterns times lengths: as far as these go lengths are counted one by one, and so many are there in all.
+// Limits for patterns combined with lengths: states counted one by one, and states in total.
 constexpr uint32_t kMostLimitedStates = 1500;
 constexpr uint32_t kMostCountedStates = 3 * kMostLimitedStates;
 constexpr uint32_t kLeastCounted = 40;
@@ -19,13 +19,13 @@ bool sameTexts(const JsonText* a, uint32_t n_a, const JsonText* b, uint32_t n_b)
   return n_a == n_b && std::equal(a, a + n_a, b);
 }
 
-// What several patterns and formats of some strings have in common, in one alphabet.
+// The intersection of patterns and formats, in one alphabet.
 class Common {
  public:
   explicit Common(Work* work, RegexReading reading = RegexReading::kBoth)
       : work_(work), reading_(reading), sets_(work->scratch()) {}
 
-  // False: one is not supported, or there are too many.
+  // False: unsupported, or too many.
   bool add(const StringFacts& facts, uint32_t form = 0) {
     for (uint32_t i = 0; i < facts.n_patterns; ++i) {
       if (!add(facts.patterns[i].data, facts.patterns[i].bytes, false)) {
@@ -40,7 +40,7 @@ class Common {
     }
     return true;
   }
-  // The same of what none of them may be. Last, so that there is something to take it from.
+  // The same for excluded patterns. Called last, so that there is something to subtract from.
   bool addExcluded(const StringFacts& facts) {
     if (n_ == 0 && !add("", 0, false)) {
       return false;
@@ -111,7 +111,7 @@ class Common {
  private:
   static constexpr uint32_t kMost = 6 * StringFacts::kMostPatterns;
 
-  // The strings of a list as a pattern: "(?:a|b)". Empty: there are none.
+  // A list's strings as a pattern: "(?:a|b)". Empty: no strings.
   JsonText alternativesOf(const JsonValue& values) {
     const bool is_list = values.isArray() && !values.key().is("const");
     size_t bytes = 8;
@@ -150,15 +150,15 @@ class Common {
   bool excluded_[kMost] = {};
 };
 
-// Lengths up to limits.exact are counted one by one, the others are rounded up: as little as there are states for.
+// Counts lengths up to limits.exact one by one and rounds others up, as finely as the number of states allows.
 DfaResult countRounded(const Dfa& all, LengthLimits limits, Work* work, Dfa* dfa) {
-  // A state with a loop counts each code point, and no text gets longer than these can tell.
+  // A looping state counts each code point, and longer texts cannot be distinguished from these.
   const uint32_t loops = countLoops(all, work);
   const uint32_t max = limits.max;
   if (loops != 0) {
     limits.max = std::min(max, limits.exact + kMostLimitedStates / loops);
   }
-  // Few states are reached with every count: the first unit that is tried is a hopeful one.
+  // Most states are reached with few counts, so the first unit tried is an optimistic one.
   const uint64_t rounded = uint64_t{all.n_states - loops} * (limits.max - limits.exact);
   while (rounded / limits.unit > 4 * kMostCountedStates) {
     limits.unit *= 2;
@@ -186,7 +186,7 @@ DfaResult countLengths(uint32_t min, uint32_t max, uint32_t least, Work* work, D
   return result;
 }
 
-// Texts of `dfa` of these lengths; where the largest are too much to count, none of them.
+// Limits `dfa` to these lengths. If the largest lengths are too expensive to count, they are left out.
 const char* limitLength(const StringFacts& facts, Work* work, Dfa* dfa) {
   if (dfa->n_states == 0) {
     return nullptr;
@@ -281,7 +281,7 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
     const bool has_excluded = facts.n_not_patterns + facts.n_not_listed != 0;
     if (!common.add(facts, form) || (has_excluded && !common.addExcluded(facts)) ||
         common.build(&dfa) != DfaResult::kDone) {
-      return "is too large, or too much beside other patterns and formats: make it simpler";
+      return "is too large, or too complex with other patterns and formats: make it simpler";
     }
     if (facts.n_formats == 0 || dfa.n_states == 0 || facts.max_length == UINT32_MAX ||
         longestText(dfa, work) <= facts.max_length) {
@@ -309,7 +309,7 @@ ExprId countedExpression(ExprId what, uint32_t min, uint32_t max, Grammar* gramm
   const RuleId rule = grammar->newRule();
   grammar->define(rule, timesExpression(what, block, grammar));
   const ExprId one = grammar->rule(rule);
-  // As many as there have to be, then as many more as there may be: whole blocks, then part of one.
+  // The required part, then the optional part: whole blocks, then part of a block.
   const ExprId first = grammar->sequence(timesExpression(one, min / block, grammar),
                                          timesExpression(what, min % block, grammar));
   if (max == UINT32_MAX) {

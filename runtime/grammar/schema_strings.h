@@ -1,4 +1,4 @@
-// Strings of some length, pattern and format, as expressions.
+// Strings with length, pattern and format limits, as expressions.
 #pragma once
 
 #include "grammar/regex.h"
@@ -16,10 +16,10 @@ struct StringFacts {
   uint32_t n_patterns = 0;
   JsonText formats[kMostPatterns];
   uint32_t n_formats = 0;
-  /// Not matched by any engine.
+  /// Must not match in any engine.
   JsonText not_patterns[kMostExcluded];
   uint32_t n_not_patterns = 0;
-  /// Not one of the strings of `enum`, `const` or a list.
+  /// Must not be one of the strings of `enum`, `const` or a list.
   const JsonValue* not_listed[kMostExcluded] = {};
   uint32_t n_not_listed = 0;
 
@@ -27,21 +27,21 @@ struct StringFacts {
   bool hasPattern() const {
     return n_patterns != 0 || n_formats != 0 || n_not_patterns != 0 || n_not_listed != 0;
   }
-  /// False: there are too many.
+  /// False: too many.
   bool excludePattern(const JsonText& pattern);
   bool excludeListed(const JsonValue& values);
   bool operator==(const StringFacts& other) const;
 };
 
-/// What satisfies all patterns and formats, of any length, whatever is excluded. False: it is too large, or one is not supported.
+/// Texts of any length that satisfy all patterns and formats, ignoring exclusions. False: too large, or unsupported.
 bool stringsDfa(const StringFacts& facts, RegexReading reading, Work* work, Dfa* dfa);
 
-/// With its quotes. `character`: one of a JSON string, raw or escaped. `*expression` is kNever where nothing fits.
-/// Otherwise null, or why there is none, said of the keyword. Patterns have been checked.
+/// Includes the quotes. `character`: one raw or escaped character of a JSON string. `*expression` is kNever if nothing
+/// fits. Returns null, or the reason why the keyword is unsupported. Patterns must have been checked.
 const char* stringExpression(const StringFacts& facts, ExprId character, Grammar* grammar,
                              ExprId* expression);
 
-/// `what`, min to max times, in few states also where that is often: blocks of a rule stand for most of it.
+/// `what`, min to max times. Large counts use few states, because most of them are blocks that are rules.
 ExprId countedExpression(ExprId what, uint32_t min, uint32_t max, Grammar* grammar);
 
 }  // namespace oriel_internal

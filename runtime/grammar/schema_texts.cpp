@@ -8,7 +8,7 @@ namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kMostDepthOfTexts = 60;
-constexpr uint64_t kStepsOfExpression = 32;  // to look at it and at its parts
+constexpr uint64_t kStepsOfExpression = 32;  // to visit it and its parts
 
 constexpr CharRange kRaw[] = {{0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF}};
 
@@ -17,7 +17,7 @@ bool isBefore(const JsonText& a, const JsonText& b) {
   return order != 0 ? order < 0 : a.bytes < b.bytes;
 }
 
-// From `at` on, sorted texts that are alike up to there.
+// Sorted texts with a common prefix, from byte `at` on.
 ExprId textsFrom(const JsonText* texts, uint32_t count, size_t at, uint32_t depth, Grammar* g) {
   const JsonText& first = texts[0];
   const JsonText& last = texts[count - 1];
@@ -56,7 +56,7 @@ struct Written {
   size_t bytes;
 };
 
-// Names from `at` on that a key must not become.
+// A trie of the names that a key must not equal, from byte `at` on.
 struct KeyNode {
   uint32_t first;
   uint32_t count;
@@ -115,14 +115,14 @@ const uint8_t* expressionsWithText(const Grammar* grammar, ExprId from) {
   Scratch* const scratch = grammar->work()->begin();
   const uint32_t count = grammar->count() - from;
   uint8_t* const has = scratch->take<uint8_t>(count);
-  // For each the ones that are made of it, and those that wait to be told.
+  // For each expression, the expressions that contain it, and the queue of updates.
   uint32_t* const first = scratch->take<uint32_t>(count + uint64_t{2});
   uint32_t* const users = scratch->take<uint32_t>(2 * uint64_t{count});
   uint32_t* const waiting = scratch->take<uint32_t>(count);
   if (waiting == nullptr || !grammar->work()->spend(kStepsOfExpression * count)) {
     return nullptr;
   }
-  // UINT32_MAX: there is none.
+  // UINT32_MAX: none.
   const auto definitionOf = [&](const Expr& rule) {
     const ExprId id = grammar->definition(rule.left);
     return id == UINT32_MAX ? id : id - from;

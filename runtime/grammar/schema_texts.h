@@ -1,4 +1,4 @@
-// Constants and the keys of objects, as expressions.
+// Constants and object keys as expressions.
 #pragma once
 
 #include "grammar/expression.h"
@@ -7,7 +7,7 @@
 
 namespace oriel_internal {
 
-/// Expressions without what has no text: kNever takes what needs it along.
+/// Builds expressions with empty parts removed: kNever propagates to expressions that need it.
 class LiveExpressions {
  public:
   explicit LiveExpressions(Grammar* grammar) : g_(grammar) {}
@@ -26,7 +26,7 @@ class LiveExpressions {
     g_->define(rule, a);
     return g_->rule(rule);
   }
-  /// White space, where there may be some.
+  /// Optional white space.
   ExprId blank() { return g_->optional(g_->text(" ")); }
   ExprId comma() { return g_->sequence(g_->text(","), blank()); }
 
@@ -34,28 +34,28 @@ class LiveExpressions {
   Grammar* const g_;
 };
 
-/// One of these, balanced, so that many do not go deep. None: kNever.
+/// A balanced choice, so that many options do not nest deeply. kNever without options.
 ExprId choiceOf(const ExprId* options, uint32_t count, Grammar* grammar);
 
 /// JSON of a value, in the grammar's memory.
 JsonText jsonOf(const JsonValue& value, Scratch* scratch);
 
-/// One of these texts. What they begin with alike is written once; they are sorted. `count` is not 0.
+/// One of these texts, with shared prefixes. Sorts them. `count` is not 0.
 ExprId textsExpression(JsonText* texts, uint32_t count, Grammar* grammar);
 
-/// For each expression from `from` on, which are made of those alone, whether it has a text; in the work's memory. Null:
-/// there is none, or the work has ended.
+/// For each expression from `from` on, whether it matches any text. They may only refer to each other. The result is in
+/// the work's memory. Null: out of memory, or the work has ended.
 const uint8_t* expressionsWithText(const Grammar* grammar, ExprId from);
 
-/// One code point of a string that stands for itself.
+/// One unescaped code point of a string.
 ExprId rawCharacter(Grammar* grammar);
-/// One, or an escape for one; of those by number only what is no surrogate.
+/// One code point, raw or escaped; numeric escapes exclude surrogates.
 ExprId anyCharacter(Grammar* grammar);
-/// One, or an escape by letter: fewer states.
+/// One code point, raw or with a letter escape: needs fewer states.
 ExprId countedCharacter(Grammar* grammar);
 
-/// The key of a member, with its quotes: any but `names` (which are sorted). Nothing in it is escaped, so no spelling
-/// is one of theirs.
+/// A member's key with its quotes: any key except `names`, which are sorted. It contains no escapes, so it cannot spell
+/// one of them differently.
 ExprId otherKey(JsonText* names, uint32_t count, Grammar* grammar);
 
 }  // namespace oriel_internal

@@ -12,13 +12,13 @@ namespace {
 constexpr uint32_t stateOf(uint32_t place) { return place & 0xFFFF; }
 constexpr uint32_t stackOf(uint32_t place) { return place >> 16; }
 
-/// To put a place into a table or a list.
+/// To insert a place into a table or list.
 constexpr uint64_t kStepsOfPlace = 8;
-/// Parts of what memory is left, in 64ths.
+/// Shares of the remaining memory, in 64ths.
 constexpr size_t kPlacesPart = 12;
 constexpr size_t kStacksPart = 8;
 
-/// Hands out pieces of one block.
+/// Allocates pieces of one block.
 struct Pieces {
   uint8_t* at;
   uint8_t* end;
@@ -111,7 +111,7 @@ bool StateSets::isNew(Place place) {
   return true;
 }
 
-// Waits to be visited, unless that was done or nothing is left to finish in.
+// Queues a place, unless it was visited or no stack height is left to finish.
 void StateSets::want(uint32_t state, uint32_t stack) {
   (void)steps_.spend(kStepsOfPlace);
   const Place place = state | stack << 16;
@@ -125,7 +125,7 @@ void StateSets::want(uint32_t state, uint32_t stack) {
   waiting_[n_waiting_++] = place;
 }
 
-// Enters at a state, to come back to another one.
+// Enters a routine, with a return state.
 void StateSets::enter(uint32_t state, uint32_t stack, uint32_t back_to) {
   const uint32_t height = heightOf(stack) + 1;
   if (height + automaton_->states[state].need > kMostHeight ||
@@ -199,7 +199,7 @@ void StateSets::visit(Place place) {
   }
 }
 
-// Where one can be from here before the next byte.
+// Adds all places reachable before the next byte.
 void StateSets::addAll(uint32_t state, uint32_t stack) {
   want(state, stack);
   while (n_waiting_ != 0) {
@@ -214,7 +214,7 @@ uint32_t StateSets::slotOf(const Stack& stack) {
          (kStackHashes - 1);
 }
 
-// The stack that comes back there, or to one of the rest. False: no room.
+// A stack that returns to `back_to` or to one of `rest`. False: no room.
 bool StateSets::push(Place back_to, uint32_t rest, uint32_t* pushed) {
   Stack stack;
   stack.below = static_cast<uint16_t>(stackOf(back_to));
@@ -242,7 +242,7 @@ bool StateSets::push(Place back_to, uint32_t rest, uint32_t* pushed) {
   return true;
 }
 
-// An entry becomes a stack: its ways in order, each once.
+// Turns an entry into a stack: its return places, sorted, without duplicates.
 bool StateSets::settle(Entry* entry) {
   uint32_t count = 0;
   for (uint32_t at = entry->ways; at != 0; at = ways_[at - 1].next) {
@@ -263,7 +263,7 @@ bool StateSets::settle(Entry* entry) {
   return true;
 }
 
-// All entries become stacks, the lowest first: others stand on them. False: no room.
+// Turns all entries into stacks, lowest first, since others refer to them. False: no room.
 bool StateSets::settle() {
   uint32_t height = UINT32_MAX;
   uint32_t highest = 0;
@@ -325,7 +325,7 @@ uint32_t StateSets::hashOf(const Place* places, uint32_t count, bool complete) {
   return hash;
 }
 
-// The set that was found, the one that is there already if there is.
+// Returns the stored set equal to the new one, or stores it.
 StateSets::Id StateSets::intern() {
   if (!steps_.spend(uint64_t{n_found_} * kStepsOfPlace + n_classes_ / 4) ||
       (n_found_ == 0 && !found_end_)) {
@@ -361,7 +361,7 @@ StateSets::Id StateSets::intern() {
   return static_cast<Id>(n_sets_++);
 }
 
-// A set must never need more than half of the stacks, or there would be no going on when they are full.
+// A set may need at most half of the stacks, so that making room always succeeds.
 void StateSets::cutToStacks() {
   uint64_t most = 0;
   for (uint32_t i = 0; i < n_found_; ++i) {
@@ -384,7 +384,8 @@ void StateSets::cutToStacks() {
 
 // --- Making room ---------------------------------------------------------------------------------
 
-// Marks a stack and all that it stands on: how many were not marked. Those that wait are a list in the marks.
+// Marks a stack and everything below it; returns the number of newly marked ones. The queue is a linked list in the
+// marks.
 uint32_t StateSets::mark(uint32_t stack) {
   constexpr uint32_t kWaits = 1u << 31;
   uint32_t count = 0;
@@ -409,7 +410,7 @@ uint32_t StateSets::mark(uint32_t stack) {
 
 void StateSets::keep(Id* sets, uint32_t count) {
   (void)steps_.spend(kStackHashes + set_slots_ + n_stacks_ + n_sets_ + uint64_t{count} * count);
-  // Those whose places and stacks fit into half of the room, one after the other.
+  // Keeps sets in order while their places and stacks fit into half of the memory.
   std::memset(marks_, 0, most_stacks_ * sizeof(uint32_t));
   uint32_t n_places = 0;
   uint32_t n_stacks = 0;
@@ -432,7 +433,7 @@ void StateSets::keep(Id* sets, uint32_t count) {
   keepSets(sets, count);
 }
 
-// Stacks that are marked move up, before those that have them; marks become new numbers.
+// Moves marked stacks down, referenced ones first; the marks become new numbers.
 void StateSets::keepStacks() {
   uint32_t n_kept = 1;
   marks_[0] = 0;
@@ -456,7 +457,7 @@ void StateSets::keepStacks() {
 }
 
 void StateSets::keepSets(Id* sets, uint32_t count) {
-  // The table of what follows is void: its first row says of each set whether it stays, then its new number.
+  // The transition table is invalid now: its first row first marks the sets to keep, then holds their new numbers.
   for (uint32_t id = 0; id < n_sets_; ++id) {
     sets_[id].note = 0;
   }
@@ -483,7 +484,7 @@ void StateSets::keepSets(Id* sets, uint32_t count) {
     set.same_hash = head;
     head = static_cast<Id>(n_kept);
     for (uint32_t i = 0; i < count; ++i) {
-      // Numbers only become smaller, so none is taken for one that was not changed yet.
+      // New numbers are smaller, so a changed entry is not mistaken for an unchanged one.
       if (sets[i] == id) {
         sets[i] = static_cast<Id>(n_kept);
       }
@@ -496,7 +497,7 @@ void StateSets::keepSets(Id* sets, uint32_t count) {
   n_places_ = n_places;
 }
 
-// --- Kinds of characters -------------------------------------------------------------------------
+// --- Character kinds ------------------------------------------------------------------------------
 
 void StateSets::findKindClasses() {
   const auto addClass = [&](Following* following, uint32_t byte) {
@@ -542,8 +543,8 @@ void StateSets::findKindClasses() {
   }
 }
 
-// Where all bytes of `following`, each with `more` bytes behind it, lead to; *one becomes false when that is not one
-// set. False: no room. *to is kUnknown before the first.
+// Follows all bytes of `following`, each with `more` continuation bytes. *one becomes false if they reach different
+// sets. False: no room. *to is kUnknown initially.
 bool StateSets::follow(Id set, const Following& following, uint32_t more, Id* to, bool* one) {
   for (uint32_t i = 0; i < following.count && *one; ++i) {
     const Id next = step(set, automaton_->byte_of[following.classes[i]]);

@@ -1,5 +1,4 @@
-// Where a text may be in an automaton: sets of states with their stacks, made as they are met and kept while there is
-// room.
+// The positions of a text in an automaton: sets of states with stacks. Built on demand and cached while memory lasts.
 #pragma once
 
 #include <cstddef>
@@ -10,40 +9,37 @@
 
 namespace oriel_internal {
 
-/// Which of the characters of a kind lead on from a set (TextKind).
+/// Characters of each kind that may follow a set (TextKind).
 struct KindsFrom {
-  uint16_t same = 0;  ///< kinds of which every character leads to the set `to`
+  uint16_t same = 0;  ///< kinds whose characters all lead to the set `to`
   uint16_t to = 0;
-  uint16_t never = 0;  ///< kinds of which none may come
+  uint16_t never = 0;  ///< kinds whose characters are all forbidden
 };
 
-/// Work is counted: once the steps have ended, every answer is kNothing, is not kept, and says nothing about the text.
-/// All memory is given by init(); when it is full, the caller says which sets it goes on with (keep()), and the others
-/// are made again when they are met again.
+/// Work is counted: after the last step every answer is kNothing, is not cached, and means nothing. init() provides all
+/// memory. When it is full, the caller chooses the sets to keep (keep()); others are rebuilt on demand.
 class StateSets {
  public:
   using Id = uint16_t;
-  static constexpr Id kNothing = 0;        ///< no text goes on like this
-  static constexpr Id kFull = UINT16_MAX;  ///< no room for the answer: keep(), and ask again
+  static constexpr Id kNothing = 0;        ///< no continuation is valid
+  static constexpr Id kFull = UINT16_MAX;  ///< no room for the answer: call keep() and retry
 
-  // Bounds that keep one step short. Beyond them texts are forbidden that the grammar has; what is left is right, and
-  // can be completed. Which they are depends on what has been met before, so that the same text may not come again.
-  static constexpr uint32_t kMostInSet =
-      1024;  ///< states with their stacks; a schema has under ten
-  static constexpr uint32_t kMostVisited =
-      2048;  ///< of one step, those that lead on without a byte included
-  /// Half of the stacks that this has room for are enough for a step.
+  // Bounds that keep a step short. Beyond them some texts of the grammar are forbidden; the remaining texts are valid
+  // and can be completed. Which texts are forbidden depends on the cache, so the same text may not be repeatable.
+  static constexpr uint32_t kMostInSet = 1024;    ///< states with stacks; a schema has under ten
+  static constexpr uint32_t kMostVisited = 2048;  ///< in one step, including empty edges
+  /// One step needs at most half of the stacks that fit here.
   static constexpr size_t kLeastBytes = 512 * 1024;
 
   /// False: less memory than kLeastBytes.
   bool init(const Automaton* automaton, void* memory, size_t bytes);
 
-  /// A call of the caller begins, which may take these steps. Before that there is no limit.
+  /// Starts a call of the caller with its own step limit. Unlimited before the first begin().
   void begin(const Steps& steps) { steps_ = steps; }
   const Steps& steps() const { return steps_; }
-  /// The set at the beginning of a text; kFull.
+  /// The set at the start of a text; kFull.
   Id start();
-  /// The set behind a byte; kFull.
+  /// The set after a byte; kFull.
   Id step(Id set, uint8_t byte) {
     const Id known = next_[set * n_classes_ + automaton_->class_of[byte]];
     return known != kUnknown ? known : findNext(set, automaton_->class_of[byte]);
@@ -52,57 +48,58 @@ class StateSets {
   bool complete(Id set) const { return sets_[set].complete; }
   /// Places in it.
   uint32_t count(Id set) const { return sets_[set].count; }
-  /// Something may follow.
+  /// True if a byte may follow.
   bool goesOn(Id set) const { return sets_[set].count != 0; }
   /// False: no room.
   bool kindsFrom(Id set, KindsFrom* kinds);
-  /// Since init() these bounds, or a lack of memory, have forbidden something.
+  /// True if these bounds, or a lack of memory, have forbidden anything since init().
   bool bounded() const { return bounded_; }
-  /// The set behind a byte; where there was no room for it even behind keep(), kNothing.
+  /// The set after a byte; kNothing if keep() made too little room for it.
   Id orNothing(Id next) {
     bounded_ = bounded_ || next == kFull;
     return next == kFull ? kNothing : next;
   }
-  /// A number that the user keeps with a set, 0 at first and again after keep().
+  /// The user's number for a set; 0 initially and after keep().
   uint16_t& note(Id set) { return sets_[set].note; }
 
-  /// Forgets all sets but these and gives them new numbers, in place. Those that would take more than half of the
-  /// memory become kNothing; the first never does.
+  /// Drops all sets except these and renumbers these in place. Sets that need more than half of the memory become
+  /// kNothing; the first one never does.
   void keep(Id* sets, uint32_t count);
 
-  /// For who walks with what step() knows already.
+  /// For walks over transitions that step() has cached.
   const Id* knownNext(Id set) const { return next_ + set * n_classes_; }
   static constexpr Id kUnknown = UINT16_MAX - 1;
   uint32_t setCount() const { return n_sets_; }
   uint32_t mostSets() const { return most_sets_; }
 
  private:
-  /// A state and the stack above which it is: state | stack << 16.
+  /// A state and its stack: state | stack << 16.
   using Place = uint32_t;
-  /// Stacks share what is below them. 0 is the empty one. One that was reached in several ways comes back to as many
-  /// places: a list of stacks of the same height, in order.
+  /// Stacks share their lower parts. 0 is the empty stack. A stack reached in several ways returns to several places: a
+  /// list of stacks of equal height, in order.
   struct Stack {
     uint16_t below = 0;
     uint16_t back_to = 0;  ///< state
-    uint16_t rest = 0;     ///< the other ways
+    uint16_t rest = 0;     ///< other return places
     uint16_t same_hash = 0;
     uint16_t height = 0;
-    uint16_t size = 0;  ///< stacks that it has, at most
+    uint16_t size = 0;  ///< largest number of stacks below
   };
-  /// What one step enters, once for each height: a stack that is not done, as the step may find more ways to come back.
+  /// A routine entered in this step, once per stack height. Becomes a stack at the end of the step, since more return
+  /// places may be found.
   struct Entry {
     uint16_t state = 0;
     uint16_t height = 0;
-    uint16_t ways = 0;   ///< the first one, plus 1
-    uint16_t stack = 0;  ///< that it has become
-    bool left = false;   ///< its end was reached
+    uint16_t ways = 0;   ///< first return place, plus 1
+    uint16_t stack = 0;  ///< the resulting stack
+    bool left = false;   ///< the routine's end was reached
   };
   struct Way {
     Place back_to = 0;
     uint32_t next = 0;
   };
   struct Set {
-    uint32_t first = 0;  ///< of its places, which are sorted
+    uint32_t first = 0;  ///< first of its places, which are sorted
     uint16_t count = 0;
     Id same_hash = 0;
     uint16_t note = 0;
@@ -110,15 +107,15 @@ class StateSets {
     bool kinds_known = false;
     KindsFrom kinds;
   };
-  /// Bytes that may follow the first of a character, as classes.
+  /// Bytes that may follow the lead byte of a character, as classes.
   struct Following {
     uint8_t count = 0;
     uint8_t classes[64] = {};
   };
   struct Lead {
     uint8_t class_of = 0;
-    uint8_t shape = 0;  ///< Following of the second byte
-    uint8_t more = 0;   ///< bytes behind the second
+    uint8_t shape = 0;  ///< index of Following for the second byte
+    uint8_t more = 0;   ///< continuation bytes after the second
   };
   struct Seen {
     Place place = 0;
@@ -127,7 +124,7 @@ class StateSets {
 
   static constexpr uint32_t kSeenSlots = 4 * kMostVisited;
   static constexpr uint32_t kStackHashes = 4096;
-  static constexpr uint32_t kFirstEntry = 1u << 15;  ///< stacks from here on are entries
+  static constexpr uint32_t kFirstEntry = 1u << 15;  ///< stack numbers from here on are entries
   static constexpr uint32_t kMostEntries = 1024;
   static constexpr uint32_t kMostWays = 2048;
 
@@ -167,9 +164,9 @@ class StateSets {
   Place* places_ = nullptr;
   Stack* stacks_ = nullptr;
   uint16_t* stack_hashes_ = nullptr;
-  uint32_t* marks_ = nullptr;  ///< [most_stacks_] keep(): new numbers
+  uint32_t* marks_ = nullptr;  ///< [most_stacks_] new numbers in keep()
   uint32_t most_sets_ = 0;
-  uint32_t set_slots_ = 0;  ///< of set_hashes_, a power of two
+  uint32_t set_slots_ = 0;  ///< size of set_hashes_, a power of two
   uint32_t most_places_ = 0;
   uint32_t most_stacks_ = 0;
   uint32_t n_sets_ = 0;
@@ -190,7 +187,7 @@ class StateSets {
   bool found_end_ = false;
   bool bounded_ = false;  ///< of all steps
   Steps steps_;
-  // Of the automaton.
+  // For the automaton.
   Following kinds_[16];
   Following following_[5];
   Lead leads_[64];

@@ -42,7 +42,7 @@ TextKind kindOfAscii(uint8_t byte) {
 namespace {
 
 struct Sorted {
-  uint64_t prefix = 0;  ///< the first eight bytes, zeros behind them
+  uint64_t prefix = 0;  ///< the first eight bytes, zero-padded
   uint32_t id = 0;
   uint16_t kinds = 0;
   uint8_t length = 0;
@@ -121,7 +121,7 @@ class TrieBuilder {
     countNodes(&odd_);
   }
 
-  /// A node knows 24 bits of nodes below it.
+  /// A node has 24 bits for the nodes below it.
   bool fits() const { return all_.n_nodes < 1u << 24; }
 
   TokenTrie* build(Arena* arena) {
@@ -153,7 +153,7 @@ class TrieBuilder {
   }
 
  private:
-  /// Some of the tokens, in order of their bytes.
+  /// A subset of the tokens, sorted by bytes.
   struct Part {
     uint32_t* order = nullptr;  ///< in sorted_
     uint32_t count = 0;
@@ -185,7 +185,7 @@ class TrieBuilder {
     }
     return left.bytes != right.bytes ? left.bytes < right.bytes : a.id < b.id;
   }
-  // Nodes that token i has with the one before it in common: all but its own.
+  // Nodes that token i shares with the previous token: all except its own.
   size_t sharedWithLast(const Part& part, uint32_t i) const {
     if (i == 0) {
       return 0;
@@ -214,7 +214,7 @@ class TrieBuilder {
     }
     closeTo(0, count, &depth, nodes);
   }
-  // Nodes deeper than `shared` have got all that is below them.
+  // Completes the nodes deeper than `shared`.
   void closeTo(size_t shared, uint32_t count, size_t* depth, TokenTrie::Node* nodes) {
     for (; *depth > shared; --*depth) {
       TokenTrie::Node& node = nodes[path_[*depth - 1]];

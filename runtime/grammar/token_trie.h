@@ -1,4 +1,4 @@
-// The vocabulary as a tree of bytes, and what is known of its tokens whatever the grammar.
+// The vocabulary as a byte trie, with facts about tokens that hold for every grammar.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace oriel_internal {
 
-/// What characters a token consists of. A mask is made by kinds where all characters of a kind are as good as each
-/// other, which they are inside of most strings.
+/// Character classes of tokens. Masks are computed by class where all characters of a class are equivalent, as in most
+/// strings.
 enum class TextKind : uint8_t {
   kLower,
   kUpper,
@@ -23,29 +23,29 @@ enum class TextKind : uint8_t {
   kBackslash,
   kControl,  ///< below 0x20, and 0x7F
   kBeyondAscii,
-  kOther,  ///< not whole characters, or more than kLongestPlain of them; tokens that are no text
+  kOther,  ///< partial characters, more than kLongestPlain characters, or control tokens
 };
 constexpr uint32_t kTextKinds = 11;
 constexpr uint32_t kindBit(TextKind kind) { return 1u << static_cast<uint32_t>(kind); }
-/// Kinds that strings have reason to treat otherwise. Tokens with one of them are a tree of their own: one in twenty.
+/// Kinds that strings often treat specially. Tokens with one of them, one in twenty, have a trie of their own.
 constexpr uint32_t kOddKinds = kindBit(TextKind::kQuote) | kindBit(TextKind::kBackslash) |
                                kindBit(TextKind::kControl) | kindBit(TextKind::kOther);
-/// Of a byte below 0x80.
+/// The kind of a byte below 0x80.
 TextKind kindOfAscii(uint8_t byte);
 
-/// Longest token, in code points, that is looked at by its kinds; longer ones are few.
+/// Longest token, in code points, with kinds; longer ones are rare.
 constexpr uint32_t kLongestPlain = 32;
 
-/// Built once a model; immutable, may be used from several threads.
+/// Built once per model; immutable and thread-safe.
 class TokenTrie {
  public:
-  /// 8 bytes. Nodes lie in depth-first order, children by their byte: what follows a node is its first child, and
-  /// `skip` nodes further its next sibling. Tokens of equal bytes are siblings.
+  /// 8 bytes. Nodes are in depth-first order, children sorted by byte: the next node is the first child, and the node
+  /// `skip` further is the next sibling. Tokens with equal bytes are siblings.
   struct Node {
     static constexpr uint32_t kNoToken = (1u << 21) - 1;
 
-    uint32_t byte_and_skip = 0;    ///< skip << 8 | byte; skip counts the node and all below
-    uint32_t kinds_and_token = 0;  ///< kinds of all tokens below and of its own << 21 | token
+    uint32_t byte_and_skip = 0;  ///< skip << 8 | byte; skip counts the node and everything below it
+    uint32_t kinds_and_token = 0;  ///< kinds of its own token and all below << 21 | token
 
     uint8_t byte() const { return static_cast<uint8_t>(byte_and_skip); }
     uint32_t skip() const { return byte_and_skip >> 8; }
@@ -55,8 +55,9 @@ class TokenTrie {
   static_assert(kTextKinds == 11, "kinds and a token share 32 bits");
   static_assert(kMaxVocabulary < Node::kNoToken, "a token has 21 bits");
 
-  /// Control tokens that give no text stand in it as their TokenMark. Tokens that end the reply are not part of it.
-  /// When measuring it counts the bytes and leaves *trie null. `stop` is asked before the work is begun. Borrows 24 bytes a token from `allocator` either way.
+  /// Control tokens without text appear as their TokenMark. Tokens that end a reply are left out. When measuring, counts
+  /// the bytes and sets *trie to null. Checks `stop` before it starts. Borrows 24 bytes per token from `allocator` in
+  /// both cases.
   static Status build(const Tokenizer& tokenizer, const oriel_allocator& allocator, const Log& log,
                       Arena* arena, TokenTrie** trie, const StopCheck& stop = {});
 
@@ -67,14 +68,13 @@ class TokenTrie {
     uint32_t count = 0;
   };
   const Tree& all() const { return all_; }
-  /// Of the tokens that have a character of kOddKinds.
+  /// Tokens with a character of kOddKinds.
   const Tree& odd() const { return odd_; }
-  /// A bit for each token with a character of that kind; of kOther those that are no text, too.
+  /// A bit for each token with a character of that kind; kOther includes control tokens.
   const uint32_t* having(uint32_t kind) const {
     return having_ + static_cast<size_t>(kind) * n_words_;
   }
-  /// Code points of each token; 0: kOther. In the order in which 64 of them make 64 bits of a mask: that of bit b is at
-  /// 8 * (b % 8) + b / 8.
+  /// Code points per token; 0: kOther. Ordered so that 64 of them give 64 mask bits: bit b is at 8 * (b % 8) + b / 8.
   const uint8_t* lengths() const { return lengths_; }
   const int32_t* stops() const { return stops_; }
   uint32_t stopCount() const { return n_stops_; }
@@ -90,7 +90,7 @@ class TokenTrie {
   Tree all_;
   Tree odd_;
   const uint32_t* having_ = nullptr;  ///< [kTextKinds][n_words]
-  const uint8_t* lengths_ = nullptr;  ///< [n_words / 2 rounded up][64]
+  const uint8_t* lengths_ = nullptr;  ///< [n_words / 2, rounded up][64]
   const int32_t* stops_ = nullptr;
 };
 

@@ -3,9 +3,9 @@
 namespace oriel_internal {
 namespace {
 
-// What patterns of usual size take; larger ones ask the system for more, and give it back.
+// Enough for patterns of usual size. Larger ones borrow more and return it.
 constexpr size_t kKeptBytes = 256 * 1024;
-// Of memory that is taken anew: it is mapped, set to zeros, overwritten and given back.
+// Bytes per step for fresh memory, which is mapped, zeroed, overwritten and returned.
 constexpr size_t kFreshBytesAStep = 4;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What it may cost to make a grammar, and memory for what is needed on the way.
+// The cost limit for making a grammar, and its temporary memory.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,15 @@
 
 namespace oriel_internal {
 
-/// For what is only needed while one automaton is made.
+/// For memory that is needed only while one automaton is built.
 constexpr size_t kMostDfaBytes = 32u << 20;
 
-/// The steps of all schemas, patterns and rules of one grammar, and memory for making its automata.
+/// Steps for all schemas, patterns and rules of a grammar, and memory for building its automata.
 class Work : public Steps {
  public:
-  /// For a text of any size. The largest of the reference schemas takes a seventeenth of it.
+  /// For a text of any size: 17 times the need of the largest reference schema.
   static constexpr uint64_t kBaseSteps = 100'000'000;
-  /// More for each byte of the text.
+  /// Additional steps per byte of text.
   static constexpr uint64_t kStepsPerByte = 25'000;
   /// For the longest text: at most 0.5 s of one core.
   static constexpr uint64_t kMostSteps = 250'000'000;
@@ -28,17 +28,17 @@ class Work : public Steps {
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
-  /// A text of so many bytes is to be worked out.
+  /// Allows for a text of this many bytes.
   void allow(size_t text_bytes) {
     const uint64_t bytes = std::min<uint64_t>(text_bytes, kMostSteps / kStepsPerByte);
     raise(std::min(mostSteps() + bytes * kStepsPerByte, kMostSteps));
   }
 
-  /// Memory beside that of the grammar, up to kMostDfaBytes: what was taken from it before is gone. It is kept, so that
-  /// the system is asked once and not for every pattern.
+  /// Memory outside the grammar, up to kMostDfaBytes. Invalidates what was taken before. It is kept, so that not every
+  /// pattern asks the system.
   Scratch* begin();
   Scratch* scratch() { return &*room_; }
-  /// The system refused some; then the grammar has failed.
+  /// The system refused memory; the grammar has failed.
   bool noMemory() const { return room_.has_value() && room_->noMemory(); }
 
  private:

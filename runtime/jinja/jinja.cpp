@@ -17,16 +17,15 @@ using jinja::Parser;
 using jinja::Str;
 using jinja::TextBuilder;
 
-// A step takes some tens of nanoseconds. Without input a template has a tenth of a second.
+// A step takes some tens of nanoseconds. A template without input gets a tenth of a second.
 constexpr uint64_t kSteps = 700000;
 constexpr uint64_t kStepsAByte = 32;
-constexpr uint64_t kStepsAValue =
-    1500;  // some templates look through all messages for each of them
-constexpr uint64_t kMostSteps = 7'000'000;  // whatever the input: half a second
-constexpr size_t kFirstBytes = 2048;        // of output, beside as many as the input has
+constexpr uint64_t kStepsAValue = 1500;     // some templates scan all messages for each message
+constexpr uint64_t kMostSteps = 7'000'000;  // for any input: half a second
+constexpr size_t kFirstBytes = 2048;        // of output, besides the size of the input
 constexpr uint32_t kMaxDepth = 400;
 
-// Adds what the value allows, and the bytes of its text; no more than counts.
+// Adds the steps and text bytes that the value justifies, saturating.
 void allow(const JsonValue& value, uint64_t* steps, size_t* bytes) {
   *bytes += value.textBytes();
   *steps += kStepsAValue + kStepsAByte * (uint64_t{value.textBytes()} + value.key().bytes);
@@ -36,7 +35,8 @@ void allow(const JsonValue& value, uint64_t* steps, size_t* bytes) {
   }
 }
 
-// Jinja knows one newline, and a byte order mark is no text. Copies only what has another newline.
+// Jinja uses only '
+// ', and a byte order mark is not text. Copies only texts with other newlines.
 Status unifyNewlines(const char** text, size_t* bytes, const Log& log, Scratch* scratch) {
   const size_t mark = byteOrderMarkBytes(*text, *bytes);
   *text += mark;
@@ -106,7 +106,7 @@ Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* va
     }
   }
   ORIEL_TRY(handOut(jinja::strOf(text), log, scratch, output));
-  text.leave();  // its bytes are the output's
+  text.leave();  // the output owns its bytes
   return kOk;
 }
 

@@ -1,4 +1,4 @@
-// Runs chat templates: the part of Jinja that published templates use, within bounds of time, memory and output.
+// Runs chat templates: the part of Jinja that published templates use, with limits on time, memory and output.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace oriel_internal {
 
-/// Where a stretch of output comes from: 0 is the template's own text, anything else what its caller gave a value. Kept
-/// through everything that templates do to strings.
+/// The source of a range of output: 0 is the template's own text, other numbers were assigned to values by the caller.
+/// Preserved by all string operations.
 using TextOrigin = uint32_t;
 
-/// A variable of the template. Its strings, and those inside it, have the source `source`; of a list of messages element
-/// i has source + i. Trusted strings (JsonValue) have 0.
+/// A template variable. Its strings, also nested ones, have the source `source`; in a list of messages element i has
+/// source + i. Trusted strings (JsonValue) have source 0.
 struct JinjaVariable {
   JsonText name;
   const JsonValue* value = nullptr;
@@ -23,7 +23,7 @@ struct JinjaVariable {
   bool source_by_element = false;
 };
 
-/// Bytes of the output that have a source other than 0, ascending; neighbours of one source are joined.
+/// Output bytes with a source other than 0, ascending; neighbours of equal source are joined.
 struct SourceRange {
   size_t begin = 0;
   size_t end = 0;
@@ -39,17 +39,19 @@ struct JinjaOutput {
   size_t bytes = 0;
   const SourceRange* ranges = nullptr;
   size_t n_ranges = 0;
-  uint64_t steps = 0;  ///< that reading and running took, also where it failed
+  uint64_t steps = 0;  ///< used by parsing and running, also on failure
 };
 
-/// Parses and runs a template in `scratch`, in which the output lies. Bounds: the scratch's, steps in proportion to them,
-/// nesting. What it was stopped by is one line: the template's own words where it raised an exception
-/// (ORIEL_ERROR_ARGUMENT), what is wrong and in which line of it (ORIEL_ERROR_ARGUMENT), which bound it met
-/// (ORIEL_ERROR_OUT_OF_MEMORY; of steps ORIEL_ERROR_UNSUPPORTED), ORIEL_ERROR_CANCELLED.
+/// Parses and runs a template in `scratch`, which holds the output. Limits: the scratch's size, steps in proportion to
+/// it, nesting. Logs one line on failure:
+/// - ORIEL_ERROR_ARGUMENT with the template's message if it raised an exception
+/// - ORIEL_ERROR_ARGUMENT with the fault and its line in the template
+/// - ORIEL_ERROR_OUT_OF_MEMORY with the limit, or ORIEL_ERROR_UNSUPPORTED for too many steps
+/// - ORIEL_ERROR_CANCELLED
 Status runJinja(const char* chat_template, size_t bytes, const JinjaVariable* variables,
                 size_t n_variables, const JinjaClock& clock, const StopCheck& stop, const Log& log,
                 Scratch* scratch, JinjaOutput* output);
-/// Whether a template can be parsed; says in which line not.
+/// Checks that a template can be parsed; logs the line with the fault.
 Status checkJinja(const char* chat_template, size_t bytes, const StopCheck& stop, const Log& log,
                   Scratch* scratch);
 

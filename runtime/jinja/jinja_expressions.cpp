@@ -1,4 +1,4 @@
-// Expressions of a running template.
+// Evaluates expressions.
 #include <cstring>
 #include <utility>
 
@@ -42,7 +42,7 @@ Args Args::from(uint32_t first) const {
 }
 
 bool Interpreter::eval(const Node& node, Value* out) {
-  switch (node.kind) {  // what has no parts
+  switch (node.kind) {  // leaves
     case NodeKind::kLiteral:
       *out = Value::view(node.text);
       return charge(1);
@@ -181,7 +181,7 @@ bool Interpreter::putIn(Dict* dict, DictEntry* entry) {
   return true;
 }
 
-// Keys that the template names nowhere cannot be asked for.
+// Keys that the template never names need no entry.
 bool Interpreter::copyInto(const Value& dict, Scope* space) {
   Ref<List> pairs;
   if (!dict.isDict()) {
@@ -410,7 +410,7 @@ bool Interpreter::evalCompare(const Node& node, Value* out) {
   return true;
 }
 
-// Appends to the first operand where it can, since many templates collect all they write in one string.
+// Appends to the first operand if possible: many templates collect their output in one string.
 bool Interpreter::evalConcat(const Node& node, Value* out) {
   Value text;
   for (const Node* operand = node.a; operand != nullptr; operand = operand->next) {

@@ -104,7 +104,7 @@ bool toInteger(double real, Value* out) {
   return fits;
 }
 
-// A prefix of the base may stand before the digits.
+// The digits may have a prefix for the base.
 bool readInBase(Str text, int64_t base, int64_t* value) {
   if (text.bytes > 2 && text[0] == '0' && (base == 16 || base == 8 || base == 2)) {
     const char mark = static_cast<char>(text[1] | 0x20);
@@ -172,7 +172,7 @@ bool filterList(Interpreter* run, const Value& in, const Args&, Value* out) {
   return run->give(std::move(list), out);
 }
 
-// To the nearest decimal of the exact value, as Python has it.
+// Rounds the exact value to the nearest decimal, as Python does.
 double roundDecimals(double value, int64_t decimals) {
   if (!std::isfinite(value) || (decimals >= 0 && std::fabs(value) > 1e300)) {
     return value;
@@ -186,10 +186,10 @@ double roundDecimals(double value, int64_t decimals) {
   return std::strtod(text, nullptr);
 }
 
-// To a power of ten, of two that are as near to the even one, as Python has it. False: not within 64 bits.
+// Rounds to a power of ten, ties to even, as Python does. False: exceeds 64 bits.
 bool roundTens(int64_t value, int64_t decimals, int64_t* out) {
   *out = 0;
-  if (decimals < -19) {  // half of 10^20 is more than 64 bits hold
+  if (decimals < -19) {  // half of 10^20 exceeds 64 bits
     return true;
   }
   uint64_t scale = 1;

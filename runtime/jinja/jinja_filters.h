@@ -7,9 +7,9 @@
 
 namespace oriel_internal::jinja {
 
-/// kUnknown: there is none of that name.
+/// kUnknown: no filter has that name.
 uint16_t filterNamed(const JsonText& name);
-/// All of them, one after another; null behind the last.
+/// Enumerates all names; null at the end.
 const char* filterName(uint16_t filter);
 bool applyFilter(Interpreter* run, uint16_t filter, const Value& in, const Args& args, Value* out);
 
@@ -34,7 +34,7 @@ bool filterMin(Interpreter* run, const Value& in, const Args& args, Value* out);
 bool filterMax(Interpreter* run, const Value& in, const Args& args, Value* out);
 bool filterSum(Interpreter* run, const Value& in, const Args& args, Value* out);
 bool filterJoin(Interpreter* run, const Value& in, const Args& args, Value* out);
-/// A list that can be gone through once.
+/// A list that can be iterated once.
 bool giveGenerator(Interpreter* run, Ref<List> list, Value* out);
 bool filterReverse(Interpreter* run, const Value& in, const Args& args, Value* out);
 

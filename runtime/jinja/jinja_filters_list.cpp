@@ -11,7 +11,7 @@ namespace {
 
 bool isTrue(Interpreter* run, const Value* value) { return value != nullptr && run->truth(*value); }
 
-// The attribute's value of an element, the element itself where no attribute is given.
+// The element's attribute, or the element itself without an attribute.
 bool pick(Interpreter* run, const Value& element, const Value* attribute, Value* out) {
   if (attribute == nullptr || attribute->isNone()) {
     *out = element;
@@ -33,7 +33,7 @@ bool keyOf(Interpreter* run, const Value& element, const Value* attribute, bool 
   return foldCase(run, value, out);
 }
 
-// A list of keys, since attributes may stand with commas between them; lists are compared from their first difference on.
+// A list of keys, since several attributes may be given, separated by commas. Lists compare by their first difference.
 bool keysOf(Interpreter* run, const Value& element, const Value* attributes, bool case_sensitive,
             Value* out) {
   const bool named = attributes != nullptr && attributes->isText();
@@ -69,7 +69,7 @@ bool copyOf(Interpreter* run, const Value& in, Ref<List>* out) {
   return *out || run->failMemory();
 }
 
-// select and its sisters.
+// select, reject, selectattr and rejectattr.
 bool keep(Interpreter* run, const Value& in, const Args& args, bool by_attribute, bool wanted,
           Value* out) {
   const Value* const attribute = by_attribute ? args.find(0, nullptr) : nullptr;
@@ -128,7 +128,7 @@ bool extreme(Interpreter* run, const Value& in, const Args& args, int sign, Valu
   return true;
 }
 
-// Merges two sorted stretches of places; equal ones stay in their order.
+// Merges two sorted index ranges; the merge is stable.
 bool merge(Interpreter* run, List* keys, bool reverse, const uint32_t* from, uint32_t begin,
            uint32_t middle, uint32_t end, uint32_t* to) {
   uint32_t left = begin;
@@ -265,7 +265,7 @@ bool filterMap(Interpreter* run, const Value& in, const Args& args, Value* out) 
     filter = filterNamed({strOf(*name).data, strOf(*name).bytes});
   }
   if (attribute == nullptr && filter == kUnknown) {
-    return run->fail("map is given neither a filter nor an attribute");
+    return run->fail("map needs a filter or an attribute");
   }
   Ref<List> all;
   if (run->truth(in) && !run->toList(in, &all)) {
@@ -367,7 +367,7 @@ bool filterJoin(Interpreter* run, const Value& in, const Args& args, Value* out)
   return run->finish(&text, out);
 }
 
-// Python's reversed(), where there is one.
+// Python's reversed(), where it exists.
 bool filterReverse(Interpreter* run, const Value& in, const Args&, Value* out) {
   const Value parts[3] = {Value::none(), Value::none(), Value::integer(-1)};
   const bool list_again = in.isUndefined() || in.hasShape(Shape::kGenerator);

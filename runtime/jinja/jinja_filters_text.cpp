@@ -47,7 +47,7 @@ bool filterReplace(Interpreter* run, const Value& in, const Args& args, Value* o
                  out);
 }
 
-// As Jinja has it: the first line and empty lines stay where they are, unless it is told otherwise.
+// As in Jinja: the first line and empty lines are not indented by default.
 bool filterIndent(Interpreter* run, const Value& in, const Args& args, Value* out) {
   const Value* const width = args.find(0, "width");
   const Value* const first = args.find(1, "first");
@@ -80,8 +80,7 @@ bool filterIndent(Interpreter* run, const Value& in, const Args& args, Value* ou
   return run->charge(all.bytes / 3) && run->finish(&built, out);
 }
 
-// A text of at most `leeway` characters more than `length` stays. Others lose their end, from a blank on unless words may
-// be cut.
+// Keeps a text of at most `length` + `leeway` characters. Truncates others, at a blank unless words may be split.
 bool filterTruncate(Interpreter* run, const Value& in, const Args& args, Value* out) {
   const Value* const given_length = args.find(0, "length");
   const Value* const kills_words = args.find(1, "killwords");
@@ -112,7 +111,7 @@ bool filterTruncate(Interpreter* run, const Value& in, const Args& args, Value* 
     return true;
   }
   size_t cut = 0;
-  size_t blank = all.bytes;  // the last one in front of the cut
+  size_t blank = all.bytes;  // the last blank before the cut
   for (int64_t i = 0; i < length - end_chars; ++i) {
     blank = all[cut] == ' ' ? cut : blank;
     cut = nextChar(all, cut);
@@ -124,7 +123,7 @@ bool filterTruncate(Interpreter* run, const Value& in, const Args& args, Value* 
   return run->charge(cut / 8) && run->finish(&built, out);
 }
 
-// As the operator %.
+// Like the operator %.
 bool filterFormat(Interpreter* run, const Value& in, const Args& args, Value* out) {
   Value text;
   Ref<List> values = makeList(run->heap(), args.count);

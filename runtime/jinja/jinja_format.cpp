@@ -17,7 +17,7 @@ const Value* byName(const Args& args, const Str& name) {
   return nullptr;
 }
 
-// The value that the field between { and } names.
+// The value for the field between { and }.
 const Value* fieldOf(const Args& args, const Str& field, uint32_t* next) {
   int64_t place = 0;
   if (field.bytes == 0) {

@@ -161,7 +161,7 @@ int writeWord(const char* format, const char* word, char* out, size_t bytes) {
   return std::snprintf(out, bytes, format, word);
 }
 
-// One code of strftime(); below 0: unknown. `plain`: without leading zeros.
+// The value of one strftime() code; below 0: unknown. `plain`: without leading zeros.
 int writeCode(char code, bool plain, const Date& date, char* out, size_t bytes) {
   const char* const two = plain ? "%u" : "%02u";
   const uint32_t monday = (date.weekday + 6) % 7;
@@ -219,7 +219,7 @@ int writeCode(char code, bool plain, const Date& date, char* out, size_t bytes) 
   }
 }
 
-// Codes that stand for several.
+// Expands codes that are abbreviations.
 const char* longFor(char code) {
   switch (code) {
     case 'D':

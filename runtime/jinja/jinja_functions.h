@@ -1,4 +1,4 @@
-// Functions that every template has.
+// Global functions of templates.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 namespace oriel_internal::jinja {
 
 constexpr uint32_t kNoFunction = 0xFFFFFFFF;
-/// The name of function `id`, null behind the last.
+/// The name of function `id`; null past the last.
 const char* functionName(uint32_t id);
 bool callFunction(Interpreter* run, uint32_t id, const Args& args, Value* out);
-/// Date and time as Python's strftime() writes it, in English, at noon.
+/// Python's strftime(), in English, at noon.
 bool writeTime(Interpreter* run, const Str& format, TextBuilder* out);
 
 }  // namespace oriel_internal::jinja

@@ -16,9 +16,9 @@ constexpr size_t kRegionBytes = 16 * 1024 - 4 * kGrain;
 constexpr size_t kMostRegionBytes = 256 * 1024 - 4 * kGrain;
 constexpr size_t kScratchHeaders = 4 * kGrain;
 constexpr size_t kMostBytes = size_t{1} << 31;
-constexpr uint32_t kLeastBits = 9;  // of a large block
+constexpr uint32_t kLeastBits = 9;  // size classes of large blocks start here
 constexpr uint32_t kMostLooks = 16;
-constexpr uint64_t kUnitsOfPiece = 32;  // to take it, and to give it back
+constexpr uint64_t kUnitsOfPiece = 32;  // to take and return it
 
 uint32_t bitsOf(size_t value) {
   uint32_t bits = 0;
@@ -34,7 +34,7 @@ size_t Heap::roundUp(size_t bytes) {
   return bytes == 0 ? kGrain : (bytes + kGrain - 1) / kGrain * kGrain;
 }
 
-// Four classes to an octave, by the least that is in them.
+// Four classes per octave, by the smallest size in a class.
 uint32_t Heap::largeClass(size_t bytes) {
   const uint32_t octave = bitsOf(bytes) - 1;
   const uint32_t at = (octave - kLeastBits) * 4 + ((bytes >> (octave - 2)) & 3);
@@ -50,7 +50,7 @@ void* Heap::take(size_t bytes) {
     return nullptr;
   }
   if (bytes > kMostBytes) {
-    return scratch_->takeText(SIZE_MAX);  // refuses, and whoever asks is told so
+    return scratch_->takeText(SIZE_MAX);  // records the refusal
   }
   const size_t rounded = roundUp(bytes);
   return rounded <= kMostSmall ? takeSmall(rounded) : takeLarge(rounded);
@@ -98,7 +98,7 @@ void* Heap::takeLarge(size_t rounded) {
   return reinterpret_cast<uint8_t*>(block) + sizeof(Block);
 }
 
-// In its own class a few are looked at, above it each fits.
+// Looks at a few blocks of its own class; in higher classes every block fits.
 Heap::FreeBlock* Heap::findFree(size_t bytes) {
   const uint32_t own = largeClass(bytes);
   uint32_t looks = 0;
@@ -118,7 +118,7 @@ Heap::FreeBlock* Heap::findFree(size_t bytes) {
 
 Heap::FreeBlock* Heap::addRegion(size_t bytes) {
   const size_t wished = std::clamp(regions_bytes_ / 2, kRegionBytes, kMostRegionBytes);
-  const size_t least = bytes + bytes / 4;  // strings that grow find room again
+  const size_t least = bytes + bytes / 4;  // growing strings can extend in place
   const size_t left = scratch_->leftBytes() / kGrain * kGrain;
   size_t usable = roundUp(least > wished ? least : wished);
   if (usable + kScratchHeaders > left) {
@@ -135,7 +135,7 @@ Heap::FreeBlock* Heap::addRegion(size_t bytes) {
   return static_cast<FreeBlock*>(block);
 }
 
-// Gives back what a block has beyond `bytes`, where that is worth it.
+// Returns the part of a block beyond `bytes`, if it is large enough.
 void Heap::cut(Block* block, size_t bytes) {
   const size_t rest = block->bytes - bytes;
   if (rest < kLeastLarge + sizeof(Block)) {
@@ -199,7 +199,7 @@ void Heap::give(void* piece, size_t bytes) {
 size_t Heap::shrink(void* piece, size_t old_bytes, size_t bytes) {
   const size_t old = roundUp(old_bytes);
   if (old <= kMostSmall) {
-    return old;  // else pieces of that size would get fewer and fewer
+    return old;  // otherwise pieces of that size would become scarce
   }
   const size_t kept = std::max(roundUp(bytes), kLeastLarge);
   cut(reinterpret_cast<Block*>(static_cast<uint8_t*>(piece) - sizeof(Block)), kept + sizeof(Block));

@@ -1,4 +1,4 @@
-// Memory of a running template: what is given back is used again, all of it comes from a Scratch.
+// A running template's memory. Freed memory is reused; all of it comes from a Scratch.
 #pragma once
 
 #include <cstddef>
@@ -13,30 +13,29 @@ struct Object;
 
 constexpr uint64_t kUnitsBetweenStops = 1u << 18;
 
-/// Small pieces, of sizes 16 bytes apart, are cut from slabs and stay what they are. Larger ones know their neighbours, and
-/// free neighbours become one.
+/// Small pieces, in sizes 16 bytes apart, are cut from slabs and keep their size. Larger ones know their neighbours, and
+/// free neighbours are merged.
 class Heap {
  public:
   explicit Heap(Scratch* scratch) : scratch_(scratch) {}
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  /// The work of a running template, in units. The primitives count it: taking memory, appending to lists and texts,
-  /// comparing texts, looking names up. So no filter can forget it. Once it has ended they give nothing any more.
+  /// Counts the work of a running template. The primitives count: taking memory, appending to lists and texts, comparing
+  /// texts, looking up names. So no filter can skip it. After the last unit they refuse.
   Steps& meter() { return meter_; }
-  /// Counts work; false: it has ended.
+  /// Counts work; false: the limit is reached.
   bool spend(uint64_t units) { return meter_.spend(units); }
-  /// What take() makes of a number of bytes.
+  /// The size that take() allocates for `bytes`.
   static size_t roundUp(size_t bytes);
-  /// Null when the scratch refuses, or when the work has ended. The bytes have anything in them.
+  /// Null if the scratch refuses or the work has ended. Uninitialised.
   void* take(size_t bytes);
-  /// `bytes` as take() was asked for, or what roundUp() made of it.
+  /// `bytes` as given to take(), or rounded by roundUp().
   void give(void* piece, size_t bytes);
-  /// Gives back what lies behind the first `bytes` of a piece of `old_bytes`, as far as it can; returns what it has now.
+  /// Returns the bytes after the first `bytes` of a piece of `old_bytes`, if possible; returns the remaining size.
   size_t shrink(void* piece, size_t old_bytes, size_t bytes);
 
-  /// Frees an object that nobody refers to, and what only it refers to. Loops instead of calling itself: lists may lie in
-  /// lists without end.
+  /// Frees an unreferenced object and everything only it refers to. Iterative, since lists may nest without limit.
   void bury(Object* object);
 
  private:
@@ -45,10 +44,10 @@ class Heap {
   struct Small {
     Small* next;
   };
-  /// Stands before a large piece; a region ends with one that is never free.
+  /// Header of a large piece. A region ends with one that is never free.
   struct alignas(16) Block {
-    uint32_t bytes;   ///< this header included
-    uint32_t before;  ///< bytes of the block before, 0: there is none
+    uint32_t bytes;   ///< including this header
+    uint32_t before;  ///< size of the previous block; 0: first
     bool free;
   };
   struct FreeBlock : Block {

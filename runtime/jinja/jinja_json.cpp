@@ -69,7 +69,7 @@ bool JsonWriter::readOptions(const Args& args) {
   List* const pair = separators->is(Kind::kList) ? separators->as<List>() : nullptr;
   if (pair == nullptr || pair->count != 2 || !pair->items()[0].isText() ||
       !pair->items()[1].isText()) {
-    return run_->fail("tojson is given separators that are no two strings");
+    return run_->fail("the separators of tojson are not two strings");
   }
   between_ = strOf(pair->items()[0]);
   after_key_ = strOf(pair->items()[1]);
@@ -204,7 +204,7 @@ bool JsonWriter::writeDict(const Value& value, uint32_t depth) {
   return true;
 }
 
-// The quotes come from where the string's first and last bytes do.
+// The quotes get the source of the string's first and last bytes.
 void JsonWriter::writeString(const Str& text) {
   TextOrigin source = text.source;
   out_->reserve(text.bytes + 2);

@@ -1,4 +1,4 @@
-// Values as JSON, as Python's json.dumps() writes it.
+// Values as JSON, in the style of Python's json.dumps().
 #pragma once
 
 #include <cstdint>

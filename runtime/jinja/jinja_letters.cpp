@@ -14,7 +14,7 @@ bool isCased(uint32_t c) {
   return of == CharClass::kUpper || of == CharClass::kLower || of == CharClass::kTitle;
 }
 
-// What Jinja's title takes for the space between words.
+// Word separators of Jinja's title filter.
 bool beginsWord(uint32_t c) {
   return isSpace(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
 }

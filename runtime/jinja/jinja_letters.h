@@ -1,4 +1,4 @@
-// Strings whose letters change, and how Python cuts lines.
+// Letter case of strings, and Python's line splitting.
 #pragma once
 
 #include "jinja/jinja_run.h"
@@ -8,10 +8,10 @@ namespace oriel_internal::jinja {
 /// kTitle is Python's title(), kWords the filter title.
 enum class Letters : uint8_t { kUpper, kLower, kTitle, kWords, kCapitalize, kSwap };
 bool mapLetters(Interpreter* run, const Value& text, Letters how, Value* out);
-/// Python's strip(): `chars` null or none for white space. `left`, `right`: which ends.
+/// Python's strip(); null or undefined `chars` means white space. `left` and `right` select the ends.
 bool strip(Interpreter* run, const Value& text, const Value* chars, bool left, bool right,
            Value* out);
-/// Where the line that begins at `begin` ends; *next is where the one after begins.
+/// End of the line that begins at `begin`; *next is the start of the next line.
 size_t lineEnd(const Str& text, size_t begin, size_t* next);
 /// Python's replace().
 bool replace(Interpreter* run, const Value& text, const Value& old, const Value& by, int64_t most,

@@ -56,7 +56,7 @@ Lexeme Lexer::next() {
   return mode_ == Mode::kData ? nextData() : nextWord();
 }
 
-// The next text that is not empty, or the tag that follows.
+// The next non-empty text, or the tag that follows.
 Lexeme Lexer::nextData() {
   while (at_ < bytes_) {
     Lexeme data = {Token::kData, line_, {text_ + at_, 0}};
@@ -85,7 +85,7 @@ Lexeme Lexer::nextData() {
   return {Token::kEnd, line_, {}};
 }
 
-// False: `data` says what is wrong.
+// False: `data` holds the fault.
 bool Lexer::takeTag(Lexeme* data) {
   if (takeRaw(data)) {
     return data->token != Token::kWrong;
@@ -107,7 +107,7 @@ bool Lexer::takeTag(Lexeme* data) {
   return true;
 }
 
-// What the sign of a tag takes away from the text before it.
+// Applies the white space sign of a tag to the text before it.
 void Lexer::endData(size_t end, char sign, bool print, Lexeme* data) {
   const size_t begin = static_cast<size_t>(data->text.data - text_);
   if (sign == '-') {
@@ -171,8 +171,8 @@ bool Lexer::isTag(size_t at, const char* word, size_t* end, char* first_sign, bo
   return startsWith(at, "%}");
 }
 
-// {% raw %}: what stands up to {% endraw %} is text. `data` becomes the text before and stays where it is empty; the raw
-// text itself is handed out as the next data.
+// {% raw %}: everything up to {% endraw %} is text. `data` becomes the text before, unless that is empty. The raw text
+// is returned as the next data.
 bool Lexer::takeRaw(Lexeme* data) {
   size_t inner = 0;
   char sign = '\0';
@@ -182,7 +182,7 @@ bool Lexer::takeRaw(Lexeme* data) {
   }
   endData(at_, sign, false, data);
   if (data->text.bytes > 0) {
-    // Come back for the tag alone.
+    // The next call returns the tag.
     line_begins_ = data->text.data[data->text.bytes - 1] == '\n';
     return true;
   }

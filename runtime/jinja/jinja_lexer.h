@@ -1,4 +1,4 @@
-// Cuts a template into text and the words between its braces, with Jinja's rules for white space: trim_blocks and
+// Splits a template into text and the words between its braces, with Jinja's white space rules: trim_blocks and
 // lstrip_blocks on, no newline kept at the very end.
 #pragma once
 
@@ -17,11 +17,11 @@ enum class Token : uint8_t {
   kBlockBegin,
   kBlockEnd,
   kName,
-  kString,  ///< text: between its quotes
+  kString,  ///< text: between the quotes
   kInteger,
   kFloat,
   kOperator,  ///< one or two characters
-  kWrong,     ///< text: what is wrong
+  kWrong,     ///< text: the fault
 };
 
 struct Lexeme {
@@ -33,11 +33,12 @@ struct Lexeme {
   bool isName(const char* what) const { return token == Token::kName && text.is(what); }
 };
 
-/// Small, and a copy of it looks ahead.
+/// Small; copy it to look ahead.
 class Lexer {
  public:
   Lexer() = default;
-  /// Newlines are single '\n'.
+  /// Newlines must be '
+  /// '.
   Lexer(const char* text, size_t bytes);
 
   Lexeme next();
@@ -60,7 +61,7 @@ class Lexer {
   void moveTo(size_t at);
   bool startsWith(size_t at, const char* what) const;
   size_t skipBlanks(size_t at) const;
-  /// Whether `{% WORD %}` stands at `at`; then where it ends, and the signs in it.
+  /// True if `{% WORD %}` is at `at`. Returns its end and its signs.
   bool isTag(size_t at, const char* word, size_t* end, char* first_sign, bool* minus) const;
   Lexeme lexeme(Token token, size_t bytes);
   Lexeme wrong(const char* what) const;
@@ -72,7 +73,7 @@ class Lexer {
   uint32_t open_ = 0;  ///< brackets
   Mode mode_ = Mode::kData;
   bool line_begins_ = true;
-  Mode pending_ = Mode::kData;  ///< a tag whose beginning is handed out next
+  Mode pending_ = Mode::kData;  ///< a tag whose start is returned next
 };
 
 }  // namespace oriel_internal::jinja

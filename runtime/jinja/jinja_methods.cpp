@@ -16,7 +16,7 @@ constexpr uint8_t kOfList = 2;
 constexpr uint8_t kOfDict = 4;
 constexpr uint8_t kOfLoop = 8;
 
-// What a method works with.
+// The context of a method call.
 struct Call {
   Interpreter* run;
   const Value& of;
@@ -48,7 +48,7 @@ bool pushPart(const Call& call, Ref<List>* parts, size_t begin, size_t end) {
          call.run->failMemory();
 }
 
-// Between white space; nothing is empty. With `most` cuts the rest stays as it is.
+// Splits at white space, without empty parts. After `most` splits the rest stays whole.
 bool splitBlanks(const Call& call, int64_t most, Ref<List>* parts) {
   const Str text = strOf(call.of);
   for (size_t at = skipSpace(text.data, text.bytes, 0); at < text.bytes; --most) {
@@ -111,7 +111,7 @@ bool splitBackAt(const Call& call, const Str& between, int64_t most, Ref<List>* 
 template <bool from_right>
 bool split(const Call& call) {
   const Value* const between = call.args.find(0, "sep");
-  // Below 0 all are the same, and -1 can be counted down from.
+  // All negative numbers mean "no limit", like -1.
   const int64_t most = std::max<int64_t>(integerOr(call, 1, "maxsplit", -1), -1);
   Ref<List> parts = makeList(call.run->heap(), 2);
   if (!parts) {
@@ -163,7 +163,7 @@ bool endsWith(Heap* heap, const Str& text, const Str& part) {
          equal(heap, {text.data + text.bytes - part.bytes, part.bytes, 0, nullptr, 0}, part);
 }
 
-// One string, or a tuple of them.
+// Accepts a string or a tuple of strings.
 template <bool (*stands)(Heap*, const Str&, const Str&)>
 bool hasEnd(const Call& call) {
   const Value* const part = call.args.find(0, nullptr);
@@ -285,7 +285,7 @@ bool isDecimal(uint32_t c) { return charClass(c) == CharClass::kDigit; }
 bool isAlphabetic(uint32_t c) { return isLetter(charClass(c)); }
 bool isAlphanumeric(uint32_t c) { return isAlphabetic(c) || isNumber(charClass(c)); }
 
-// Of at least one character.
+// At least one character.
 template <bool (*is)(uint32_t)>
 bool areAll(const Call& call) {
   const Str text = strOf(call.of);
@@ -336,7 +336,7 @@ bool partition(const Call& call) {
          pushPart(call, &parts, second, text.bytes) && call.run->give(std::move(parts), call.out);
 }
 
-// left: blanks before the string; right: behind it.
+// left: strip the start; right: strip the end.
 template <bool left, bool right>
 bool pad(const Call& call) {
   const Value* const fill = textArgument(call, 1, nullptr);
@@ -452,7 +452,7 @@ bool placeInList(const Call& call) {
   return counts || call.run->fail("a value that is looked for is not in the list");
 }
 
-// index and count: of strings and of lists.
+// index and count, for strings and lists.
 template <Method of_text, Method of_list>
 bool either(const Call& call) {
   return call.of.isText() ? of_text(call) : of_list(call);
@@ -491,7 +491,7 @@ bool loopChanged(const Call& call) {
   return true;
 }
 
-// All that Python has, since its attributes come before a dict's keys; null: not here.
+// All Python methods, since attributes take precedence over a dict's keys; null: not implemented.
 constexpr struct {
   const char* name;
   uint8_t of;

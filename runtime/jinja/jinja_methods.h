@@ -1,4 +1,4 @@
-// Methods of Python's strings, lists and dicts.
+// Python's methods of strings, lists and dicts.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace oriel_internal::jinja {
 
-/// Which method a name stands for; 0: none.
+/// The method of that name; 0: none.
 uint8_t attributeNamed(const JsonText& name);
-/// All of them, from 1 on; null behind the last.
+/// Enumerates all names from 1; null past the last.
 const char* methodName(uint8_t attribute);
-/// Whether a value of that kind has it.
+/// True if a value of that kind has it.
 bool hasMethod(const Value& of, uint8_t attribute);
-/// The value has it.
+/// The value must have the method.
 bool callMethod(Interpreter* run, const Value& of, const Symbol& method, const Args& args,
                 Value* out);
 

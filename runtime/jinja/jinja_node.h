@@ -1,4 +1,4 @@
-// What a template says, as a tree in the scratch.
+// The syntax tree of a template, in the scratch.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace oriel_internal::jinja {
 
-/// A name of the template: one for all places where it stands.
+/// A name in the template, shared by all its uses.
 struct Symbol {
   JsonText text;
   Symbol* next = nullptr;
-  uint8_t attribute = 0;  ///< which method of Python's it names (jinja_methods.h), 0: none
+  uint8_t attribute = 0;  ///< the Python method of that name (jinja_methods.h), 0: none
 };
 
 enum class NodeKind : uint8_t {
@@ -21,15 +21,15 @@ enum class NodeKind : uint8_t {
   kPrint,        ///< a: what
   kIf,           ///< a: condition, b: body, c: kIf or kElse
   kElse,         ///< b: body
-  kFor,          ///< a: target, b: over what, c: kForParts
-  kForParts,     ///< a: condition, b: body, c: body when there is nothing
-  kSet,          ///< a: target, b: what
+  kFor,          ///< a: target, b: iterated value, c: kForParts
+  kForParts,     ///< a: condition, b: body, c: body for an empty loop
+  kSet,          ///< a: target, b: value
   kSetBlock,     ///< a: target, b: body, c: filters around kCaptured
   kMacro,        ///< name; a: parameters, b: body
   kCallBlock,    ///< a: call, b: kMacro
   kFilterBlock,  ///< b: body, c: filters around kCaptured
-  kWith,         ///< a: kSet, one after another; b: body
-  kBlock,        ///< b: body, in a scope of its own
+  kWith,         ///< a: kSet, in sequence; b: body
+  kBlock,        ///< b: body, with its own scope
   kBreak,
   kContinue,
   // Expressions
@@ -44,14 +44,14 @@ enum class NodeKind : uint8_t {
   kTuple,       ///< a: elements
   kDict,        ///< a: kPair
   kPair,        ///< a: key, b: value
-  kAttribute,   ///< a: of what; name
-  kSubscript,   ///< a: of what, b: index or kSlice
+  kAttribute,   ///< a: object; name
+  kSubscript,   ///< a: object, b: index or kSlice
   kSlice,       ///< a: start, b: stop, c: step
-  kCall,        ///< a: what, b: kArgument
-  kMethodCall,  ///< a: of what, b: kArgument; name
-  kFilter,      ///< a: what, b: kArgument; name, flags: which
-  kTest,        ///< a: what, b: kArgument; name, flags: which
-  kArgument,    ///< a: what; name or null
+  kCall,        ///< a: callee, b: kArgument
+  kMethodCall,  ///< a: object, b: kArgument; name
+  kFilter,      ///< a: input, b: kArgument; name, flags: which
+  kTest,        ///< a: input, b: kArgument; name, flags: which
+  kArgument,    ///< a: value; name or null
   kParameter,   ///< a: default or null; name
   kNegative,    ///< a
   kPositive,    ///< a
@@ -63,7 +63,7 @@ enum class NodeKind : uint8_t {
   kOperand,     ///< op; a
   kConcat,      ///< a: operands
   kCondition,   ///< a: then, b: if, c: else or null
-  kCaptured,    ///< what a block wrote
+  kCaptured,    ///< the output of a block
 };
 
 enum class Op : uint8_t {
@@ -102,6 +102,6 @@ struct Node {
     double real;
   };
 };
-constexpr uint16_t kUnknown = 0xFFFF;  ///< flags of a filter or test that there is none of
+constexpr uint16_t kUnknown = 0xFFFF;  ///< flags of an unknown filter or test
 
 }  // namespace oriel_internal::jinja

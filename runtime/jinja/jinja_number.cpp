@@ -10,8 +10,8 @@ namespace oriel_internal::jinja {
 namespace {
 
 constexpr int kMaxDigits = 17;              // of a double
-constexpr size_t kMaxReadBytes = 400;       // of a number that is read
-constexpr double kFewDigitsBelow = 1e-290;  // where doubles have fewer digits than 15
+constexpr size_t kMaxReadBytes = 400;       // of a parsed number
+constexpr double kFewDigitsBelow = 1e-290;  // doubles have fewer than 15 digits there
 
 struct Decimal {
   char digits[kMaxDigits + 1] = "";
@@ -40,7 +40,7 @@ Decimal digitsOf(double value, int precision) {
 bool givesAgain(double value, int precision) {
   char text[64] = "";
   std::snprintf(text, sizeof text, "%.*e", precision - 1, value);
-  return std::strtod(text, nullptr) == value;  // snprintf's decimal point is strtod's
+  return std::strtod(text, nullptr) == value;  // snprintf and strtod use the same decimal point
 }
 
 Decimal shortest(double value) {
@@ -67,7 +67,7 @@ int layOut(const Decimal& d, char* out) {
   return std::snprintf(out, kMaxNumberBytes, "%.*s.%s", whole, d.digits, d.digits + whole);
 }
 
-// What this locale writes between whole and fraction.
+// The locale's decimal point.
 size_t decimalPoint(char* out) {
   char half[16] = "";
   const int n = std::snprintf(half, sizeof half, "%.1f", 0.5);

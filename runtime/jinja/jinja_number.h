@@ -1,4 +1,4 @@
-// Numbers as Python writes and reads them, whatever the locale.
+// Numbers as Python writes and reads them, in every locale.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@ namespace oriel_internal::jinja {
 
 constexpr size_t kMaxNumberBytes = 40;
 
-/// A JSON number: an integer, a float, or what neither holds as it is written.
+/// A JSON number: an integer, a float, or kept as written if neither can hold it.
 Value numberOf(const JsonValue& number);
-/// repr() of a float: the fewest digits that give the same number again. Returns the bytes written.
+/// repr() of a float: the fewest digits that round-trip. Returns the bytes written.
 size_t writeFloat(double value, char* out);
 size_t writeInteger(int64_t value, char* out);
-/// Digits with an optional sign; false when it is something else or needs more than 64 bits.
+/// Digits with an optional sign; false if it is anything else or exceeds 64 bits.
 bool readInteger(const char* text, size_t bytes, uint32_t base, int64_t* value);
-/// Python's float(): false when it is not a number.
+/// Python's float(): false if it is not a number.
 bool readFloat(const char* text, size_t bytes, double* value);
 
 }  // namespace oriel_internal::jinja

@@ -1,4 +1,4 @@
-// Truth, order and arithmetic, as Python has them.
+// Truth, order and arithmetic with Python's semantics.
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -12,8 +12,8 @@ namespace oriel_internal::jinja {
 namespace {
 
 constexpr uint32_t kMaxCompareDepth = 64;
-constexpr uint64_t kUnitsOfNumber = 16;            // to work it out
-constexpr size_t kMostRepeated = size_t{1} << 30;  // bytes, more than there is memory
+constexpr uint64_t kUnitsOfNumber = 16;            // to compute it
+constexpr size_t kMostRepeated = size_t{1} << 30;  // bytes; more than any memory
 
 double realOf(const Value& value) {
   return value.is(Kind::kFloat) ? value.real() : static_cast<double>(value.integer());
@@ -57,7 +57,7 @@ bool power(int64_t base, int64_t exponent, int64_t* result) {
   return true;
 }
 
-// False: not within 64 bits.
+// False: exceeds 64 bits.
 bool ofIntegers(Op op, int64_t a, int64_t b, int64_t* result) {
   switch (op) {
     case Op::kAdd:
@@ -354,7 +354,7 @@ bool Interpreter::compareOp(Op op, const Value& a, const Value& b, bool* result)
 bool Interpreter::addTexts(const Value& a, const Value& b, Value* out) {
   Value left = a;
   Value right = b;
-  const bool safe = a.safe() || b.safe();  // as markupsafe: what is not safe is escaped
+  const bool safe = a.safe() || b.safe();  // like markupsafe: unsafe text is escaped
   if ((safe && !a.safe() && !filterEscape(this, a, {}, &left)) ||
       (safe && !b.safe() && !filterEscape(this, b, {}, &right))) {
     return false;

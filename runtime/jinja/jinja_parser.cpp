@@ -180,7 +180,7 @@ bool Parser::expectOperator(const char* what) {
   return takeOperator(what) || unexpected(what) != nullptr;
 }
 
-// One expression, or several with commas between them.
+// One expression, or several separated by commas.
 Node* Parser::parseTuple(bool conditions) {
   Node* const first = parseExpression(conditions);
   if (first == nullptr || !atOperator(",")) {
@@ -308,7 +308,7 @@ Node* Parser::parseCompare() {
   return operands.first != nullptr ? nodeOf(NodeKind::kCompare, first, operands.first) : first;
 }
 
-// Levels: + and -; ~; * / // %; **. The further, the tighter.
+// Levels, in increasing precedence: + and -; ~; * / // %; **.
 Op Parser::takeBinaryOp(uint32_t level) {
   static constexpr struct {
     uint32_t level;
@@ -410,7 +410,7 @@ Node* Parser::parseNameOrConstant() {
   return status_.ok() ? name : nullptr;
 }
 
-// Strings next to each other are one.
+// Adjacent strings are concatenated.
 Node* Parser::parseLiteral() {
   Node* const literal = node(NodeKind::kLiteral);
   JsonText text = now_.text;
@@ -437,7 +437,7 @@ Node* Parser::parseLiteral() {
   return status_.ok() ? literal : nullptr;
 }
 
-// Python's escapes; what is none stays as it is written.
+// Python's escapes; unknown ones stay as written.
 bool Parser::decode(const JsonText& written, char* out, size_t* bytes) {
   for (size_t at = 0; at < written.bytes;) {
     if (written.data[at] != '\\' || at + 1 == written.bytes) {

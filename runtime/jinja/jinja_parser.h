@@ -1,4 +1,4 @@
-// Reads a template into a tree. Nesting is bounded, so that neither reading nor running it needs much stack.
+// Parses a template into a tree. Nesting is bounded, so parsing and running need little stack.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace oriel_internal::jinja {
 
-constexpr uint32_t kMaxNesting = 96;     ///< of blocks and of expressions, together
+constexpr uint32_t kMaxNesting = 96;     ///< of blocks and expressions together
 constexpr uint32_t kMaxWords = 200000;   ///< between braces
-constexpr uint32_t kMaxArguments = 255;  ///< of a call, and parameters of a macro
-/// Names that others are compared with, in all. As many distinct names as there may be words compare with a fifth of it,
-/// unless they were chosen to share a place of the table.
+constexpr uint32_t kMaxArguments = 255;  ///< in a call, and parameters of a macro
+/// Limit on all name comparisons. The largest number of distinct names needs a fifth of it, unless they were chosen to
+/// collide.
 constexpr uint64_t kMaxNamesCompared = 20'000'000;
 
 class Parser {
@@ -26,14 +26,14 @@ class Parser {
 
   /// The statements of a template.
   Status parse(const char* text, size_t bytes, const Node** body);
-  /// A name that stands in the template; null: it does not. Adds the names that it was compared with to *compared.
+  /// A name in the template; null: not used. Adds the number of compared names to *compared.
   const Symbol* find(const JsonText& name, uint64_t* compared) const;
-  /// Words between braces that were read.
+  /// Words between braces so far.
   uint32_t words() const { return words_; }
 
  private:
   class Deeper;
-  struct Chain;  // a list that is added to
+  struct Chain;  // a list under construction
 
   // Statements (jinja_statements.cpp)
   Node* parseBody(const char* end1, const char* end2, const char* end3);
@@ -107,7 +107,7 @@ class Parser {
   Lexeme now_;
   Status status_ = kOk;
   uint32_t depth_ = 0;
-  uint32_t loops_ = 0;  ///< around this place, within its macro
+  uint32_t loops_ = 0;  ///< enclosing loops within the macro
   uint32_t words_ = 0;
   uint64_t compared_ = 0;  ///< names
   Node* nodes_ = nullptr;  ///< room for
@@ -116,14 +116,14 @@ class Parser {
   Symbol* symbols_[kChains] = {};
 };
 
-/// Counts a level while it lives.
+/// Counts a nesting level during its lifetime.
 class Parser::Deeper {
  public:
   explicit Deeper(Parser* parser) : parser_(parser) { ++parser->depth_; }
   ~Deeper() { --parser_->depth_; }
   Deeper(const Deeper&) = delete;
   Deeper& operator=(const Deeper&) = delete;
-  /// Says so where it is too deep.
+  /// Logs an error if the nesting is too deep.
   bool tooDeep() const;
 
  private:

@@ -1,4 +1,4 @@
-// What stands behind a value: attributes, subscripts, calls, filters, tests.
+// Parses suffixes of values: attributes, subscripts, calls, filters, tests.
 #include "jinja/jinja_filters.h"
 #include "jinja/jinja_parser.h"
 #include "jinja/jinja_tests.h"
@@ -111,7 +111,7 @@ Node* Parser::parseCall(Node* of) {
   return call != nullptr && parseArguments(&call->b) ? call : nullptr;
 }
 
-// Behind the opening parenthesis.
+// Call after the opening parenthesis.
 bool Parser::parseArguments(Node** first) {
   const Deeper deeper(this);
   Chain arguments;

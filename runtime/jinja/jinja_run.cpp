@@ -14,7 +14,7 @@ namespace oriel_internal::jinja {
 namespace {
 
 constexpr uint64_t kStepsARound = 3;      // of a loop
-constexpr uint64_t kUnitsOfCompared = 4;  // a name that has another one's place
+constexpr uint64_t kUnitsOfCompared = 4;  // a name in an occupied slot
 
 }  // namespace
 
@@ -42,7 +42,7 @@ const Symbol* Interpreter::symbol(const JsonText& name) const {
   return found;
 }
 
-// What no name of the template asks for is not defined.
+// Skips names that the template does not use.
 bool Interpreter::define(const JinjaVariable* variables, size_t n_variables) {
   for (uint32_t id = 0; functionName(id) != nullptr; ++id) {
     const Symbol* const name = symbol(functionName(id));
@@ -50,7 +50,7 @@ bool Interpreter::define(const JinjaVariable* variables, size_t n_variables) {
       return false;
     }
   }
-  for (size_t i = n_variables; i > 0; --i) {  // of two with one name the first stays
+  for (size_t i = n_variables; i > 0; --i) {  // the first of two equal names wins
     const Symbol* const name = symbol(variables[i - 1].name);
     if (name != nullptr && !defineVariable(variables[i - 1], name)) {
       return false;
@@ -87,7 +87,7 @@ bool Interpreter::fail(const char* format, ...) {
     va_end(arguments);
     status_ = world_.log.fail(
         ORIEL_ERROR_ARGUMENT,
-        "line %u of the chat template fails, %s: correct the template or what it is given", line_,
+        "line %u of the chat template fails, %s: correct the template or its variables", line_,
         what);
   }
   return false;
@@ -268,7 +268,7 @@ bool Interpreter::keepWhere(const Node& node, const Value& over, Value* out) {
   return give(std::move(kept), out);
 }
 
-// A range is counted through; everything else is a list.
+// Ranges are counted; everything else becomes a list.
 Interpreter::Flow Interpreter::runLoop(const Node& node, const Value& over, bool* ran) {
   Ref<List> list;
   const bool is_range = over.is(Kind::kRange);
@@ -299,7 +299,7 @@ Interpreter::Flow Interpreter::runLoop(const Node& node, const Value& over, bool
       return Flow::kFailed;
     }
     const Flow flow = runBody(node.c->b);
-    *ran = *ran || flow == Flow::kNext;  // as in Jinja: a round that was left early does not count
+    *ran = *ran || flow == Flow::kNext;  // as in Jinja: a round left by break does not count
     if (flow == Flow::kFailed || flow == Flow::kBreak) {
       return flow == Flow::kBreak ? Flow::kNext : flow;
     }
@@ -317,7 +317,7 @@ bool Interpreter::assign(const Node& target, const Value& value) {
       return false;
     }
     if (!space.is(Kind::kNamespace)) {
-      return fail("'%.*s' is no namespace, so its attributes cannot be set",
+      return fail("'%.*s' is not a namespace, so its attributes cannot be set",
                   static_cast<int>(target.a->name->text.bytes), target.a->name->text.data);
     }
     return setIn(heap_, space.as<Scope>(), target.name, value) || failMemory();
@@ -413,7 +413,7 @@ bool Interpreter::runCallBlock(const Node& node) {
     return false;
   }
   if (!callee.is(Kind::kMacro)) {
-    return fail("a call block calls something that is no macro");
+    return fail("a call block calls a value that is not a macro");
   }
   const Args args = {node.a->b, values ? values->items() : nullptr, values ? values->count : 0};
   return callMacro(callee.as<Macro>(), args, &block, &text) && write(text, out_);
@@ -454,7 +454,7 @@ bool Interpreter::bindArguments(const Macro& macro, const Args& args, Scope* sco
   return bindRest(macro, args, n, scope);
 }
 
-// Arguments without a parameter: for who asks for varargs or kwargs.
+// Extra arguments, for varargs or kwargs.
 bool Interpreter::bindRest(const Macro& macro, const Args& args, uint32_t n_parameters,
                            Scope* scope) {
   const Symbol* const varargs = symbol("varargs");

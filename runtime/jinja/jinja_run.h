@@ -1,4 +1,4 @@
-// Runs the tree of a template. Functions return false once something failed; then the log has the line.
+// Runs a template's tree. Functions return false after a failure, which has been logged.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,21 @@ namespace oriel_internal::jinja {
 
 class Parser;
 
-/// Arguments as they stand in a call, with their values.
+/// Arguments of a call, with their values.
 struct Args {
   const Node* nodes = nullptr;  ///< kArgument
   const Value* values = nullptr;
   uint32_t count = 0;
 
-  /// By place or by name; null: not given. Null for a name: by place only.
+  /// By position or by name; null: not given. With a null name: by position only.
   const Value* find(uint32_t place, const char* name) const;
   Args from(uint32_t first) const;
-  uint32_t places() const;  ///< those without names
+  uint32_t places() const;  ///< number of positional arguments
 };
 
 constexpr uint64_t kUnitsAStep = 64;
 
-/// Where a running template stops by itself: the heap's meter counts the steps.
+/// Nesting limits; the heap's meter limits the steps.
 struct Limits {
   uint64_t steps = 0;
   uint32_t depth = 0;  ///< of calls, blocks and expressions together
@@ -57,52 +57,52 @@ class Interpreter {
   bool fail(const char* format, ...) ORIEL_PRINTF(2, 3);
   bool failMemory();
   bool failUndefined(const Value& value);
-  /// The template raises an exception with that message.
+  /// Raises an exception in the template.
   bool raise(const Value& message);
-  /// Counts work beside that of the primitives (Heap::meter); false when there was too much of it, or somebody asked to stop.
+  /// Counts work besides that of the primitives (Heap::meter). False: the limit is reached or the work was stopped.
   bool charge(uint64_t steps);
   bool chargeBytes(uint64_t bytes) { return charge(bytes / kUnitsAStep + 1); }
-  /// find() and findLast() within what work is left.
+  /// find() and findLast() within the remaining work.
   bool findIn(const Str& text, const Str& part, size_t from, size_t* at);
   bool findLastIn(const Str& text, const Str& part, size_t end, size_t* at);
-  /// Whether the builder's text could be made.
+  /// False: the builder's text failed.
   bool finish(TextBuilder* builder, Value* out) { return builder->finish(out) || failMemory(); }
   bool give(Ref<List> list, Value* out);
 
   bool putIn(Dict* dict, DictEntry* entry);
-  /// A dict's members as attributes of a namespace.
+  /// Copies a dict's members to a namespace.
   bool copyInto(const Value& dict, Scope* space);
   bool evalArgs(const Node* arguments, Ref<List>* values);
   bool call(const Value& callee, const Args& args, Value* out);
   bool attribute(const Value& of, const Symbol& name, Value* out);
   bool item(const Value& of, const Value& key, Value* out);
-  /// "a.b.0": each part by item().
+  /// "a.b.0": applies item() to each part.
   bool path(const Value& of, const Value& path, Value* out);
 
   // Operators (jinja_operators.cpp)
   bool truth(const Value& value) const;
   bool equal(const Value& a, const Value& b, bool* result, uint32_t depth = 0);
-  /// Below, at or above 0.
+  /// *order is below, at or above 0.
   bool compare(const Value& a, const Value& b, int* order, uint32_t depth = 0);
   bool contains(const Value& in, const Value& what, bool* result);
   bool binary(Op op, const Value& a, const Value& b, Value* out);
   bool length(const Value& value, size_t* n);
-  /// The value of a key: null in `found` when there is none.
+  /// The value of a key; null in `found` if missing.
   bool findKey(const Value& dict, const Value& key, Value* out, bool* found);
 
   // Printing (jinja_print.cpp)
   bool write(const Value& value, TextBuilder* out);
   bool repr(const Value& value, TextBuilder* out, uint32_t depth = 0);
-  /// The value as a string; itself where it is one.
+  /// The value as a string; strings are returned unchanged.
   bool toText(const Value& value, Value* out);
 
   // Sequences (jinja_sequences.cpp)
-  /// Everything that can be looped over, as a list.
+  // Any iterable as a list.
   bool toList(const Value& value, Ref<List>* out);
-  /// The pairs of a dict.
+  /// A dict's pairs.
   bool toPairs(const Value& dict, Ref<List>* out);
   bool slice(const Value& of, const Value parts[3], Value* out);
-  /// A name for messages, as Python calls the type.
+  /// Python's name of the type, for messages.
   static const char* typeName(const Value& value);
 
  private:
@@ -157,11 +157,11 @@ class Interpreter {
   bool add(const Value& a, const Value& b, Value* out);
   bool addTexts(const Value& a, const Value& b, Value* out);
   bool repeat(const Value& what, const Value& times, Value* out);
-  /// What is left of a generator, which has nothing then.
+  /// The rest of a generator, which is empty afterwards.
   bool drain(List* generator, Ref<List>* out);
   bool textToList(const Value& text, Ref<List>* out);
   bool jsonToList(const Value& json, Ref<List>* out);
-  /// A member's value; a string of several pieces keeps the source of each.
+  /// A member's value; strings of several pieces keep each piece's source.
   bool memberOf(const Value& dict, const JsonValue& member, Value* out);
   bool sliceText(const Value& of, const Value parts[3], Value* out);
   bool sliceRange(const Range& of, const Value parts[3], Value* out);
@@ -173,7 +173,7 @@ class Interpreter {
   bool bindArguments(const Macro& macro, const Args& args, Scope* scope);
   bool bindRest(const Macro& macro, const Args& args, uint32_t n_parameters, Scope* scope);
   bool set(const Symbol* name, Value value);
-  /// Null where the template has no such name: then nothing asks for it.
+  /// Null if the template does not use the name.
   const Symbol* symbol(const JsonText& name) const;
   const Symbol* symbol(const char* name) const;
 

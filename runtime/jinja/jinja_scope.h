@@ -1,4 +1,4 @@
-// What a running template holds for as long as a block lasts.
+// State of a running template with the lifetime of a block.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace oriel_internal::jinja {
 
-/// One level of calls, blocks and expressions.
+/// One nesting level of calls, blocks and expressions.
 class Interpreter::Deeper {
  public:
   explicit Deeper(Interpreter* run) : run_(run) { ++run->depth_; }
@@ -23,7 +23,7 @@ class Interpreter::Deeper {
   Interpreter* const run_;
 };
 
-/// A scope of its own below `parent`; the one before comes back.
+/// A scope below `parent`; restores the previous scope.
 class Interpreter::NewScope {
  public:
   NewScope(Interpreter* run, Scope* parent) : run_(run), before_(run->scope_) {

@@ -1,4 +1,4 @@
-// What can be looped over, indexed and sliced.
+// Iteration, indexing and slicing.
 #include <algorithm>
 #include <utility>
 
@@ -282,7 +282,7 @@ bool Interpreter::sliceRange(const Range& of, const Value parts[3], Value* out) 
   if (!range) {
     return failMemory();
   }
-  // Its end, and the step where there is but one number, may lie beyond what the numbers need.
+  // With one number, its end and step may be out of range.
   const auto at = [&](int64_t place, int64_t* number) {
     return checkedSignedMul(of.step, place, number) && checkedSignedAdd(of.start, *number, number);
   };
@@ -312,7 +312,7 @@ bool Interpreter::sliceList(const Value& of, const Value parts[3], Value* out) {
   return give(std::move(picked), out);
 }
 
-// Names with dots between them; numbers are indices.
+// Dotted names; numbers are indices.
 bool Interpreter::path(const Value& of, const Value& path, Value* out) {
   *out = of;
   if (!path.isText()) {

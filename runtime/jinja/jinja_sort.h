@@ -1,15 +1,15 @@
-// Order among values.
+// Ordering of values.
 #pragma once
 
 #include "jinja/jinja_run.h"
 
 namespace oriel_internal::jinja {
 
-/// Sorts `items` by `keys`, both only the caller's, stable.
+/// Stable sort of `items` by `keys`. The caller must own both exclusively.
 bool sortBy(Interpreter* run, List* keys, List* items, bool reverse);
-/// Pairs of a dict by their keys.
+/// Sorts a dict's pairs by key.
 bool sortPairs(Interpreter* run, List* pairs);
-/// Strings in small letters, everything else as it is.
+/// Lowercases strings; other values are unchanged.
 bool foldCase(Interpreter* run, const Value& value, Value* out);
 
 }  // namespace oriel_internal::jinja

@@ -1,4 +1,4 @@
-// What stands between {% and %}.
+// Parses statements, {% ... %}.
 #include "jinja/jinja_filters.h"
 #include "jinja/jinja_parser.h"
 
@@ -12,8 +12,8 @@ bool isAny(const Lexeme& word, const char* a, const char* b, const char* c) {
 
 }  // namespace
 
-// Statements up to the first word of a tag that is one of these, which stays; up to the end where there are none. They
-// hang as b of a kBlock.
+// Statements up to a tag that begins with one of these words, which is not consumed; without words, up to the end. They
+// become b of a kBlock.
 Node* Parser::parseBody(const char* end1, const char* end2, const char* end3) {
   const Deeper deeper(this);
   Node* const block = nodeOf(NodeKind::kBlock, nullptr, nullptr);
@@ -110,7 +110,7 @@ Node* Parser::parseStatement() {
   return unexpected("a statement that is known");
 }
 
-// Behind `if` or `elif`; takes its {% endif %}.
+// Call after `if` or `elif`; consumes its {% endif %}.
 Node* Parser::parseIf() {
   Node* const first = node(NodeKind::kIf);
   Node* branch = first;
@@ -262,7 +262,7 @@ Node* Parser::parseMacro() {
   return parseMacroParts(macro, "endmacro");
 }
 
-// Behind the parenthesis of its parameters.
+// Call after the parenthesis of its parameters.
 Node* Parser::parseMacroParts(Node* macro, const char* end) {
   macro->a = parseParameters();
   const uint32_t loops = loops_;
@@ -363,7 +363,7 @@ Node* Parser::parseWith() {
   return with != nullptr && endOf("endwith") ? with : nullptr;
 }
 
-// {% generation %}: what the model wrote, for those who train.
+// {% generation %} marks the model's text, for training.
 Node* Parser::parseBlock() {
   Node* const body = endBlock() ? parseBody("endgeneration", nullptr, nullptr) : nullptr;
   return body != nullptr && endOf("endgeneration") ? body : nullptr;

@@ -71,7 +71,7 @@ bool passesSequence(const Value& value) {
          value.isUndefined();
 }
 
-// As its str() is: some letters, all of that case.
+// Like str.isupper() and str.islower(): has letters, all of that case.
 bool hasCase(Interpreter* run, const Value& of, Letters other, bool* holds) {
   Value text;
   Value same;

@@ -1,4 +1,4 @@
-// What may stand behind `is`.
+// Tests, used after `is`.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace oriel_internal::jinja {
 
-/// kUnknown: there is none of that name.
+/// kUnknown: no test has that name.
 uint16_t testNamed(const JsonText& name);
-/// All of them, one after another; null behind the last.
+/// Enumerates all names; null at the end.
 const char* testName(uint16_t test);
 bool applyTest(Interpreter* run, uint16_t test, const Value& of, const Args& args, bool* holds);
 

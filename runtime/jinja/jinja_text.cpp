@@ -13,9 +13,9 @@ namespace {
 constexpr size_t kMostTextBytes = size_t{1} << 30;
 constexpr size_t kFirstBytes = 96;
 constexpr uint32_t kFirstRuns = 4;
-constexpr uint64_t kUnitsOfRun = 8;      // to look at it, and to write it
-constexpr uint64_t kUnitsOfAppend = 16;  // beside the bytes
-constexpr uint64_t kUnitsOfChar = 4;     // to find where it ends
+constexpr uint64_t kUnitsOfRun = 8;      // to read and write it
+constexpr uint64_t kUnitsOfAppend = 16;  // besides the bytes
+constexpr uint64_t kUnitsOfChar = 4;     // to find its end
 constexpr size_t kComparedAUnit = 4;     // bytes
 
 Ref<Buffer> makeBuffer(Heap* heap, size_t bytes) {
@@ -53,7 +53,7 @@ uint32_t countRuns(const Str& text) {
   return n;
 }
 
-// Of a + b; none where one source says it all.
+// Runs of a + b; null if all bytes have one source.
 bool joinRuns(Heap* heap, const Str& a, const Str& b, Ref<Runs>* out) {
   const uint32_t count = countRuns(a) + countRuns(b);
   Ref<Runs> runs = makeRuns(heap, count);
@@ -99,7 +99,7 @@ bool isAsciiSpace(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F);
 }
 
-// memchr() looks at many bytes together.
+// memchr() processes many bytes at once.
 constexpr size_t kBytesAtOnce = 16;
 
 bool spend(size_t bytes, uint64_t* work) {
@@ -326,7 +326,7 @@ bool TextBuilder::growRuns() {
   return true;
 }
 
-// Runs are kept from the second source on.
+// Runs are recorded from the second source on.
 bool TextBuilder::note(size_t bytes, TextOrigin source) {
   const size_t used = buffer_->used;
   if (!runs_ && (used == 0 || source == source_)) {
@@ -406,7 +406,7 @@ bool concat(Heap* heap, const Value& a, const Value& b, Value* out) {
   if (endsBuffer(a, b)) {
     buffer = Ref<Buffer>::share(a.as<Text>()->buffer);
   } else {
-    const size_t again = a.is(Kind::kText) ? left.bytes / 2 : 0;  // who appends, often appends more
+    const size_t again = a.is(Kind::kText) ? left.bytes / 2 : 0;  // appending tends to repeat
     buffer = makeBuffer(heap, left.bytes + right.bytes + again);
     if (!buffer || !heap->spend(left.bytes)) {
       return false;

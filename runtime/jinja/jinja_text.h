@@ -1,4 +1,4 @@
-// Strings that know where each byte comes from.
+// Strings that track the source of each byte.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace oriel_internal::jinja {
 
-/// A string to read. What it was made of must stay meanwhile.
+/// A readable view of a string. The original must stay alive.
 struct Str {
   const char* data = "";
   size_t bytes = 0;
@@ -20,28 +20,28 @@ struct Str {
   bool is(const char* other) const;
 };
 
-/// Of a string value.
+/// The view of a string value.
 Str strOf(const Value& value);
 bool equal(Heap* heap, const Str& a, const Str& b);
-/// Less than, equal or greater: below, at or above 0. By bytes, which is by code points.
+/// Below, at or above 0. Comparing bytes is comparing code points.
 int compare(Heap* heap, const Str& a, const Str& b);
 constexpr size_t kNotFound = SIZE_MAX;
-/// The first place of `part` at or behind `from`. Takes the bytes it compares off `work` and gives up when that is 0.
+/// The first occurrence of `part` at or after `from`. Subtracts compared bytes from `work` and gives up at 0.
 size_t find(const Str& text, const Str& part, size_t from, uint64_t* work);
-/// The last place of `part` that ends at or before `end`.
+/// The last occurrence of `part` that ends at or before `end`.
 size_t findLast(const Str& text, const Str& part, size_t end, uint64_t* work);
-/// Code points; what is not UTF-8 counts by bytes.
+/// Code points; invalid UTF-8 counts by bytes.
 size_t countChars(Heap* heap, const Str& text);
-/// The byte where the next character begins.
+/// The start of the next character.
 size_t nextChar(const Str& text, size_t at);
 size_t previousChar(const Str& text, size_t at);
-/// Whether Python's str.isspace() holds.
+/// Python's str.isspace().
 bool isSpace(uint32_t code_point);
-/// Where white space that begins at `at` ends; where white space that ends at `end` begins.
+/// skipSpace(): end of the white space that begins at `at`. The other: start of the white space that ends at `end`.
 size_t skipSpace(const char* data, size_t bytes, size_t at);
 size_t spaceBefore(const char* data, size_t end);
 
-/// The stretch [begin, end) of a string, bytes where they are. Undefined when there is no memory (heap->failed()).
+/// The bytes [begin, end) of a string, without copying. Undefined if memory ran out (heap->failed()).
 Value sub(Heap* heap, const Value& text, size_t begin, size_t end);
 
 /// Calls `visit(begin, end, source)` for each run of [begin, end) of a string.
@@ -72,7 +72,7 @@ void forEachRun(const Str& text, size_t begin, size_t end, const Visit& visit) {
   }
 }
 
-/// Writes a string. Once there is no memory it drops everything, and finish() says so.
+/// Builds a string. After memory ran out it drops everything, and finish() fails.
 class TextBuilder {
  public:
   explicit TextBuilder(Heap* heap) : heap_(heap) {}
@@ -86,9 +86,9 @@ class TextBuilder {
   void append(const Str& text, size_t begin, size_t end);
   size_t bytes() const { return buffer_ ? buffer_->used : 0; }
   bool failed() const { return failed_; }
-  /// The text; the builder is empty then. False: no memory.
+  /// Returns the text and empties the builder. False: out of memory.
   bool finish(Value* text);
-  /// What was written, while nothing else is.
+  /// The text so far, valid until the next write.
   Str written() const;
 
  private:
@@ -103,7 +103,7 @@ class TextBuilder {
   bool failed_ = false;
 };
 
-/// a + b. Copies only b where a is what was appended to last. False: no memory.
+/// a + b. Copies only b if a was the last string appended to. False: out of memory.
 bool concat(Heap* heap, const Value& a, const Value& b, Value* out);
 
 }  // namespace oriel_internal::jinja

@@ -5,7 +5,7 @@
 namespace oriel_internal::jinja {
 namespace {
 
-// Small letters [first, last], each `step`th; their capitals lie `below` lower.
+// Every `step`th lowercase letter in [first, last]; its capital is `below` lower.
 struct CaseRange {
   uint16_t first;
   uint16_t last;

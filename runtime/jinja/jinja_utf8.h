@@ -1,4 +1,4 @@
-// Characters that a template writes by their escape, and what Python makes of letters.
+// Character escapes of templates, and Python's letter case.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,14 @@
 
 namespace oriel_internal::jinja {
 
-constexpr uint32_t kNoEscape = 0xFFFFFFFF;    ///< the backslash stands for itself
-constexpr uint32_t kLineJoined = 0xFFFFFFFE;  ///< a backslash at the end of a line: nothing
+constexpr uint32_t kNoEscape = 0xFFFFFFFF;    ///< a literal backslash
+constexpr uint32_t kLineJoined = 0xFFFFFFFE;  ///< a backslash at a line end: nothing
 
-/// A backslash and what follows, as in Python's literals. Returns the bytes taken, 0 for a wrong one.
+/// A backslash escape as in Python literals. Returns its length, 0 if invalid.
 size_t readEscape(const char* text, size_t bytes, uint32_t* code_point);
 
-/// The other case of a letter, itself where there is none. Latin, Greek, Cyrillic, Armenian and full-width letters that
-/// become one letter.
+/// The other case of a letter, or the letter itself. Covers Latin, Greek, Cyrillic, Armenian and full-width letters that
+/// map to one letter.
 uint32_t toUpper(uint32_t code_point);
 uint32_t toLower(uint32_t code_point);
 

@@ -8,11 +8,11 @@
 namespace oriel_internal::jinja {
 namespace {
 
-// Places of a list or dict; no heap has memory for so many.
+// Capacity of a list or dict; more than any heap holds.
 constexpr size_t kMost = size_t{1} << 27;
-constexpr uint64_t kUnitsOfElement = 16;  // to append it, and to drop it
+constexpr uint64_t kUnitsOfElement = 16;  // to append and drop it
 constexpr uint64_t kUnitsOfName = 8;      // to look it up
-constexpr uint32_t kFewEntries = 8;       // are looked through one by one
+constexpr uint32_t kFewEntries = 8;       // searched linearly
 
 template <typename T>
 size_t bytesOf(const T& object, size_t element_bytes) {

@@ -1,5 +1,4 @@
-// Values of a running template. They are never changed once they are made, except namespaces; so what nobody refers to any
-// longer can be given back at once.
+// Values of a running template. Immutable except for namespaces, so unreferenced values are freed at once.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +19,13 @@ enum class Kind : uint8_t {
   kBool,
   kInt,
   kFloat,
-  kAsWritten,  ///< a number of the input that neither of them holds: printed, and nothing else
-  kView,       ///< a string of the template or of the input, where it lies
+  kAsWritten,  ///< an input number that neither type holds: it can only be printed
+  kView,       ///< a string in the template or the input, not copied
   kJsonList,   ///< of the input
   kJsonDict,
-  kBuiltin,  ///< a function of Jinja's own
+  kBuiltin,  ///< one of Jinja's functions
   kMethod,   ///< a method that was not called
-  // Objects, counted:
+  // Reference-counted objects:
   kText,
   kList,
   kDict,
@@ -40,7 +39,7 @@ enum class Kind : uint8_t {
 };
 constexpr Kind kFirstObject = Kind::kText;
 
-/// What a list stands for. Generators are what most of Jinja's filters give: they can be gone through once, and that is all.
+/// The kind of a list. Most Jinja filters return generators, which can only be iterated once.
 enum class Shape : uint8_t { kList, kTuple, kGenerator, kKeys, kValues, kItems };
 
 struct Object {
@@ -53,7 +52,7 @@ struct Object {
   };
 };
 
-/// Gives back an object's references and memory.
+/// Frees an object and its references.
 void destroy(Object* object, Heap* heap);
 
 inline void retain(Object* object) {
@@ -72,7 +71,7 @@ template <typename T>
 class Ref {
  public:
   Ref() = default;
-  /// Takes over the reference that `object` was made with.
+  /// Takes over the reference that the new `object` has.
   explicit Ref(T* object) : object_(object) {}
   Ref(const Ref& other) : object_(other.object_) { retain(object_); }
   Ref(Ref&& other) noexcept : object_(other.object_) { other.object_ = nullptr; }
@@ -145,7 +144,7 @@ class Value {
     return object(ref.handOver());
   }
 
-  /// Forgets the object without giving anything back.
+  /// Drops the pointer without releasing the object.
   void leave() { kind_ = Kind::kUndefined; }
 
   Kind kind() const { return kind_; }
@@ -177,10 +176,10 @@ class Value {
   T* as() const {
     return static_cast<T*>(bits_.object);
   }
-  /// Where the value comes from; of a kText its runs say it.
+  /// The value's source; a kText has it in its runs.
   TextOrigin source() const { return source_; }
   void setSource(TextOrigin source) { source_ = source; }
-  /// Marked by the filter safe: what is added to it is escaped.
+  /// Marked by the filter `safe`: text added to it is escaped.
   bool safe() const { return safe_; }
   void setSafe(bool safe) { safe_ = safe; }
 
@@ -200,14 +199,14 @@ class Value {
 };
 static_assert(sizeof(Value) == 16, "lists are made of them");
 
-/// Bytes that grow at their end; what was written before stays as it is.
+/// Bytes that only grow at the end.
 struct Buffer : Object {
   uint32_t capacity = 0;
   uint32_t used = 0;
   char* data() { return reinterpret_cast<char*>(this + 1); }
 };
 
-/// Where the bytes of a string come from: each run ends where the next begins.
+/// A source for a range of bytes; each run ends where the next begins.
 struct Run {
   uint32_t end;
   TextOrigin source;
@@ -218,13 +217,13 @@ struct Runs : Object {
   Run* run() { return reinterpret_cast<Run*>(this + 1); }
 };
 
-/// A string that does not lie in the template or the input as it is.
+/// A string that is not a part of the template or the input.
 struct Text : Object {
   uint32_t bytes = 0;
-  TextOrigin source = 0;  ///< of all bytes, where there are no runs
-  uint32_t offset = 0;    ///< of the string's first byte, in the runs' count
+  TextOrigin source = 0;  ///< source of all bytes, if there are no runs
+  uint32_t offset = 0;    ///< offset of the first byte in the runs' count
   const char* data = nullptr;
-  Buffer* buffer = nullptr;  ///< null: `data` stays by itself
+  Buffer* buffer = nullptr;  ///< null: `data` is not shared
   Runs* runs = nullptr;
 };
 
@@ -260,7 +259,7 @@ struct Scope : Object {
   Scope* parent = nullptr;
   ScopeEntry* entries = nullptr;
   uint32_t* slots =
-      nullptr;  ///< of many entries: a hash table of 2 * capacity, a place plus 1; 0: free
+      nullptr;  ///< for many entries: a hash table of 2 * capacity; entry index plus 1; 0: free
   uint32_t count = 0;
   uint32_t capacity = 0;
 
@@ -270,7 +269,7 @@ struct Scope : Object {
 
 struct Macro : Object {
   const Node* node = nullptr;
-  Scope* scope = nullptr;  ///< where it was defined
+  Scope* scope = nullptr;  ///< scope of its definition
 };
 
 struct Loop : Object {
@@ -279,10 +278,10 @@ struct Loop : Object {
   Value previous;
   Value current;
   Value next;
-  Value changed;  ///< what loop.changed() was asked last, a list
+  Value changed;  ///< latest arguments of loop.changed(), a list
 };
 
-/// An object with `extra_bytes` behind it; null when there is no memory.
+/// An object followed by `extra_bytes`; null if memory ran out.
 template <typename T>
 T* make(Heap* heap, Kind kind, size_t extra_bytes = 0) {
   void* const memory = heap->take(sizeof(T) + extra_bytes);
@@ -295,14 +294,14 @@ T* make(Heap* heap, Kind kind, size_t extra_bytes = 0) {
   return object;
 }
 
-/// With `capacity` places, filled by pushTo().
+/// With room for `capacity` elements, filled by pushTo().
 Ref<List> makeList(Heap* heap, size_t capacity);
-/// The list has room.
+/// The list must have room.
 void pushTo(List* list, Value value);
-/// Grows a list that only the caller has.
+/// Grows a list that the caller owns exclusively.
 bool growList(Heap* heap, Ref<List>* list, Value value);
 Ref<Dict> makeDict(Heap* heap, size_t capacity);
-/// False when there is no memory.
+/// False if memory ran out.
 bool setIn(Heap* heap, Scope* scope, const Symbol* name, Value value);
 
 }  // namespace oriel_internal::jinja

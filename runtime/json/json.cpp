@@ -32,7 +32,7 @@ const JsonText& JsonValue::key() const {
                        : this[-1].text_;
 }
 
-// Of what stands here or behind.
+// The first counted node from here on.
 const JsonValue* JsonValue::counting() const {
   const JsonValue* at = this;
   for (; at->has(kSkipped); at = at->beside()) {
@@ -142,7 +142,7 @@ void writeJsonString(const JsonText& text, const JsonSink& sink) {
   put("\"", sink);
 }
 
-// Recursion is as deep as parseJson() allows.
+// The recursion depth is limited by parseJson().
 void writeJson(const JsonValue& value, const JsonSink& sink) {
   switch (value.kind()) {
     case JsonKind::kNull:

@@ -1,4 +1,4 @@
-// JSON as it comes from an app: tools, messages, schemas. Read in linear time into one array of small nodes.
+// JSON from an app: tools, messages, schemas. Parsed in linear time into one array of small nodes.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace oriel_internal {
 
 struct JsonName;
 
-/// Bytes of somebody's text; of more than 4 GiB the first.
+/// Bytes of a text, at most 4 GiB; longer texts are truncated.
 struct JsonText {
   constexpr JsonText() = default;
   constexpr JsonText(const char* text, size_t n)
@@ -32,13 +32,13 @@ struct JsonText {
 
 enum class JsonKind : uint8_t { kNull, kBool, kNumber, kString, kArray, kObject };
 
-/// One value: a node in the array that parseJson() makes, or one that a JsonBuilder made (JsonMade).
-///
-/// In the array a key stands before its member's value, and elements and members behind their list or object:
-///
+/// A value: a node in parseJson()'s array, or made by a JsonBuilder (JsonMade).
+//
+/// In the array a key precedes its member's value, and a list or object precedes its elements or members:
+//
 ///     {"a": [1, 2], "b": 3}    object | key a | array | 1 | 2 | key b | 3
-///
-/// An object of many members has an index of them behind the last one.
+//
+/// An object with many members has an index after the last one.
 class JsonValue {
  public:
   JsonValue() = default;  ///< null
@@ -53,35 +53,36 @@ class JsonValue {
   bool isNumber() const { return kind() == JsonKind::kNumber; }
   bool isBool() const { return kind() == JsonKind::kBool; }
   bool isNull() const { return kind() == JsonKind::kNull; }
-  /// A number without fraction and exponent.
+  /// True for a number without fraction and exponent.
   bool isInteger() const;
 
   bool boolean() const { return isBool() && text_.bytes != 0; }
-  /// Of a string: decoded, UTF-8. Of a number: as it is written. Of anything else it means nothing.
+  /// For a string: decoded UTF-8. For a number: as written. Otherwise undefined.
   const JsonText& text() const { return text_; }
   uint32_t textBytes() const { return isString() || isNumber() ? text_.bytes : 0; }
   /// Elements or members.
   uint32_t count() const { return isContainer() ? text_.bytes : 0; }
   bool hasKey() const { return has(kMember); }
-  /// Of a member: decoded. Of anything else: empty.
+  /// For a member: the decoded key. Otherwise empty.
   const JsonText& key() const;
-  /// The elements or members in their order; null at the end. Members that come again stand where they stood first,
-  /// with the last value, as in a Python dict.
+  /// The elements or members in order; null at the end. A repeated member is at the place of its first occurrence with
+  /// its last value, as in a Python dict.
   const JsonValue* first() const;
   const JsonValue* next() const;
-  /// The member of that name. Null: there is none, or this is no object. Takes a few comparisons, also of many members.
+  /// The member of that name. Null: missing, or not an object. Takes a few comparisons even with many members.
   const JsonValue* find(const char* name) const;
   const JsonValue* find(const JsonText& name) const;
 
-  /// A trusted string was checked, and may stand where control tokens do.
+  /// A trusted string was checked and may appear among control tokens.
   bool trusted() const { return has(kTrusted); }
   void trust() { set(kTrusted); }
-  /// A mark of whoever reads it.
+  /// A mark for the reader's use.
   bool noted() const { return has(kNoted); }
   void note() { set(kNoted); }
-  /// The source that a JsonBuilder gave the value and all inside it; 0: none of its own.
+  /// The source that a JsonBuilder gave the value and everything in it; 0: inherited.
   uint32_t origin() const;
-  /// The first piece of a string that JsonBuilder::joined() made; next() leads on. Null: the string is of one piece.
+  /// The first piece of a string made by JsonBuilder::joined(); next() gives the others. Null: the string is in one
+  /// piece.
   const JsonValue* pieces() const;
 
  protected:
@@ -92,71 +93,70 @@ class JsonValue {
     kKindBits = 7,
     kMember = 1u << 3,   ///< it has a key
     kLast = 1u << 4,     ///< of its siblings in the array
-    kSkipped = 1u << 5,  ///< a member whose name comes again, or came before
+    kSkipped = 1u << 5,  ///< a member whose name is repeated, earlier or later
     kReplaced =
-        1u
-        << 6,  ///< the first of a name: the last one counts, `mark` of the key is how far behind it stands
-    kMoved =
-        1u << 7,  ///< that last one: `mark` of its key is how far in front the first one stands
+        1u << 6,  ///< the first of a repeated name: the last one counts; the key's `mark` is its
+                  ///< distance
+    kMoved = 1u << 7,  ///< that last one: the key's `mark` is the distance back to the first
     kTrusted = 1u << 8,
     kIndexed = 1u << 9,
-    kAlias = 1u << 10,  ///< a container that has what another one has
+    kAlias = 1u << 10,  ///< a container that shares another one's contents
     kMade = 1u << 11,   ///< it is a JsonMade
     kNoted = 1u << 12,
     kJoined = 1u << 13,  ///< a JsonMade string: `last` is its first piece
   };
   bool has(uint32_t flags) const { return (text_.mark & flags) != 0; }
   void set(uint32_t flags) { text_.mark |= flags; }
-  /// Where the index of an object of so many members lies.
+  /// The index of an object with `count` members.
   JsonName* names(uint32_t count) const;
   bool isContainer() const {
     return (text_.mark & kKindBits) >= static_cast<uint32_t>(JsonKind::kArray);
   }
-  /// Where a container's `data` leads: of an alias to the other one, of a JsonMade to its first element, else to the node
-  /// behind it in the array.
+  /// A container's contents: for an alias the other container, for a JsonMade its first element, otherwise the next node
+  /// in the array.
   const JsonValue* pointed() const {
     return static_cast<const JsonValue*>(static_cast<const void*>(text_.data));
   }
   void point(const JsonValue* to) {
     text_.data = static_cast<const char*>(static_cast<const void*>(to));
   }
-  /// In the array, the sibling behind, whether it counts or not. There is one.
+  /// The next sibling in the array, counted or not. There must be one.
   const JsonValue* beside() const {
     return (isContainer() && !has(kAlias) ? pointed() : this + 1) + (has(kMember) ? 1 : 0);
   }
   const JsonValue* counting() const;
   const JsonValue* findByIndex(const JsonText& name) const;
 
-  JsonText text_;  ///< of a container `bytes` is its count
+  JsonText text_;  ///< `bytes` is the count of a container
 };
 static_assert(sizeof(JsonValue) <= 16, "JSON of N bytes has up to N / 2 nodes");
 
-/// A value that stands by itself.
+/// A value outside an array.
 struct JsonMade : JsonValue {
   JsonText own_key;
-  JsonMade* after = nullptr;  ///< the next of its siblings
+  JsonMade* after = nullptr;  ///< the next sibling
   JsonMade* last = nullptr;   ///< element
   uint32_t own_origin = 0;    ///< origin()
 };
 
-/// JSON is refused beyond these, wherever it comes from (oriel.h, "JSON").
-constexpr uint32_t kMaxJsonDepth = 64;        ///< lists and objects within each other
+/// Limits of accepted JSON (oriel.h, "JSON").
+constexpr uint32_t kMaxJsonDepth = 64;        ///< nesting of lists and objects
 constexpr size_t kMaxJsonBytes = 64u << 20;   ///< of one text
 constexpr uint32_t kMaxJsonNames = 1u << 20;  ///< of one object
-/// What a byte of JSON takes at most, besides kJsonBaseBytes.
+/// Memory per byte of JSON, besides kJsonBaseBytes.
 constexpr size_t kJsonBytesPerByte = 8;
 constexpr size_t kJsonBaseBytes = 64u << 10;
-/// Somebody is asked whether to stop at least once in so many bytes, or comparisons of names.
+/// Checks for a stop at least once per this many bytes or name comparisons.
 constexpr uint32_t kJsonWorkBetweenStops = 1u << 16;
 
 enum class JsonRules : uint8_t {
-  kTolerant,  ///< of names that come again the last value counts; half of a surrogate pair is U+FFFD
-  kStrict,    ///< either is refused
+  kTolerant,  ///< the last of repeated names counts; half of a surrogate pair becomes U+FFFD
+  kStrict,    ///< refuses both
 };
 
-/// Reads one value, as RFC 8259 has it: nothing but white space may stand before and behind, and a byte order mark before. Strings point into `text`
-/// where they have no escapes, so it must stay. `what` names the text in messages ("the tools").
-/// ORIEL_ERROR_ARGUMENT with the byte where it goes wrong, ORIEL_ERROR_OUT_OF_MEMORY, ORIEL_ERROR_CANCELLED.
+/// Parses one value (RFC 8259). Only white space may surround it, and a byte order mark may precede it. Strings without
+/// escapes point into `text`, so it must stay valid. `what` names the text in messages ("the tools").
+/// ORIEL_ERROR_ARGUMENT with the byte offset of the fault, ORIEL_ERROR_OUT_OF_MEMORY, ORIEL_ERROR_CANCELLED.
 Status parseJson(const char* text, size_t bytes, const char* what, const StopCheck& stop,
                  const Log& log, Scratch* scratch, const JsonValue** value,
                  JsonRules rules = JsonRules::kTolerant);
@@ -165,12 +165,12 @@ inline Status parseJson(const char* text, size_t bytes, const char* what, const 
   return parseJson(text, bytes, what, {}, log, scratch, value);
 }
 
-/// Where written JSON goes; `write` is called with stretches of it.
+/// The destination of written JSON; `write` receives pieces of it.
 struct JsonSink {
   void (*write)(const char* text, size_t bytes, void* user) = nullptr;
   void* user = nullptr;
 };
-/// Bytes of JSON that are counted, and copied if there is a place for them. Write twice: to count, then to copy.
+/// Counts bytes of JSON, and copies them if it has a buffer. Write twice: first to count, then to copy.
 struct JsonRoom {
   char* to = nullptr;  ///< null: counts
   size_t bytes = 0;
@@ -186,11 +186,11 @@ struct JsonRoom {
             this};
   }
 };
-/// A string between quotes, escapes as short as they are; UTF-8 and U+007F stay as they are.
+/// A quoted string with the shortest escapes; UTF-8 and U+007F are not escaped.
 void writeJsonString(const JsonText& text, const JsonSink& sink);
-/// What writeJsonString() writes for a stretch of a string, without the quotes.
+/// The output of writeJsonString() for part of a string, without quotes.
 void writeJsonEscaped(const JsonText& text, const JsonSink& sink);
-/// Without blanks; numbers as they were written.
+/// Without blanks; numbers keep their spelling.
 void writeJson(const JsonValue& value, const JsonSink& sink);
 
 }  // namespace oriel_internal

@@ -1,4 +1,4 @@
-// Makes JSON values: for what does not come as JSON.
+// Builds JSON values.
 #pragma once
 
 #include "json/json.h"
@@ -8,7 +8,7 @@ namespace oriel_internal {
 class JsonBuilder {
  public:
   explicit JsonBuilder(Scratch* scratch) : scratch_(scratch) {}
-  /// Null where there is no memory; adding to null, or null, does nothing.
+  /// Null if memory ran out. Adding to null, or adding null, is a no-op.
   JsonMade* text(const JsonText& text);
   JsonMade* boolean(bool value);
   JsonMade* number(uint32_t value);
@@ -19,15 +19,16 @@ class JsonBuilder {
   void set(JsonMade* object, const JsonText& key, JsonMade* value);
   /// {"role": role, "content": content}
   JsonMade* message(const JsonText& role, const JsonText& content);
-  /// A list of a copy of the value.
+  /// A list with a copy of the value.
   JsonMade* listOf(const JsonValue& value);
-  /// Sets the source of a value (JinjaVariable): it replaces the one that its list gives it.
+  /// Sets the source of a value (JinjaVariable); overrides that of its list.
   static JsonMade* from(uint32_t origin, JsonMade* value);
-  /// One string of the strings of `pieces`, a list that append() filled; each piece keeps its source.
+  /// One string from the strings in `pieces`, a list filled by append(); each piece keeps its source.
   JsonMade* joined(JsonMade* pieces);
-  /// The same value, to stand in another list. The value stays.
+  /// A second reference to the value, for another list.
   JsonMade* copyOf(const JsonValue& value);
-  /// The list, with each element that has no member `key` as {first_key: first_text, key: element}. Null: no memory.
+  /// The list with each element that lacks a member `key` wrapped as {first_key: first_text, key: element}. Null: out of
+  /// memory.
   const JsonValue* wrapped(const JsonValue& list, const char* key, const char* first_key,
                            const char* first_text);
 

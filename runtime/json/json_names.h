@@ -1,4 +1,4 @@
-// The index of an object with many names: sorted by hash, length, bytes and place.
+// The name index of an object with many members: sorted by hash, length, bytes and place.
 #pragma once
 
 #include <cstring>
@@ -10,10 +10,10 @@ namespace oriel_internal {
 
 struct JsonName {
   uint32_t hash = 0;
-  uint32_t place = 0;  ///< of the member's value: nodes behind the object
+  uint32_t place = 0;  ///< of the member's value: nodes after the object
 };
 
-/// So many are found by comparing each.
+/// Up to this many names are compared one by one.
 constexpr uint32_t kMostNamesWithoutIndex = 16;
 
 inline uint32_t nodesOfNames(uint32_t count) {
@@ -25,7 +25,7 @@ inline uint32_t hashOfName(const JsonText& name) {
   return static_cast<uint32_t>(hashBytes(name.data, name.bytes) >> 32);
 }
 
-/// Below, at or above 0: the bytes where hashes are equal.
+/// Below, at or above 0; equal hashes are compared by bytes.
 inline int compareNames(uint32_t hash_a, const JsonText& a, uint32_t hash_b, const JsonText& b) {
   if (hash_a != hash_b) {
     return hash_a < hash_b ? -1 : 1;

@@ -1,4 +1,4 @@
-// Reads JSON into an array of nodes, in two passes: the first finds errors and counts nodes, the second writes them.
+// Parses JSON into an array of nodes in two passes: the first finds errors and counts nodes, the second writes them.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@ class JsonReader {
              Scratch* scratch)
       : text_(text), bytes_(bytes), rules_(rules), scratch_(scratch), stop_(stop) {}
 
-  /// Without nodes it counts them.
+  /// Without nodes it only counts.
   bool read(JsonValue* nodes) {
     nodes_ = nodes;
     n_nodes_ = 0;
@@ -35,7 +35,7 @@ class JsonReader {
   const JsonText& twice() const { return twice_; }
 
  private:
-  /// At the end a NUL, which is no part of JSON.
+  /// NUL at the end, which JSON does not allow elsewhere.
   char now() const { return at_ < bytes_ ? text_[at_] : '\0'; }
   bool take(char c) {
     const bool there = now() == c;
@@ -198,7 +198,7 @@ class JsonReader {
     return true;
   }
 
-  // In place where there are no escapes, else decoded: never longer than it is written.
+  // In place without escapes, otherwise decoded; decoding never lengthens it.
   bool readString(JsonText* out) {
     const size_t begin = ++at_;
     bool escapes = false;
@@ -245,7 +245,7 @@ class JsonReader {
     return true;
   }
 
-  // Leaves *at at the escape's last byte, or at the one that is wrong.
+  // Leaves *at at the escape's last byte, or at the first wrong one.
   bool decodeEscape(size_t* at, size_t end, char* out, size_t* n) const {
     const char c = text_[++*at];
     if (c != 'u') {
@@ -286,9 +286,9 @@ class JsonReader {
     return true;
   }
 
-  // ---- Names of an object ------------------------------------------------------------------------
+  // ---- Names in an object --------------------------------------------------------------------------
 
-  // `last` counts, where `first` stands.
+  // `last` replaces the value at the place of `first`.
   bool replace(JsonValue* first, JsonValue* last) {
     const uint32_t distance = static_cast<uint32_t>(last - first);
     first[-1].text_.mark = last[-1].text_.mark = distance;
@@ -298,7 +298,7 @@ class JsonReader {
     return rules_ != JsonRules::kStrict || fail(Error::kNameTwice);
   }
 
-  // Of few names each is compared with each.
+  // Compares few names pairwise.
   bool settleFew(JsonValue* object) {
     const auto beside = [](JsonValue* of) {
       return of->has(JsonValue::kLast) ? nullptr : const_cast<JsonValue*>(of->beside());
@@ -319,7 +319,7 @@ class JsonReader {
     return true;
   }
 
-  // Many are sorted, and found by halving.
+  // Sorts many names and searches by bisection.
   bool settleMany(JsonValue* object) {
     const uint32_t count = object->count();
     JsonName* const names = object->names(count);
@@ -351,7 +351,7 @@ class JsonReader {
     return true;
   }
 
-  // A heap sort: as many comparisons whatever the names are.
+  // A heap sort: the number of comparisons does not depend on the names.
   bool sortNames(const JsonValue* object, JsonName* names, uint32_t n) {
     for (uint32_t i = n / 2; i-- > 0;) {
       if (!sink(object, names, i, n)) {
@@ -417,7 +417,7 @@ Status parseJson(const char* text, size_t bytes, const char* what, const StopChe
   }
   JsonReader reader(text, bytes, rules, stop, scratch);
   if (reader.read(nullptr)) {
-    // Each is written whole.
+    // Every node is fully written.
     void* const room = scratch->takeText(uint64_t{reader.nodes()} * sizeof(JsonValue));
     JsonValue* const nodes = static_cast<JsonValue*>(room);
     if (nodes != nullptr && reader.read(nodes)) {

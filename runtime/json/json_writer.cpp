@@ -61,7 +61,7 @@ void JsonWriter::signedWhole(const char* name, int64_t value) {
   add(digits, static_cast<size_t>(n));
 }
 
-// The shortest of 15 to 17 digits that reads back as the same number, with a point in every locale.
+// The shortest of 15 to 17 digits that round-trips, with a point in every locale.
 void JsonWriter::real(const char* name, double value) {
   if (!std::isfinite(value)) {
     return null(name);

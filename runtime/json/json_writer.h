@@ -1,4 +1,4 @@
-// JSON on one line, into a caller's buffer or only counted.
+// Writes JSON on one line to a caller's buffer, or only counts it.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,24 @@ class JsonWriter {
  public:
   static constexpr uint32_t kMostDepth = 8;
 
-  /// The text ends in NUL once finish() was called and there was room.
+  /// The text is NUL-terminated after finish() if there was room.
   JsonWriter(char* text, size_t capacity) : text_(text), capacity_(capacity) {}
 
-  /// `name` is null in a list, and for the outermost value.
+  /// `name` is null in a list and for the outermost value.
   void object(const char* name = nullptr) { open(name, '{', '}'); }
   void list(const char* name) { open(name, '[', ']'); }
   void end();
   void text(const char* name, const JsonText& value);
   void whole(const char* name, uint64_t value);
   void signedWhole(const char* name, int64_t value);
-  /// Null where it is not finite.
+  /// Writes null if not finite.
   void real(const char* name, double value);
   void flag(const char* name, bool value);
   void null(const char* name);
-  /// Bytes as they are.
+  /// For bytes that are already JSON.
   JsonSink sink();
 
-  /// ORIEL_ERROR_BUFFER_TOO_SMALL where there was no room; *needed counts the NUL.
+  /// ORIEL_ERROR_BUFFER_TOO_SMALL without room; *needed includes the NUL.
   oriel_status finish(size_t* needed);
 
  private:

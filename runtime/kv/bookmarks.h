@@ -1,4 +1,4 @@
-// Places of a conversation that have names.
+// Named positions in a conversation.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Bookmarks {
     }
     return nullptr;
   }
-  /// At the end of the conversation. False: there are as many as may be. A name that is there moves.
+  /// Sets a name at the end of the conversation; an existing name moves. False: too many.
   bool set(const char* name, uint64_t position) {
     drop(name);
     if (count_ == kCapacity) {
@@ -37,7 +37,7 @@ class Bookmarks {
     mark.position = position;
     return true;
   }
-  /// Forgets those behind so many tokens.
+  /// Forgets names after `position` tokens.
   void truncate(uint64_t position) {
     while (count_ != 0 && marks_[count_ - 1].position > position) {
       --count_;

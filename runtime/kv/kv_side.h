@@ -1,5 +1,5 @@
-// One side (keys or values) of one layer's cache as memory: stores and reads vectors in any format. What
-// the kernels do, in scalar code.
+// One side (keys or values) of one layer's cache in memory: stores and reads vectors in any format. The scalar
+// reference of the kernels.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace oriel_internal {
 
 class KvSide {
  public:
-  /// `words` holds sideLayout(format, shape).bytes.
+  /// `words` has sideLayout(format, shape).bytes.
   KvSide(KvFormat format, const CacheShape& shape, uint32_t* words);
 
   /// Values are head_dim floats. A sink slot stores f16, a ring slot the side's format.

@@ -17,7 +17,7 @@ uint64_t Memory::slotBytes() const {
 
 namespace {
 
-// Of one session, wherever its slots lie.
+// The shape of one session without its offsets.
 CacheShape ownShape(const LayerView& view, const CacheShape& cache) {
   CacheShape shape = cache;
   const uint32_t slack = cache.ring - cache.window;
@@ -58,7 +58,7 @@ CacheShape viewShape(const LayerView& view, const CacheShape& cache) {
   if (cache.sessions == nullptr) {
     return shape;
   }
-  // Behind the sessions a prefix has a place where memories have no sinks.
+  // Memories without sinks have a slot for the prefix after the sessions.
   const bool has_prefix = cache.sharesSinks() && view.kind != ViewKind::kSession;
   const uint32_t places = cache.sessions->count + (has_prefix ? 1 : 0);
   const uint32_t slack = cache.ring - cache.window;
@@ -128,7 +128,7 @@ Memory stateOf(const ModelDesc& model, const CacheShape& cache, const CacheForma
 
 namespace {
 
-/// visit(memory, tokens it sees at most) with nothing but what published figures count.
+/// visit(memory, tokens it sees at most), with only what published figures count.
 template <typename Visit>
 void forEachCounted(const ModelDesc& model, const CacheFormats& formats, const Visit& visit) {
   forEachMemory(model, CacheShape(), formats, visit);

@@ -1,4 +1,4 @@
-// Compiled without fused multiply-add (runtime/CMakeLists.txt): codes must not depend on the processor.
+// Compiled without fused multiply-add (runtime/CMakeLists.txt), so that codes do not depend on the processor.
 #include "kv/quantise.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace oriel_internal {
 namespace {
 
-// Number of borders between levels that `value` exceeds; `scale` is positive or zero.
+// Number of thresholds below `value`; `scale` is positive or zero.
 uint8_t int4Code(float value, float scale) {
   uint32_t code = 0;
   for (uint32_t step = kInt4Levels / 2; step != 0; step /= 2) {

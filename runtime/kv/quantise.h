@@ -1,5 +1,5 @@
-// The low-bit cache formats in scalar code, to the same rounding as the append kernels. What was tried
-// and why these were chosen: docs/kv-formats.md.
+// The low-bit cache formats in scalar code, with the same rounding as the append kernels. Alternatives and reasons:
+// docs/kv-formats.md.
 #pragma once
 
 #include <cmath>
@@ -9,39 +9,39 @@
 
 namespace oriel_internal {
 
-/// Multiplies blocks of `block` values (a power of two) by the normalised Walsh-Hadamard matrix, in
-/// place. Its own inverse. Keys and queries are rotated alike, which spreads outlier channels over all
-/// of them and leaves every q . k as it was.
+/// Multiplies blocks of `block` values (a power of two) by the normalised Walsh-Hadamard matrix, in place. It is its own
+/// inverse. Keys and queries are rotated equally, which spreads outlier channels over all channels and preserves every q
+/// . k.
 void hadamard(float* values, uint32_t n, uint32_t block);
 
-/// Levels of int4: unevenly spaced, close to the best for a Gaussian group whose scale is searched, and
-/// exact in float32 however the operations are ordered or fused.
+/// Levels of int4: unevenly spaced, near-optimal for a Gaussian group with a searched scale, and exact in float32 in any
+/// order of operations.
 constexpr float int4Level(uint32_t code) {
   const float t = static_cast<float>(code) - 7.875f;
   return t + t * t * t * (1.0f / 128.0f);
 }
 
 constexpr uint32_t kInt4Levels = 16;
-/// Scales to try, as multiples of the value of largest magnitude, times 2048. Chosen on Gaussian noise.
+/// Candidate scales, as multiples of the value of largest magnitude, times 2048. Chosen on Gaussian noise.
 constexpr uint32_t kInt4Candidates = 16;
 constexpr float kInt4Candidate[kInt4Candidates] = {-270, -220, -215, -210, -205, -185, -180, -175,
                                                    -170, -165, -160, 195,  200,  205,  210,  255};
 
-/// What a stored code stands for, before its scale: int8 in two's complement, or an int4 level.
+/// The value of a stored code before scaling: int8 in two's complement, or an int4 level.
 inline float kvCodeValue(KvFormat format, uint32_t code) {
   return format == KvFormat::kInt8 ? static_cast<float>(static_cast<int8_t>(code))
                                    : int4Level(code);
 }
 
-/// Codes of n <= kKvGroup values in a low-bit format; returns the bits of their f16 scale. The scale is
-/// rounded before it is used, so codes are the nearest for the scale that will be read back.
+/// Codes of n <= kKvGroup values in a low-bit format; returns the bits of their f16 scale. The scale is rounded first,
+/// so codes are nearest for the scale that is read back.
 ///   int8: scale max |x| / 127.
-///   int4: the best, by squared error, of 16 multiples of the value of largest magnitude; may be
+///   int4: the best by squared error of 16 multiples of the value of largest magnitude; may be
 ///         negative, since the levels are lopsided.
 uint16_t quantiseGroup(KvFormat format, const float* values, uint32_t n, uint8_t* codes);
 
-/// A vector of n values as bytes: kvValueWords() words of values and, in formats of few bits, an f16 scale for each
-/// kKvGroup of them elsewhere.
+/// A vector of n values as bytes: kvValueWords() words of values and, in low-bit formats, a separate f16 scale for each
+/// kKvGroup values.
 void loadVector(KvFormat format, const uint8_t* codes, const uint8_t* scales, uint32_t n,
                 float* values);
 /// Into zeros.

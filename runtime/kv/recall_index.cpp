@@ -8,16 +8,16 @@
 namespace oriel_internal {
 namespace {
 
-// Of the formula: how soon more of the same word counts no more, and how much the length of a passage does.
+// BM25 constants: saturation of repeated words, and weight of the passage length.
 constexpr double kSaturation = 1.2;
 constexpr double kByLength = 0.75;
-// The rarest words decide. Of 600 facts among 400 turns each, asked for in other words than they were told in, 78 % were the
-// first that was found and 90 % among the first three; with 1, as it is published, 52 and 68 % (docs/recall.md).
+// Emphasises rare words. Measured with 600 facts in 400 turns each, queried in other words: 78 % were found first and
+// 90 % among the first three; with the published power of 1, 52 and 68 % (docs/recall.md).
 constexpr double kRarityPower = 3;
-// Passages that score less than this share of the best, or hardly more than the mean, are not worth their place.
+// Passages below this share of the best score, or barely above the mean, are not recalled.
 constexpr double kLeastShare = 0.25;
 constexpr double kLeastScore = 0.5;
-// But where there are so few, deviations say little, and what there is room for is taken in order.
+// With so few passages deviations mean little: they are taken in order while there is room.
 constexpr uint32_t kFewPassages = 2 * RecallSpans::kMost;
 
 /// Values as distances from their mean, in standard deviations.
@@ -122,14 +122,14 @@ void RecallIndex::truncate(uint64_t word_token, uint64_t turn_token) {
   }
 }
 
-/// One passage while all are walked.
+/// Counters of one passage during a walk.
 struct RecallIndex::Counted {
   TokenSpan span;
   uint32_t words = 0;
-  uint16_t times[RecallQuery::kMost] = {};  ///< of each word of the query
+  uint16_t times[RecallQuery::kMost] = {};  ///< for each word of the query
 };
 
-// Turns as they were said; what stands before the first, or has none, is as one turn.
+// Visits turns as they were said. Text before the first turn, or without turns, is one turn.
 template <typename Visit>
 void RecallIndex::forEachPassage(const RecallQuery& query, uint64_t begin, uint64_t end,
                                  uint32_t room, const Visit& visit) const {
@@ -144,7 +144,7 @@ void RecallIndex::forEachPassage(const RecallQuery& query, uint64_t begin, uint6
       ++next_turn;
     }
     const uint64_t to = next_turn < n_turns_ ? std::min(turn(next_turn), end) : end;
-    // As few pieces as may be, alike in length.
+    // The fewest pieces of equal length.
     const uint64_t pieces = to - from <= room ? 1 : (to - from + piece - 1) / piece;
     for (uint64_t i = 0; i < pieces; ++i) {
       Counted passage;
@@ -213,7 +213,7 @@ RecallSpans RecallIndex::best(uint32_t room) const {
   };
   const bool all = tokens <= room && n_passages_ <= RecallSpans::kMost;
   const bool few = n_passages_ <= kFewPassages;
-  // In falling order; of two that are as good the later one, which may correct the earlier.
+  // In descending order. On a tie the later one, which may correct the earlier.
   uint32_t best[RecallSpans::kMost] = {};
   double scores[RecallSpans::kMost] = {};
   uint32_t count = 0;

@@ -1,11 +1,11 @@
-// Which words a conversation has, token by token, also behind its window: for finding the turns that a message asks for.
+// An index of a conversation's words by token, including evicted ones, to find turns related to a message.
 #pragma once
 
 #include "base/arena.h"
 
 namespace oriel_internal {
 
-/// Tokens of a conversation, one behind the other.
+/// Consecutive tokens of a conversation.
 struct TokenSpan {
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -13,7 +13,7 @@ struct TokenSpan {
   bool operator==(const TokenSpan& b) const { return begin == b.begin && end == b.end; }
 };
 
-/// What was found, in the order in which it was said.
+/// The found passages in conversation order.
 struct RecallSpans {
   static constexpr uint32_t kMost = 8;
   TokenSpan spans[kMost];
@@ -35,68 +35,69 @@ struct RecallSpans {
   }
 };
 
-/// Words of a message, each once.
+/// The distinct words of a message.
 class RecallQuery {
  public:
   static constexpr uint32_t kMost = 64;
 
-  /// What there is no room for counts no more: the last words of a message are mostly what it asks.
+  /// Beyond the capacity the oldest word is replaced: the last words of a message usually hold the question.
   void add(uint32_t word);
-  /// kMost: it has no such word.
+  /// kMost: not found.
   uint32_t find(uint32_t word) const;
   uint32_t count() const { return count_; }
 
  private:
   uint32_t words_[kMost] = {};
   uint32_t count_ = 0;
-  uint32_t next_ = 0;  ///< whose place the next one takes, once there is no other
+  uint32_t next_ = 0;  ///< the next to be replaced when full
 };
 
-/// Words and beginnings of turns of the latest tokens: where there is no room for more, the oldest go.
-///
-/// What is found are passages: whole turns, or pieces of turns that are too long. A passage has two scores.
-///
-/// By the words that it has in common with the query (Okapi BM25; Robertson and Zaragoza, "The Probabilistic Relevance
+/// Words and turn starts of the latest tokens; the oldest are dropped when full.
+//
+/// A search finds passages: whole turns, or pieces of long turns. A passage has two scores.
+//
+/// The first is for words shared with the query (Okapi BM25; Robertson and Zaragoza, "The Probabilistic Relevance
 /// Framework", 2009, section 3.3):
-///
-///     sum over words of ln(1 + (N - n + 1/2) / (n + 1/2)) ^ 3 * tf (k + 1) / (tf + k (1 - b + b * length / mean length))
-///
-/// with N passages, n of which have the word, and tf how often this one has it. The power is not in the formula as it is
-/// published: it lets the rarest words decide.
-///
-/// By the attention that it would get (exec/recall_attention.h), where there are queries.
-///
-/// Both count by how many standard deviations they are above the mean of all passages, and are added up.
+//
+///     sum over words of ln(1 + (N - n + 1/2) / (n + 1/2)) ^ 3 * tf (k + 1) / (tf + k (1 - b + b * length / mean
+/// length))
+//
+/// with N passages, n of them with the word, and tf occurrences in this one. The power of 3 is an addition to the
+/// published formula: it emphasises rare words.
+//
+/// The second is the attention it would get (exec/recall_attention.h), if there are queries.
+//
+/// Both are counted in standard deviations above the mean of all passages, and added.
 class RecallIndex {
  public:
   static constexpr uint32_t kMostTurns = 4096;
-  /// Passages that are weighed: of a longer conversation the latest.
+  /// Passages that are scored; in a longer conversation the latest.
   static constexpr uint32_t kMostPassages = 4096;
-  /// Tokens of a piece of a turn that is too long to come back whole.
+  /// Tokens per piece of a turn that is too long to recall whole.
   static constexpr uint32_t kPieceTokens = 64;
 
-  /// Room for so many words, from `arena`, for good.
+  /// Reserves `capacity` words in `arena`, once.
   void init(uint64_t capacity, Arena* arena);
   void clear();
-  /// As `other`, which has as much room.
+  /// Copies `other`, which must have the same capacity.
   void copy(const RecallIndex& other);
 
-  /// Tokens never decrease, but for truncate().
+  /// Tokens must not decrease, except after truncate().
   void addWord(uint64_t token, uint32_t word);
   void markTurn(uint64_t token);
-  /// Forgets words that end at `word_token` or behind it, and turns that begin at `turn_token` or behind it.
+  /// Forgets words that end at `word_token` or later, and turns that begin at `turn_token` or later.
   void truncate(uint64_t word_token, uint64_t turn_token);
   uint64_t wordCount() const { return n_words_; }
 
-  /// Cuts the tokens from `begin` to `end` into passages of at most `room` tokens and scores them by their words.
+  /// Splits tokens `begin` to `end` into passages of at most `room` tokens and scores their words.
   void weigh(const RecallQuery& query, uint64_t begin, uint64_t end, uint32_t room);
-  /// Of the latest weigh(), ascending.
+  /// From the latest weigh(), ascending.
   uint32_t passageCount() const { return n_passages_; }
   const TokenSpan& passage(uint32_t i) const { return passages_[i].span; }
-  /// Of passage i: the attention that it would get, for each of its tokens.
+  /// For passage i: the attention that it would get, for each of its tokens.
   void setAttention(uint32_t i, float attention) { passages_[i].attention = attention; }
-  /// The best of them, of at most so many tokens together, in the order in which they were said. None, where there is no
-  /// reason to take one rather than another.
+  /// The best passages, together at most `room` tokens, in conversation order. Empty if the scores do not distinguish
+  /// passages.
   RecallSpans best(uint32_t room) const;
 
  private:
@@ -125,7 +126,7 @@ class RecallIndex {
   uint64_t capacity_ = 0;
   uint64_t first_word_ = 0;
   uint64_t n_words_ = 0;
-  uint64_t used_ = 0;    ///< words that were ever written since clear() lie before this one
+  uint64_t used_ = 0;    ///< number of words written since clear()
   uint64_t latest_ = 0;  ///< token of the latest word, or a later one
   uint32_t first_turn_ = 0;
   uint32_t n_turns_ = 0;

@@ -1,4 +1,4 @@
-// Rotary position phases that stay exact for ever.
+// Rotary position phases that stay exact at any position.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,13 @@
 
 namespace oriel_internal {
 
-/// Position times frequency, kept as a fixed-point fraction of a turn: phase = step * position modulo
-/// 2^64, where step = frequency / 2 pi * 2^64. The product wraps exactly as the angle does, so the
-/// error of an angle is that of the step alone, |position| * 2^-65 turns: 2e-6 rad after 2^43 tokens
-/// (float32 products are wrong by 0.01 rad after 2^20).
+/// Position times frequency as a fixed-point fraction of a turn: phase = step * position modulo 2^64, where step =
+/// frequency / 2 pi * 2^64. The product wraps exactly like the angle, so the error of an angle is only that of the step,
+/// |position| * 2^-65 turns: 2e-6 rad after 2^43 tokens (float32 products are wrong by 0.01 rad after 2^20).
 class RopePhases {
  public:
-  /// Frequencies theta^(-2i / dims) / divisors[i] for i < dims / 2 (null: all 1). Pairs are
-  /// multiplied by `magnitude`. `steps` has room for dims / 2 numbers and outlives this.
+  /// Frequencies theta^(-2i / dims) / divisors[i] for i < dims / 2 (null: all 1). Pairs are multiplied by `magnitude`.
+  /// `steps` has room for dims / 2 numbers and must outlive this object.
   void init(double theta, uint32_t dims, const double* divisors, double magnitude, uint64_t* steps);
 
   /// Writes dims / 2 pairs (cos, sin), times the magnitude and `scale`, for `position`.

@@ -1,4 +1,4 @@
-// Which version of a recurrent state lies in which slot: the one after the last committed token, and checkpoints.
+// The slots of recurrent state versions: the latest committed state, and checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,17 @@
 
 namespace oriel_internal {
 
-/// A long text without messages gets a checkpoint every so many tokens. They cost nothing to make, and what is kept of
-/// them thins out with age; this is what going back a little reads again at most, a few prefill batches.
+/// Distance of checkpoints in a long text without messages, in tokens. Making one costs nothing, and older ones are
+/// thinned out. Going back a little rereads at most this many tokens, a few prefill batches.
 constexpr uint64_t kCheckpointTokens = 256;
 
-/// A step reads the state after the last committed token and writes another slot, so that a step which is not
-/// committed has touched nothing that counts. A checkpoint is a slot that is not written again until it is dropped: to
-/// make one copies nothing. The state before the first token is zeros and needs no slot.
-///
-/// Two slots besides the checkpoints always suffice. Where the latest state is a checkpoint itself, a step and one
-/// begun ahead of it find two that nobody needs; where it is not, they find one, and the step ahead, which begins when
-/// the step is over, writes where the latest state was.
+/// A step reads the latest committed state and writes another slot, so an uncommitted step leaves all valid states
+/// unchanged. A checkpoint is a slot that is not written until it is dropped, so making one copies nothing. The state
+/// before the first token is zero and needs no slot.
+//
+/// Two slots besides the checkpoints always suffice. If the latest state is a checkpoint, a step and a step started
+/// early find two free slots. Otherwise they find one, and the early step, which begins after the current step, writes
+/// over the old latest state.
 class StateSlots {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
@@ -27,7 +27,7 @@ class StateSlots {
     capacity_ = checkpoints;
     restart(0);
   }
-  /// The state of so many tokens lies in slot 0, and nothing else counts. 0: zeros.
+  /// Slot 0 holds the state after `position` tokens, and all other states are dropped. 0: zeros.
   void restart(uint64_t position) {
     current_ = 0;
     next_ = 1;
@@ -36,7 +36,7 @@ class StateSlots {
     count_ = 0;
   }
 
-  /// What a step reads and writes, or one behind that step (`ahead`), which reads what it writes.
+  /// Slots that a step reads and writes. `ahead`: for a step started early, which reads the first step's output.
   View view(bool ahead) const {
     View view = {};
     view.slot = ahead ? behindNext() : next_;
@@ -51,7 +51,7 @@ class StateSlots {
     before_ = kNone;
     next_ = freeBut(current_, current_);
   }
-  /// The step behind `position` tokens is committed; `kept`: nothing has been begun behind it.
+  /// Commits the step that ends after `position` tokens; `kept`: no early step was started.
   void commit(uint64_t position, bool kept) {
     const uint32_t ahead = behindNext();
     before_ = kept ? position : kNone;
@@ -61,9 +61,8 @@ class StateSlots {
     zeros_ = false;
   }
 
-  /// Keeps the state after `position` tokens, which is the latest. `start`: a message begins here; the latest start is
-  /// not dropped. Checkpoints that are not usable(position) any more, and so never will be, go first; then the one that
-  /// is missed least.
+  /// Makes a checkpoint of the latest state, after `position` tokens. `start`: a message begins here; the latest start
+  /// is never dropped. When full, drops checkpoints that are no longer usable(position), then the least useful one.
   template <typename Usable>
   void keep(uint64_t position, bool start, const Usable& usable) {
     uint32_t kept = 0;
@@ -82,14 +81,13 @@ class StateSlots {
     }
     checkpoints_[count_++] = {position, current_};
   }
-  /// Whether a text without messages has gone on for long enough.
+  /// True if a text without messages has continued long enough.
   bool isDue(uint64_t position) const {
     return capacity_ != 0 &&
            position - (count_ != 0 ? checkpoints_[count_ - 1].position : 0) >= kCheckpointTokens;
   }
 
-  /// Calls visit(tokens) for every state there is but the latest, that of the most tokens first and zeros last, until
-  /// it returns true.
+  /// Calls visit(tokens) for each state before the latest, in descending order with zeros last, until it returns true.
   template <typename Visit>
   void forEachBefore(uint64_t position, const Visit& visit) const {
     bool one_step = before_ != kNone && before_ != 0;
@@ -110,7 +108,7 @@ class StateSlots {
       visit(0);
     }
   }
-  /// The state after `tokens`, which forEachBefore() showed, is the latest. Later ones count no more.
+  /// Makes the state after `tokens`, shown by forEachBefore(), the latest. Drops later ones.
   void goBack(uint64_t tokens) {
     while (count_ != 0 && checkpoints_[count_ - 1].position > tokens) {
       --count_;
@@ -129,7 +127,7 @@ class StateSlots {
   uint32_t capacity() const { return capacity_; }
   uint64_t latestStart() const { return latest_start_; }
   uint32_t count() const { return count_; }
-  /// Tokens of checkpoint `i`, ascending.
+  /// Position of checkpoint `i`, ascending.
   uint64_t at(uint32_t i) const { return checkpoints_[i].position; }
 
  private:
@@ -146,7 +144,7 @@ class StateSlots {
     }
     return false;
   }
-  /// The first slot behind `slot`, round the ring, that no checkpoint needs and that is not `but`.
+  /// The first slot after `slot`, cyclically, that is free of checkpoints and is not `but`.
   uint32_t freeBut(uint32_t slot, uint32_t but) const {
     const uint32_t n_slots = kStateSlots + capacity_;
     uint32_t found = (slot + 1) % n_slots;
@@ -155,11 +153,11 @@ class StateSlots {
     }
     return found;
   }
-  /// What a step behind the one that writes next_ writes: by then the latest state is not needed, unless kept.
+  /// Output slot of the step after the one that writes next_. By then the latest state is free, unless kept.
   uint32_t behindNext() const { return isCheckpoint(current_) ? freeBut(next_, next_) : current_; }
 
-  /// Without checkpoint i what it leads to is read again from the one before it. That is missed less the longer ago it
-  /// is: what going back reads stays in proportion to how far it goes.
+  /// Without checkpoint i its successors are recomputed from the previous one. Older checkpoints are less useful:
+  /// rereading stays in proportion to the distance of going back.
   bool dropOne(uint64_t position) {
     uint32_t least = count_;
     double least_missed = 0;
@@ -185,14 +183,14 @@ class StateSlots {
     return true;
   }
 
-  Checkpoint checkpoints_[kMaxCheckpoints];  ///< count_ of them, ascending
+  Checkpoint checkpoints_[kMaxCheckpoints];  ///< count_ entries, ascending
   uint32_t count_ = 0;
   uint32_t capacity_ = 0;
   uint32_t current_ = 0;
-  uint32_t next_ = 1;  ///< what the step behind the latest state writes
-  bool zeros_ = true;  ///< the latest state is that before the first token
+  uint32_t next_ = 1;  ///< output slot of the next step
+  bool zeros_ = true;  ///< the latest state is zero, before the first token
   uint32_t before_slot_ = 0;
-  uint64_t before_ = kNone;        ///< tokens that the state in before_slot_ is of
+  uint64_t before_ = kNone;        ///< position of the state in before_slot_
   uint64_t latest_start_ = kNone;  ///< of messages
 };
 

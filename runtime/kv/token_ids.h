@@ -1,4 +1,4 @@
-// Which tokens the cache holds: their ids, slot by slot, where the host can read them.
+// The ids of cached tokens by slot, in host memory.
 #pragma once
 
 #include "base/arena.h"
@@ -7,22 +7,22 @@
 
 namespace oriel_internal {
 
-/// Tokens of a session whose slots hold them still. `position` were committed; `stored` slots count as written
-/// (Session::stored_): what was in the ring before does not come back.
+/// Tokens that are still in their slots. `position` were committed; `stored` slots were written (Session::stored_),
+/// including slots whose earlier contents are gone.
 struct HeldTokens {
-  uint64_t sinks = 0;  ///< the first so many, and
-  uint64_t first = 0;  ///< those from here on, up to
+  uint64_t sinks = 0;  ///< tokens below this
+  uint64_t first = 0;  ///< and tokens from here up to
   uint64_t position = 0;
 
   uint64_t count() const { return sinks + (position - first); }
-  /// The first token after `token`, which is held, that is not.
+  /// The end of the held range that contains `token`.
   uint64_t endOfRun(uint64_t token) const {
     return token < sinks && sinks < first ? sinks : position;
   }
   bool has(uint64_t token) const { return token < sinks || (token >= first && token < position); }
 };
 
-/// `from`: what came from a session of another window begins there.
+/// `from`: start of the tokens copied from a session with another window.
 inline HeldTokens heldTokens(const CacheShape& cache, uint64_t position, uint64_t stored,
                              uint64_t from = 0) {
   HeldTokens held;
@@ -33,37 +33,37 @@ inline HeldTokens heldTokens(const CacheShape& cache, uint64_t position, uint64_
   return held;
 }
 
-/// One id for each slot; kUnknown where no token has been. Beside each id there is what it takes to read the tokens again
-/// in the very steps that they were read in.
+/// One id per slot; kUnknown if the slot was never used. Each id has marks that allow rereading the tokens in the same
+/// steps.
 class TokenIds {
  public:
   static constexpr int32_t kUnknown = -1;
 
-  /// Marks of a token, in the bits that no id has.
+  /// Marks of a token, in bits that ids do not use.
   static constexpr uint32_t kBegins = 1u << 24;  ///< a step, ...
-  static constexpr uint32_t kBatch = 1u
-                                     << 25;  ///< ... of a prefill batch; else of this token alone
-  /// A message ends here that has begun a turn: until now nobody knew of that turn.
+  static constexpr uint32_t kBatch = 1u << 25;  ///< ... of a prefill batch; otherwise of this token
+                                                ///< alone
+  /// A message that began a turn ends here; turns are recorded at their end.
   static constexpr uint32_t kTurn = 1u << 26;
   static_assert(kMaxVocabulary <= kBegins, "ids leave these bits free");
 
-  /// Takes its memory from `arena`, now and for good. `shared`: of the sinks, where sessions share them.
+  /// Takes its memory from `arena` once. `shared`: ids of shared sinks.
   void init(const CacheShape& cache, int32_t* shared, Arena* arena) {
     cache_ = cache;
     shares_ = cache.sharesSinks();
     sinks_ = shares_ ? shared : arena->take<int32_t>(cache.sinkRoom());
     ring_ = arena->take<int32_t>(cache.ring);
   }
-  /// Of as many slots, of which others are sinks.
+  /// Changes which slots are sinks; the number of slots is unchanged.
   void layOut(const CacheShape& cache) { cache_ = cache; }
-  /// `with_shared`: those of the sinks, too, where sessions share them.
+  /// `with_shared`: also the shared sinks.
   void forget(bool with_shared = false) {
     if (!shares_ || with_shared) {
       std::fill_n(sinks_, cache_.sinkRoom(), kUnknown);
     }
     std::fill_n(ring_, cache_.ring, kUnknown);
   }
-  /// What other sessions may read is not written when it is there.
+  /// Does not overwrite an entry that other sessions may be reading.
   void set(uint64_t token, int32_t id, uint32_t marks = 0) {
     const int32_t entry = id < 0 ? kUnknown : id | static_cast<int32_t>(marks);
     int32_t& place = *placeOf(token);
@@ -77,21 +77,21 @@ class TokenIds {
     }
   }
   int32_t at(uint64_t token) const { return idOf(*placeOf(token)); }
-  /// Of tokens from `first` on.
+  /// Copies ids from token `first` on.
   void copy(uint64_t first, uint64_t count, int32_t* ids) const {
     for (uint64_t i = 0; i < count; ++i) {
       ids[i] = at(first + i);
     }
   }
-  /// Of tokens that came back (CacheShape::recalled).
+  /// For recalled tokens (CacheShape::recalled).
   int32_t recalled(uint32_t i) const { return idOf(sinks_[cache_.sinks + i]); }
   void setRecalled(uint32_t i, int32_t id) { sinks_[cache_.sinks + i] = id; }
-  /// None of a token that is not known, or came from a snapshot.
+  /// 0 for unknown tokens and tokens from a snapshot.
   uint32_t marks(uint64_t token) const {
     const int32_t entry = *placeOf(token);
     return entry < 0 ? 0 : static_cast<uint32_t>(entry) & ~kIdBits;
   }
-  /// The id in an entry of what init() calls shared.
+  /// The id in an entry of the shared ids.
   static int32_t idOf(int32_t entry) {
     return entry < 0 ? kUnknown : static_cast<int32_t>(static_cast<uint32_t>(entry) & kIdBits);
   }
@@ -111,8 +111,8 @@ class TokenIds {
   bool shares_ = false;
 };
 
-/// Ids from `first` on, up to the first that is not held: *count of them, copied where there is room for all. False:
-/// token `first` is gone, or still to come.
+/// Ids from `first` on, up to the first token that is not held. *count of them, copied if there is room for all. False:
+/// token `first` is evicted or not yet read.
 inline bool copyHeld(const TokenIds& ids, const HeldTokens& held, uint64_t first, int32_t* out,
                      uint64_t capacity, uint64_t* count) {
   *count = 0;

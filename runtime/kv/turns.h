@@ -1,17 +1,16 @@
-// Where turns of a conversation begin, so that eviction can drop whole turns.
+// Turn starts of a conversation, so that eviction can drop whole turns.
 #pragma once
 
 #include <cstdint>
 
 namespace oriel_internal {
 
-/// The latest kCapacity turn starts, in order. When a window holds more turns than that, the oldest ones
-/// are evicted a little early.
+/// The latest kCapacity turn starts, in order. If a window holds more turns, the oldest ones are evicted a little early.
 class TurnMarks {
  public:
   static constexpr uint32_t kCapacity = 256;
 
-  /// Starts never decrease.
+  /// Starts must not decrease.
   void mark(uint64_t token) {
     if (count_ != 0 && at(count_ - 1) == token) {
       return;
@@ -24,10 +23,10 @@ class TurnMarks {
     ++count_;
   }
 
-  /// The first token that is seen through a window of `window` tokens that reaches back to `oldest`: the first
-  /// turn that begins there or later, unless the one that `oldest` lies in is not over yet or is longer than half
-  /// the window. What is left of such a turn is seen token by token, so this is `oldest` then. Text before the
-  /// first turn counts as a turn, where its beginning is known. Never decreases while tokens and turns are added.
+  /// The first visible token in a window of `window` tokens that reaches back to `oldest`: the first turn that begins
+  /// there or later. If the turn that contains `oldest` is unfinished or longer than half the window, it is evicted
+  /// token by token and the result is `oldest`. Text before the first turn counts as a turn, if its start is known.
+  /// Never decreases while tokens and turns are added.
   uint64_t firstSeen(uint64_t oldest, uint64_t window) const {
     uint64_t begin = 0;
     bool begin_known = count_ < kCapacity;

@@ -1,4 +1,4 @@
-// Which slots a token is stored in and which it sees: sinks and a ring.
+// Slots that a token is stored in and sees: sinks and a ring.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace oriel_internal {
 
-/// Of the session whose view it is, as the push constants of an op that reads or writes its memory have it.
+/// Push constants of ops that access the memory of a view's session.
 template <typename Push>
 CacheShape sessionShape(const Push& push, uint32_t n_kv_heads, uint32_t head_dim,
                         const View& view) {
@@ -25,20 +25,20 @@ CacheShape sessionShape(const Push& push, uint32_t n_kv_heads, uint32_t head_dim
   return shape;
 }
 
-/// The StreamingLLM window as arithmetic on token indices (0 is the session's first token). Token t
-/// sees the first `sinks` tokens and the last `window` tokens up to itself.
+/// The StreamingLLM window as arithmetic on token indices (0 is the session's first token). Token t sees the first
+/// `sinks` tokens and the last `window` tokens including itself.
 class SlidingWindow {
  public:
   SlidingWindow() = default;
   explicit SlidingWindow(const CacheShape& shape) : shape_(shape) {}
 
-  /// Slot of token t: sinks have their own, the rest walk round the ring.
+  /// Slot of token t: sinks have their own, the others use the ring.
   uint32_t slot(uint64_t t) const {
     return t < shape_.sinks ? static_cast<uint32_t>(t) : shape_.sinkRoom() + ringSlot(t);
   }
 
-  /// What token t writes and sees. Assumes the tokens before it are stored. Tokens before `floor` are not seen even if
-  /// they are within the window (sinks are, and what came back behind them).
+  /// Slots that token t writes and sees, if the tokens before it are stored. Tokens before `floor` are hidden even if
+  /// they are within the window, except sinks and recalled tokens.
   View view(uint64_t t, uint64_t floor = 0) const {
     View view = {};
     view.ring = shape_.ring;
@@ -56,12 +56,12 @@ class SlidingWindow {
     return view;
   }
 
-  /// First token that the window of token t reaches.
+  /// First token in the window of token t.
   uint64_t oldest(uint64_t t) const { return t + 1 > shape_.window ? t + 1 - shape_.window : 0; }
 
-  /// Index that a query is rotated to when it scores sink keys. Inside the cache a sink stands at its own
-  /// index and the newest token right behind everything it sees; RoPE scores depend on differences only, so
-  /// rotating the query there is exactly StreamingLLM's positions-in-cache.
+  /// Position that a query is rotated to when it scores sink keys. In the cache a sink's position is its index, and the
+  /// newest token comes directly after everything it sees. RoPE scores depend only on differences, so this rotation
+  /// implements StreamingLLM's positions in the cache.
   static uint64_t sinkQueryIndex(const View& view) {
     return static_cast<uint64_t>(view.n_sinks) + view.count - 1;
   }
@@ -69,8 +69,8 @@ class SlidingWindow {
   /// Tokens that a query sees.
   static uint32_t visible(const View& view) { return view.n_sinks + view.count; }
 
-  /// True if, after `stored` tokens, the session can go back to having seen only the first `kept`: all
-  /// that token `kept` would see is still stored. Sinks always are.
+  /// True if, after `stored` tokens, the session can go back to the first `kept`: everything that token `kept` would see
+  /// is still stored. Sinks always are.
   bool canRewind(uint64_t stored, uint64_t kept) const {
     const uint64_t first = std::max<uint64_t>(oldest(kept), shape_.sinks);
     const uint64_t ring_first = stored > shape_.ring ? stored - shape_.ring : 0;

@@ -1,5 +1,5 @@
-// The table of options. The library parses and checks by it; the program, the bindings and the pages read it through
-// oriel_option_list().
+// The option table. The library parses and checks options with it; the program, the bindings and the pages read it
+// through oriel_option_list().
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,16 @@ enum class OptionLayer : uint8_t {
   kTests,  ///< not listed
 };
 
-/// Which fields of the scope's struct a value becomes.
+/// The fields of the scope's struct that store the value.
 enum class OptionStore : uint8_t {
-  kU32,  ///< also enums, which are as wide
+  kU32,  ///< also enums, which have the same width
   kU64,
   kFloat,
   kDouble,
-  kText,         ///< a pointer; of OptionRow::words, kNullText is null and kEmptyText ""
-  kSizedText,    ///< a pointer, and the bytes in the field that follows it
-  kFormats,      ///< keys' and values' formats, which follow each other
-  kDevice,       ///< the kind, and the number of "vulkan:N" in the field that follows it
+  kText,         ///< a pointer; words of OptionRow: kNullText is null and kEmptyText ""
+  kSizedText,    ///< a pointer, and the size in the next field
+  kFormats,      ///< formats of keys and values, in two adjacent fields
+  kDevice,       ///< the kind, and the number in "vulkan:N" in the next field
   kThinking,     ///< SessionSettings.chat.thinking and .no_thinking
   kTemperature,  ///< 0 is greedy
   kLogprobs,     ///< ReplyChoices.top_logprobs and .logprobs
@@ -46,23 +46,24 @@ struct OptionWord {
 };
 
 struct OptionRow {
-  const char* texts;  ///< the four below, each ends in NUL: one pointer is one relocation
+  const char* texts;  ///< the four texts below, each NUL-terminated; one pointer needs one
+                      ///< relocation
   OptionScope scope;
   OptionType type;
   OptionLayer layer;
   OptionStore store;
-  uint32_t offset;        ///< bytes, of the field in the scope's struct
-  uint32_t count_offset;  ///< bytes, of a list's count
-  uint32_t room_offset;   ///< bytes, of a list's elements in LoadLists
-  double least;           ///< of numbers; of lists, of each element
+  uint32_t offset;        ///< bytes; the field in the scope's struct
+  uint32_t count_offset;  ///< bytes; the count of a list
+  uint32_t room_offset;   ///< bytes; a list's elements in LoadLists
+  double least;           ///< of a number, or of each list element
   double most;
-  const OptionWord* words;  ///< ends with a null word; null: none
+  const OptionWord* words;  ///< ends with a null word; may be null
 
   const char* name() const { return texts; }
   const char* flag() const {
     return text(1);
-  }  ///< the program's; "": the name, with '-' for '_'; "-": none
-  const char* standard() const { return text(2); }  ///< the default, as people read it
+  }  ///< the program's flag; "": the name with '-' for '_'; "-": none
+  const char* standard() const { return text(2); }  ///< the default, as users read it
   const char* help() const { return text(3); }      ///< one line
 
  private:

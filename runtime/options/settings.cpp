@@ -33,7 +33,7 @@ uint32_t distance(const char* a, const char* b) {
 
 Status refuseName(OptionScope scope, const char* name, const Log& log) {
   const OptionRow* best = nullptr;
-  uint32_t least = 4;  // a third of a longer name is another name
+  uint32_t least = 4;  // fewer than a third of the letters may differ
   for (size_t i = 0; i < kOptionCount && std::strlen(name) <= kLongestName; ++i) {
     const uint32_t edits = distance(name, kOptions[i].name());
     if (edits < least && edits * 3 <= std::max<size_t>(std::strlen(kOptions[i].name()), 3)) {
@@ -53,7 +53,7 @@ Status refuseName(OptionScope scope, const char* name, const Log& log) {
                   "the option \"%.40s\" is not known: `oriel options` lists them", name);
 }
 
-// "auto, f16 or k8v8" and "a number from 0 to 15", as far as they are allowed.
+// Writes the allowed values: "auto, f16 or k8v8", "a number from 0 to 15".
 Status refuseValue(const OptionRow& row, const char* value, const Log& log) {
   char allowed[256] = "";
   size_t used = 0;
@@ -65,7 +65,7 @@ Status refuseValue(const OptionRow& row, const char* value, const Log& log) {
                          row.type == OptionType::kList;
   for (const OptionWord* word = row.words; word != nullptr && word->word != nullptr; ++word) {
     if (is_number && word->word[0] == '0') {
-      continue;  // one of the numbers
+      continue;  // part of the number range
     }
     const bool last = word[1].word == nullptr && !is_number;
     add(word == row.words ? "" : last ? " or " : ", ", word->word);
@@ -173,7 +173,7 @@ T fieldAt(const void* options, size_t offset) {
   return value;
 }
 
-// Null: there is none.
+// Null if not found.
 template <typename Matches>
 const OptionWord* findWord(const OptionRow& row, const Matches& matches) {
   for (const OptionWord* word = row.words; word != nullptr && word->word != nullptr; ++word) {
@@ -190,7 +190,7 @@ const OptionWord* wordOf(const OptionRow& row, double value) {
 
 class Setting {
  public:
-  /// `first`: a list begins anew.
+  /// `first`: starts a new list.
   Setting(const OptionRow& row, const char* value, bool first, void* options, LoadLists* lists)
       : row_(row),
         value_(value),
@@ -273,7 +273,7 @@ class Setting {
     return true;
   }
 
-  // A number as the row allows it.
+  // Parses a number in the row's range.
   bool number(uint64_t* value) const {
     const char* end = value_;
     const bool read = row_.type == OptionType::kBytes
@@ -288,7 +288,7 @@ class Setting {
     if (const OptionWord* const known = word()) {
       value = static_cast<uint64_t>(known->value);
     } else if (row_.store == OptionStore::kFormats && readFormats(value_, &value)) {
-      // a pair that only measurements take
+      // a pair of formats for measurements only
     } else if (!number(&value)) {
       return false;
     }
@@ -315,7 +315,7 @@ class Setting {
     return true;
   }
 
-  // One more element of an array in the options.
+  // Appends an element to an array in the options.
   template <typename T>
   bool append(size_t most, const T& element) {
     const size_t count = first_ ? 0 : fieldAt<size_t>(options_, row_.count_offset);
@@ -374,7 +374,7 @@ class Setting {
 Status applySettings(OptionScope scope, const oriel_setting* settings, size_t count, const Log& log,
                      void* options, LoadLists* lists) {
   if (settings == nullptr && count != 0) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "there are no settings, but a count: give both");
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a count of settings without settings: give both");
   }
   bool seen[kMostOptions] = {};
   for (size_t i = 0; i < count; ++i) {
@@ -408,7 +408,7 @@ namespace {
 
 constexpr size_t kMostShown = 256;  ///< bytes of a text
 
-// Of a number: 0, a word's, or one that the row allows.
+// True for 0, a word's number, or a number in the row's range.
 bool isAllowed(const OptionRow& row, const void* options) {
   double value = 0;
   double least = row.least;
@@ -430,13 +430,13 @@ bool isAllowed(const OptionRow& row, const void* options) {
   return value == 0 || wordOf(row, value) != nullptr || (value >= least && value <= row.most);
 }
 
-/// A value in a struct of options as text.
+/// The text of a value in an options struct.
 class Shown {
  public:
   Shown(const OptionRow& row, const void* options) : row_(row), options_(options) {}
 
   const char* text() const { return text_; }
-  /// False: the default.
+  /// False for the default.
   bool read() {
     switch (row_.store) {
       case OptionStore::kText:
@@ -457,7 +457,7 @@ class Shown {
         return list<uint32_t>();
       case OptionStore::kTextList:
       case OptionStore::kBiasList:
-        return false;  // of replies, which are over
+        return false;  // reply settings: not shown
       default:
         return whole();
     }

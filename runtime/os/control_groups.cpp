@@ -10,16 +10,15 @@
 namespace oriel_internal {
 namespace {
 
-/// The files of one version, and where it is usually mounted.
+/// The files of one cgroup version, and its usual mount point.
 struct Version {
   const char* mount;
   const char* limit;
-  const char*
-      throttle;  ///< a limit beyond which the kernel slows the group down; nullptr: there is none
+  const char* throttle;  ///< a limit at which the kernel slows the group down; nullptr: none
   const char* used;
-  /// Labels in memory.stat, of the group and all below it: pages of files, which the kernel drops (after writing the
-  /// dirty ones) before a limit is exceeded. "file" and "cache" also count shmem and tmpfs, which it cannot drop: their
-  /// pages are in the lists of anonymous memory.
+  /// Labels in memory.stat, for the group and its children: file pages, which the kernel drops (after writing dirty
+  /// ones) before a limit is exceeded. "file" and "cache" also count shmem and tmpfs, which it cannot drop; those pages
+  /// are on the anonymous lists.
   const char* reclaimable[2];
 };
 constexpr Version kUnified = {"/sys/fs/cgroup",
@@ -27,17 +26,17 @@ constexpr Version kUnified = {"/sys/fs/cgroup",
                               "memory.high",
                               "memory.current",
                               {"\ninactive_file ", "\nactive_file "}};
-/// Beside the first version the second one has no memory files: its limits are then the first one's.
+/// If version 1 is also mounted, version 2 has no memory files, and the limits are those of version 1.
 constexpr Version kLegacy = {"/sys/fs/cgroup/memory",
                              "memory.limit_in_bytes",
                              nullptr,
                              "memory.usage_in_bytes",
                              {"\ntotal_inactive_file ", "\ntotal_active_file "}};
 
-/// Room behind a group's path for the name of a file.
+/// Space for a file name after a group's path.
 constexpr size_t kFileNameBytes = 32;
 
-/// Reads FOLDER/NAME; false when there is none. `folder` has room behind it, and is as it was afterwards.
+/// Reads FOLDER/NAME; false if missing. Uses the free space after `folder` and restores it.
 template <size_t N>
 bool readIn(char* folder, size_t length, const char* name, char (&text)[N]) {
   std::snprintf(folder + length, kFileNameBytes, "/%s", name);
@@ -46,7 +45,7 @@ bool readIn(char* folder, size_t length, const char* name, char (&text)[N]) {
   return found;
 }
 
-/// UINT64_MAX: FOLDER/NAME is not there, or says "max".
+/// UINT64_MAX: FOLDER/NAME is missing or says "max".
 uint64_t limitIn(char* folder, size_t length, const char* name) {
   char text[64];
   const bool is_number =
@@ -54,7 +53,7 @@ uint64_t limitIn(char* folder, size_t length, const char* name) {
   return is_number ? std::strtoull(text, nullptr, 10) : UINT64_MAX;
 }
 
-/// What one group leaves; UINT64_MAX: it has no limit.
+/// Free bytes in one group; UINT64_MAX: no limit.
 uint64_t freeInGroup(char* folder, size_t length, const Version& version) {
   const uint64_t limit =
       std::min(limitIn(folder, length, version.limit), limitIn(folder, length, version.throttle));
@@ -74,8 +73,8 @@ uint64_t freeInGroup(char* folder, size_t length, const Version& version) {
   return limit - std::min(limit, used);
 }
 
-/// Of the group and of all above it, up to the mount: in a container the group may not be visible below it, and
-/// what is mounted is then the container's own.
+/// The minimum over the group and its parents, up to the mount. In a container the group may not be visible below the
+/// mount; the mount is then the container's own group.
 uint64_t freeUpwards(const char* root, const Version& version, const char* group) {
   char folder[kMaxPathBytes];
   const int mount = std::snprintf(folder, sizeof(folder), "%s%s", root, version.mount);
@@ -100,7 +99,7 @@ uint64_t freeUpwards(const char* root, const Version& version, const char* group
   }
 }
 
-/// Whether "memory" is one of the names that commas separate.
+/// True if the comma-separated list contains "memory".
 bool namesMemory(const char* controllers) {
   constexpr char kMemory[] = "memory";
   constexpr size_t kLength = sizeof(kMemory) - 1;
@@ -113,7 +112,7 @@ bool namesMemory(const char* controllers) {
   return false;
 }
 
-/// A line "NUMBER:CONTROLLERS:GROUP"; version 2 has the number 0 and no controllers.
+/// A line "NUMBER:CONTROLLERS:GROUP". Version 2 has number 0 and no controllers.
 uint64_t freeByLine(const char* root, char* line) {
   char* const controllers = std::strchr(line, ':');
   char* const group = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
@@ -121,7 +120,7 @@ uint64_t freeByLine(const char* root, char* line) {
     return UINT64_MAX;
   }
   *controllers = *group = '\0';
-  // A group outside of what this process may see is shown as "/../..".
+  // A group outside this process's view is shown as "/../..".
   const char* const path = std::strstr(group + 1, "/..") != nullptr ? "/" : group + 1;
   if (controllers[1] == '\0' && std::strcmp(line, "0") == 0) {
     return freeUpwards(root, kUnified, path);
@@ -137,7 +136,7 @@ uint64_t freeInControlGroups(const char* root) {
   const Descriptor file(openRetrying(text, O_RDONLY));
   uint64_t least = UINT64_MAX;
   size_t used = 0;
-  bool skips = false;  // the rest of a line that was too long
+  bool skips = false;  // skipping the rest of a line that was too long
   for (bool more = file.valid(); more;) {
     const ssize_t got = ::read(file.get(), text + used, sizeof(text) - 1 - used);
     if (got < 0 && errno == EINTR) {
@@ -146,7 +145,7 @@ uint64_t freeInControlGroups(const char* root) {
     more = got > 0;
     used += more ? static_cast<size_t>(got) : 0;
     if (!more && used > 0) {
-      text[used++] = '\n';  // a last line without its end
+      text[used++] = '\n';  // the last line lacks a newline
     }
     text[used] = '\0';
     char* line = text;

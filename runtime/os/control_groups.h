@@ -1,13 +1,13 @@
-// How much memory the control groups of a Linux process leave it.
+// Memory that a Linux process's control groups leave free.
 #pragma once
 
 #include <cstdint>
 
 namespace oriel_internal {
 
-/// Bytes that all groups the process is in still allow, those above them included; UINT64_MAX: no limit. Both
-/// versions, and both at once. Cached pages of files count as free, used lately or not; those of shmem and tmpfs do not.
-/// `root` stands before "/proc" and "/sys": "" but in tests.
+/// Bytes still allowed by all groups of the process and their parents; UINT64_MAX: no limit. Supports both cgroup
+/// versions, also mixed. Cached file pages count as free; shmem and tmpfs do not. `root` is put before "/proc" and
+/// "/sys"; "" except in tests.
 uint64_t freeInControlGroups(const char* root);
 
 }  // namespace oriel_internal

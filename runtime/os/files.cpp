@@ -1,4 +1,4 @@
-// What is the same on every system.
+// File code common to all systems.
 #include "os/os.h"
 
 #include <cstring>

@@ -11,14 +11,14 @@ namespace oriel_internal {
 
 bool mayHaveGpu() {
 #if defined(__linux__) && !defined(__ANDROID__)
-  // As the Vulkan loader reads them.
+  // The variables that the Vulkan loader reads.
   for (const char* name :
        {"VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_SELECT"}) {
     if (std::getenv(name) != nullptr) {
       return true;
     }
   }
-  // The kernel's own drivers, and those that makers of devices bring: NVIDIA, Windows (as a guest), Mali, Adreno,
+  // Device nodes of the kernel's own drivers, and of vendor drivers: NVIDIA, Windows (as a guest), Mali, Adreno,
   // PowerVR, Vivante, Tegra.
   for (const char* node : {"/dev/dri", "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/mali0",
                            "/dev/mali", "/dev/kgsl-3d0", "/dev/pvrsrvkm", "/dev/galcore",

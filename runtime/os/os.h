@@ -1,5 +1,5 @@
-// What Oriel asks of the operating system: files, memory sizes, a clock, chance, shared libraries.
-// One implementation per system (posix.cpp, win32.cpp, ...); nothing here knows of models or devices.
+// The operating system interface: files, memory sizes, a clock, random seeds, shared libraries. One implementation per
+// system (posix.cpp, win32.cpp, ...). Knows nothing of models or devices.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace oriel_internal {
 
-/// A file that is read piece by piece, while others may write to it or cut it off: what is read may then be
-/// old or new, and expectUnchanged() tells; nothing worse happens. Closed by the destructor.
+/// A file that is read in pieces while others may write to it or truncate it. Reads may then give old or new data;
+/// expectUnchanged() detects it. Closed by the destructor.
 class InputFile {
  public:
   InputFile() = default;
@@ -18,29 +18,28 @@ class InputFile {
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  /// Once only. `path`, which must outlive this object, is UTF-8; on POSIX systems "/dev/fd/N" and
-  /// "/proc/self/fd/N" are the descriptor N itself, which stays open where it is, its offset untouched.
-  /// ORIEL_ERROR_IO with a reason (missing, a folder, a device, empty, no permission). Windows: nobody else may
-  /// write to the file while it is open.
+  /// Call once. `path` is UTF-8 and must outlive this object. On POSIX systems "/dev/fd/N" and "/proc/self/fd/N" mean
+  /// descriptor N itself, which stays open with its offset unchanged. ORIEL_ERROR_IO with the reason (missing, a folder,
+  /// a device, empty, no permission). On Windows others cannot write to the file while it is open.
   Status open(const char* path, const Log& log);
-  /// As open(), but a file that is not there is no error (then isOpen() is false), it may be empty, and others may
-  /// write to it on Windows, too.
+  /// Like open(), but a missing file is not an error (isOpen() is false), the file may be empty, and others may write to
+  /// it on Windows, too.
   Status openIfThere(const char* path, const Log& log);
   bool isOpen() const { return handle_ != kNoHandle; }
-  /// When it was opened; with what it goes on in.
+  /// Size when it was opened, including appended files.
   uint64_t bytes() const {
     return next_.file != nullptr ? next_.file->bytes() : first_ + was_.bytes;
   }
-  /// Its first byte is byte `first` of a longer file from now on.
+  /// Makes its first byte byte `first` of a longer file.
   void shift(uint64_t first) { first_ = first; }
-  /// It goes on in a file of its own, whose first byte is byte `first`; what lies between cannot be read. As open().
+  /// Appends another file, whose first byte becomes byte `first`; the gap cannot be read. Like open().
   Status append(const char* path, uint64_t first, const oriel_allocator& allocator, const Log& log);
-  /// Exactly `bytes` from `offset` on. ORIEL_ERROR_IO when there are no longer so many or they cannot be read.
+  /// Reads exactly `bytes` from `offset`. ORIEL_ERROR_IO if the file is too short or cannot be read.
   Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
-  /// ORIEL_ERROR_IO when the file's size or the time of its last change is no longer what it was. That it was
-  /// removed, or replaced by another under its name, is no change: this one stays what it was.
+  /// ORIEL_ERROR_IO if the file's size or time of last change differs. Removing or replacing the file under its name
+  /// does not count: the open file stays the same.
   Status expectUnchanged(const Log& log) const;
-  /// The open file of `other`, which is then closed, as what was found when that was opened. `path` as in open().
+  /// Takes the open file from `other`, with its recorded state, and closes `other`. `path` as in open().
   void takeOver(InputFile* other, const char* path) {
     path_ = path;
     handle_ = other->handle_;
@@ -49,18 +48,18 @@ class InputFile {
     next_.takeOver(&other->next_);
     other->handle_ = kNoHandle;
   }
-  /// All bytes() of it, unchanged.
+  /// Reads all bytes(); fails if the file changed.
   Status readAll(void* to, const Log& log) const;
 
  private:
-  /// What tells that a file was written to.
+  /// Detects that a file was written to.
   struct State {
     uint64_t bytes = 0;
     uint64_t links = 0;       ///< names
     int64_t written[2] = {};  ///< time of the last write: seconds and nanoseconds, or one number
-    int64_t changed[2] = {};  ///< of the last change of anything, names included
+    int64_t changed[2] = {};  ///< time of the last change of data or metadata, e.g. names
   };
-  /// A file that this one goes on in, with its path behind it.
+  /// An appended file, followed by its path.
   struct Next {
     ~Next();
     void takeOver(Next* other);
@@ -84,26 +83,26 @@ class InputFile {
   Next next_;
 };
 
-/// Reads a file that has exactly so many bytes. False for any other, and one that is not there.
+/// Reads a file of exactly `bytes` bytes. False for other sizes and missing files.
 bool readIfThere(const char* path, void* to, uint64_t bytes);
 
-/// What a file is for.
+/// The purpose of a file.
 enum class FileUse {
-  kCache,  ///< it can be made again: its folder is made if it is missing (one level and its parents)
-  kNew,    ///< as kKept, and no file of that name may be there: ORIEL_ERROR_IO
-  kKept,  ///< its folder must be there; once written the file survives a power failure, which takes its time
+  kCache,  ///< reproducible; its folder is created if missing, with parents
+  kNew,    ///< like kKept, and the file must not exist: ORIEL_ERROR_IO
+  kKept,   ///< its folder must exist; survives a power failure once written, which takes time
 };
 
-/// Writes a temporary file beside `path`, of a name that nobody else has, and renames it over `path`: readers see
-/// the old or the new file, never a part. Never waits for another process. Refuses to replace what is no file. On
-/// POSIX systems the file is its owner's alone (0600), or stricter where the one it replaces is. What a process
-/// leaves that is ended meanwhile, the system removes (Windows) or the next write of this path.
+/// Writes a uniquely named temporary file in the same folder and renames it to `path`: readers see the old or the new
+/// file, never a part. Does not wait for other processes. Refuses to replace anything but a file. On POSIX systems the
+/// mode is 0600, or that of the replaced file if stricter. If the process dies meanwhile, the system (Windows) or the
+/// next write of this path removes the temporary file.
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
                            const Log& log);
 
-/// What has to leave memory for a while: a file without a name (POSIX; 0600) or that nobody can open (Windows), of which
-/// nothing is left however the process ends. Where a file that is open has to keep its name, what a process leaves that
-/// is ended meanwhile goes as with writeFileAtomically(), at the next create() in that folder.
+/// Stores memory contents temporarily in a file without a name (POSIX; 0600) or with exclusive access (Windows), which
+/// disappears when the process ends. Where an open file must keep its name, the next create() in that folder removes
+/// leftovers, as with writeFileAtomically().
 class SpillFile {
  public:
   SpillFile() = default;
@@ -111,10 +110,10 @@ class SpillFile {
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
 
-  /// Of `bytes` zeros, where the system can without taking room for them. The folder must be there.
+  /// Creates a file of `bytes` zeros, sparse if possible. The folder must exist.
   Status create(const char* folder, uint64_t bytes, const Log& log);
   bool isOpen() const { return handle_ != kNoHandle; }
-  /// Within its bytes.
+  /// The range must be within the file.
   Status write(uint64_t offset, const void* from, uint64_t bytes, const Log& log);
   Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
   void remove();
@@ -124,26 +123,26 @@ class SpillFile {
   static constexpr size_t kNameBytes = 64;
 
   intptr_t handle_ = kNoHandle;
-  intptr_t folder_ = kNoHandle;  ///< where it has a name
-  char name_[kNameBytes] = "";   ///< that name, else the end of its folder's path, for people
+  intptr_t folder_ = kNoHandle;  ///< if it has a name
+  char name_[kNameBytes] = "";   ///< its name, or else the end of its folder's path, for messages
 };
 
-/// Whether such a path names a descriptor of this process, as InputFile::open says: another file may be open under its
-/// number later.
+/// True if the path names a descriptor of this process, see InputFile::open. The number may later belong to another
+/// file.
 bool isDescriptorPath(const char* path);
 
-/// Makes a folder and its parents where they are missing. Says nothing: what went wrong shows when a file is made there.
+/// Creates a folder and its parents if missing. Reports nothing: an error shows when a file is created there.
 void makeFolder(const char* path);
 
-/// Does nothing where there is no such file, or it cannot be removed.
+/// Ignores missing files and failures.
 void removeFile(const char* path);
-/// Of every file in `folder` whose name has this beginning and this end; looks at so many names at most as a cache
-/// folder has. How many were removed; `*left` grows by those that could not be, and by one where nobody may look.
+/// Removes the files in `folder` whose names have this beginning and end, looking at no more names than a cache folder
+/// has. Returns the number removed. `*left` grows by the files that could not be removed, and by one if the folder is
+/// unreadable.
 uint32_t removeFiles(const char* folder, const char* beginning, const char* end, uint32_t* left);
 
-/// A small file that is there while this process is in the midst of something that may end it. One whose owner is gone
-/// was left behind by a process that was ended there. It is its owner's for as long as that lives, by a lock that ends
-/// with the process. What a power failure leaves is not said.
+/// A small file that exists while this process does work that may crash it. A marker without an owner was left by a
+/// crashed process. Ownership is a lock that ends with the process. After a power failure the contents are undefined.
 class WorkMarker {
  public:
   static constexpr size_t kMostBytes = 64;
@@ -153,12 +152,13 @@ class WorkMarker {
   WorkMarker(const WorkMarker&) = delete;
   WorkMarker& operator=(const WorkMarker&) = delete;
 
-  /// Makes it, and its folder if that is missing. False, and then the rest does nothing: another process (or another
-  /// marker of this one) holds it, or it cannot be made or locked there. *left is how many bytes of what another
-  /// process had written are in `was`, 0 where nothing was left behind.
+  /// Creates the marker, and its folder if missing. False if another process (or another marker of this one) holds it,
+  /// or it cannot be created or locked; then the other functions do nothing. *left: bytes in `was` from a crashed
+  /// process; 0: none.
   bool begin(const char* path, uint8_t (&was)[kMostBytes], size_t* left);
   bool isHeld() const { return handle_ != kNoHandle; }
-  /// What whoever finds it will read: at most kMostBytes, as many each time. In the system's hands when this returns.
+  /// Writes the marker's contents: at most kMostBytes, the same number each time. The system has the data when this
+  /// returns.
   void write(const void* data, size_t bytes) const;
   /// Removes it.
   void end();
@@ -167,23 +167,22 @@ class WorkMarker {
   static constexpr intptr_t kNoHandle = -1;
 
   intptr_t handle_ = kNoHandle;
-  char path_[768] = "";  // a longer one has no marker
+  char path_[768] = "";  // longer paths get no marker
 };
 
-/// Asks for pages of 2 MiB where whole ones fit into a block that nothing has touched yet: one that is read
-/// from end to end is read faster so. Takes no more memory than the block has; where the system has none such,
-/// nothing happens.
+/// Requests 2 MiB pages inside an untouched block, which speeds up sequential reading. Takes no additional memory. A
+/// no-op where unsupported.
 void preferLargePages(void* block, uint64_t bytes);
 
-/// Zeros over part of a block of this process alone. Where the system can, whole pages are given back to it, and pages of
-/// zeros come when they are touched: what was never used stays untouched.
+/// Zeroes part of a private block. If possible, whole pages are returned to the system and reappear as zeros when
+/// touched; unused pages stay untouched.
 void wipePages(void* data, uint64_t bytes);
 
 /// Memory the system could give without swapping, in bytes; 0: unknown.
 uint64_t freeMemoryBytes();
 /// Monotonic, in milliseconds.
 double nowMs();
-/// Seconds since 1970, UTC, as the system's clock has it; 0: it has none.
+/// Seconds since 1970, UTC, from the system clock; 0: no clock.
 int64_t unixSeconds();
 /// A seed that differs from call to call.
 uint64_t entropy();

@@ -39,8 +39,8 @@ void preferLargePages(void* block, uint64_t bytes) {
 }
 
 void wipePages(void* data, uint64_t bytes) {
-#if defined(__linux__)                   // elsewhere what is given back need not come back as zeros
-  constexpr uint64_t kLeast = 64 << 10;  // below, wiping is quicker
+#if defined(__linux__)  // on other systems returned pages need not come back as zeros
+  constexpr uint64_t kLeast = 64 << 10;  // for smaller blocks wiping is faster
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   const uint64_t begin = reinterpret_cast<uintptr_t>(data);
   const uint64_t first = (begin + page - 1) / page * page;
@@ -70,7 +70,7 @@ uint64_t freeMemoryBytes() {
   const uint64_t allowed = freeInControlGroups("");
   return available < allowed ? available : allowed;
 #elif defined(__APPLE__) && TARGET_OS_IPHONE
-  // Of what the host has free an app gets only so much before it is ended.
+  // An app may use only a part of the host's free memory before it is killed.
   return os_proc_available_memory();
 #elif defined(__APPLE__)
   vm_statistics64_data_t statistics = {};
@@ -114,7 +114,7 @@ uint64_t entropy() {
       ::read(file.get(), &seed, sizeof(seed)) == static_cast<ssize_t>(sizeof(seed))) {
     return seed;
   }
-  // A sandbox without it: the clock, the process and the stack's address, mixed as in splitmix64.
+  // A sandbox without a random source: mixes the clock, the process id and the stack's address as in splitmix64.
   struct timespec now = {};
   (void)::clock_gettime(CLOCK_MONOTONIC, &now);
   seed = static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);

@@ -1,8 +1,9 @@
-// What the POSIX files of this folder share: descriptors, and what to tell people about an errno.
+// Shared by the POSIX files of this folder: descriptors, and advice for an errno.
 #pragma once
 
 #ifndef _FILE_OFFSET_BITS
-#define _FILE_OFFSET_BITS 64  // before any system header; as in every file that includes this one
+// Before any system header, in every file that includes this one.
+#define _FILE_OFFSET_BITS 64
 #endif
 #include <fcntl.h>
 #include <sys/types.h>
@@ -16,7 +17,7 @@
 
 namespace oriel_internal {
 
-/// Longest path handled, with its NUL; what Linux takes.
+/// Longest supported path with its NUL; Linux's limit.
 constexpr size_t kMaxPathBytes = 4096;
 
 /// A file descriptor closed by the destructor.
@@ -32,7 +33,7 @@ class Descriptor {
     const int fd = release();
     return fd < 0 || ::close(fd) == 0;
   }
-  /// The descriptor is the caller's from now on.
+  /// The caller owns the descriptor from now on.
   int release() {
     const int fd = fd_;
     fd_ = -1;
@@ -51,25 +52,25 @@ inline int openRetrying(const char* path, int flags, mode_t mode = 0) {
   return fd;
 }
 
-/// Opens a file to read. "/dev/fd/N" and "/proc/self/fd/N" are the descriptor N itself: opening such a path anew
-/// would ask for rights that who handed the descriptor over may have only himself, as with documents that a user
-/// picks on Android. Never waits for somebody to write to a pipe. -1: errno says why not.
+/// Opens a file for reading. "/dev/fd/N" and "/proc/self/fd/N" mean descriptor N itself: reopening such a path may need
+/// rights that only the giver of the descriptor has, as for documents picked on Android. Never waits for a pipe's
+/// writer. -1: see errno.
 int openToRead(const char* path);
 
 enum class ReadEnd : uint8_t { kWhole, kCutOff, kFailed };
 
-/// All of these bytes; where that failed errno says why.
+/// Reads all of these bytes; on failure see errno.
 ReadEnd readWhole(intptr_t file, uint64_t offset, void* to, uint64_t bytes);
 
-// Messages cut a path (%.600s) rather than the advice after it.
+// Messages truncate the path (%.600s), so that the advice after it stays.
 
 /// "WHAT TO DO" for an errno; a constant (strerror is not thread-safe everywhere).
 const char* adviceFor(int error);
 
-/// Reads the start of a small file as text; false when it cannot be read.
+/// Reads the start of a small file as text; false on failure.
 bool readText(const char* path, char* text, size_t capacity);
 
-/// The number after `label` in a list of "label value" lines; 0 when there is none.
+/// The number after `label` in a list of "label value" lines; 0 if missing.
 inline uint64_t numberAfter(const char* text, const char* label) {
   const char* at = std::strstr(text, label);
   return at == nullptr ? 0 : std::strtoull(at + std::strlen(label), nullptr, 10);

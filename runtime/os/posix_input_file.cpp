@@ -1,4 +1,4 @@
-// Files that are read on POSIX systems, in pieces, while others may change them.
+// Reading files in pieces on POSIX systems while others may change them.
 #define _FILE_OFFSET_BITS 64
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 namespace oriel_internal {
 namespace {
 
-/// -1: another path.
+/// -1: not a descriptor path.
 int descriptorIn(const char* path) {
   for (const char* folder : {"/dev/fd/", "/proc/self/fd/"}) {
     const size_t length = std::strlen(folder);
@@ -33,7 +33,7 @@ int descriptorIn(const char* path) {
 
 Status changedMeanwhile(const char* path, const Log& log) {
   return log.fail(ORIEL_ERROR_IO,
-                  "%.600s was changed while it was being read: try again when nobody writes to it",
+                  "%.600s was changed while it was being read: try again without other writers",
                   path);
 }
 
@@ -106,7 +106,7 @@ InputFile::~InputFile() {
 
 Status InputFile::open(const char* path, const Log& log) {
   ORIEL_TRY(openIfThere(path, log));
-  if (!isOpen()) {  // errno is still that of opening
+  if (!isOpen()) {  // errno is still from open()
     return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(errno));
   }
   if (was_.bytes == 0) {
@@ -164,7 +164,7 @@ bool InputFile::readState(State* state) const {
 ReadEnd readWhole(intptr_t file, uint64_t offset, void* to, uint64_t bytes) {
   char* at = static_cast<char*>(to);
   while (bytes > 0) {
-    constexpr uint64_t kMost = 1u << 30;  // what every system takes at a time
+    constexpr uint64_t kMost = 1u << 30;  // the most that every system accepts at once
     const ssize_t got =
         ::pread(static_cast<int>(file), at, static_cast<size_t>(bytes < kMost ? bytes : kMost),
                 static_cast<off_t>(offset));
@@ -185,7 +185,7 @@ Status InputFile::readOwn(uint64_t offset, void* to, uint64_t bytes, const Log& 
   switch (readWhole(handle_, offset, to, bytes)) {
     case ReadEnd::kWhole:
       break;
-    case ReadEnd::kCutOff:  // its end was farther away when it was opened
+    case ReadEnd::kCutOff:  // the file was longer when it was opened
       return changedMeanwhile(path_, log);
     case ReadEnd::kFailed:
       return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(errno));
@@ -198,7 +198,7 @@ Status InputFile::expectOwnUnchanged(const Log& log) const {
   if (!readState(&is)) {
     return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(errno));
   }
-  // Giving or taking a name changes the second time, too, and nothing in the file.
+  // Renaming or linking also changes the second time, but not the contents.
   const bool same = is.bytes == was_.bytes && sameTime(is.written, was_.written) &&
                     (is.links != was_.links || sameTime(is.changed, was_.changed));
   return same ? kOk : changedMeanwhile(path_, log);

@@ -1,4 +1,4 @@
-// Files that are written on POSIX systems: whole under a temporary name, then renamed.
+// Writing files on POSIX systems: under a temporary name, then renamed.
 #define _FILE_OFFSET_BITS 64
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ bool writeAll(int fd, const void* data, size_t bytes) {
   return true;
 }
 
-/// On a disk far away it takes its time, in which a signal may come.
+/// A remote disk may take long enough for a signal to arrive.
 bool syncWhole(int fd) {
   int result = 0;
   do {
@@ -42,7 +42,7 @@ bool syncWhole(int fd) {
   return result == 0;
 }
 
-/// Gives a file its name, which nobody has: where the file system knows no second names, by way of an empty file.
+/// Gives a file a new name. On file systems without hard links it first creates an empty file.
 bool nameNew(const char* temporary, const char* path) {
   if (::link(temporary, path) == 0) {
     (void)::unlink(temporary);
@@ -64,14 +64,14 @@ bool nameNew(const char* temporary, const char* path) {
   return false;
 }
 
-/// Somebody else, who changes the folder, has put his file there. Another process of this user may write it as well.
+/// Another user, who can write to the folder, has put a file there. Another process of this user may write it as well.
 bool isOthers(const struct stat& written, const char* path) {
   struct stat named = {};
   return ::fstatat(AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
          named.st_uid != written.st_uid;
 }
 
-/// One attempt of writeFileAtomically(); errno of what failed, else 0.
+/// One attempt of writeFileAtomically(); the errno of the failure, or 0.
 int writeOnce(const char* path, const Place& place, mode_t mode, const void* data, size_t bytes,
               FileUse use) {
   const bool lasts = use != FileUse::kCache;
@@ -81,7 +81,7 @@ int writeOnce(const char* path, const Place& place, mode_t mode, const void* dat
     return errno;
   }
   struct stat written = {};
-  // Closed last: until then nobody takes the temporary file for left behind.
+  // Closed last: an open lock protects the temporary file from removal.
   if (::fstat(file.get(), &written) != 0 || !writeAll(file.get(), data, bytes) ||
       (lasts && !syncWhole(file.get())) ||
       !(use == FileUse::kNew ? nameNew(temporary, path) : ::rename(temporary, path) == 0)) {
@@ -94,9 +94,9 @@ int writeOnce(const char* path, const Place& place, mode_t mode, const void* dat
 
 bool isAbsent(int error) { return error == ENOENT || error == ENOTDIR; }
 
-/// Where a link leads at which nothing is yet. 0, or why that is not known.
+/// The target of a link that points to nothing. 0, or an errno.
 int followLink(const char* path, char (&target)[PATH_MAX]) {
-  constexpr int kMostLinks = 40;  // as many as Linux follows
+  constexpr int kMostLinks = 40;  // Linux's limit
   std::snprintf(target, sizeof(target), "%s", path);
   for (int i = 0; i < kMostLinks; ++i) {
     char to[PATH_MAX];
@@ -105,7 +105,7 @@ int followLink(const char* path, char (&target)[PATH_MAX]) {
       return errno == EINVAL || isAbsent(errno) ? 0 : errno;
     }
     to[bytes] = '\0';
-    // Beside the link, unless it says otherwise.
+    // Relative targets are relative to the link's folder.
     char* const slash = to[0] == '/' ? nullptr : std::strrchr(target, '/');
     const size_t folder = slash != nullptr ? static_cast<size_t>(slash + 1 - target) : 0;
     if (folder + static_cast<size_t>(bytes) >= sizeof(target)) {
@@ -116,9 +116,9 @@ int followLink(const char* path, char (&target)[PATH_MAX]) {
   return ELOOP;
 }
 
-/// What is at `*path` now: of a link it becomes the `target`, so that the link stays; but in a cache, where only somebody
-/// else makes links, the link is replaced. `*mode` becomes that of a file, where it is stricter. What is no file would be
-/// replaced by renaming: why not, or null.
+/// Looks at `*path`. For a link `*path` becomes the `target`, so that the link stays; in a cache, where Oriel makes no
+/// links, the link is replaced. `*mode` becomes a file's mode if stricter. Returns null, or the reason why it cannot be
+/// replaced: not a file.
 const char* lookAt(const char** path, FileUse use, char (&target)[PATH_MAX], mode_t* mode) {
   struct stat old = {};
   if (::lstat(*path, &old) != 0) {
@@ -167,8 +167,7 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, Fil
   if (error == ENOENT && use == FileUse::kCache) {
     makeParents(path);
   }
-  // ENOENT: the folder was made just now, or where files cannot be locked another process took the
-  // temporary file for left behind.
+  // ENOENT: the folder was just created, or (without file locks) another process removed the temporary file.
   for (int i = 0; i < kMostTries && error == ENOENT; ++i) {
     struct stat folder = {};
     if (::stat(place.folder[0] == '\0' ? "." : place.folder, &folder) != 0) {

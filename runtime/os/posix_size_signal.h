@@ -1,4 +1,4 @@
-// On POSIX systems: a file that may not become so large is an error, and not the end of the process.
+// On POSIX systems: exceeding the file size limit becomes an error instead of killing the process.
 #pragma once
 
 #include <pthread.h>
@@ -8,8 +8,8 @@
 
 namespace oriel_internal {
 
-/// While it lives a write past the largest size that the process may give a file (RLIMIT_FSIZE) is EFBIG. The signal that
-/// the system sends besides, to the thread that writes, ends a process that has not seen to it.
+/// During its lifetime a write beyond RLIMIT_FSIZE gives EFBIG. Blocks the signal that the system also sends to the
+/// writing thread, which kills processes by default.
 class SizeSignal {
  public:
   SizeSignal() {

@@ -1,4 +1,4 @@
-// Temporary files on POSIX systems: made beside what they are for, and removed when their writer is gone.
+// Temporary files on POSIX systems: created next to their target, removed when their writer has died.
 #define _FILE_OFFSET_BITS 64
 #include "os/posix_temporary.h"
 
@@ -19,7 +19,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Where files cannot be locked, what is this much older than now was left behind.
+/// Without file locks, older files count as leftovers.
 constexpr time_t kLeftBehindSeconds = 24 * 60 * 60;
 constexpr mode_t kPrivateFolder = 0700;
 
@@ -36,10 +36,10 @@ bool isTemporaryOf(const Place& place, const char* entry) {
          std::strcmp(entry + 1 + kRandomDigits, kTemporaryEnd) == 0;
 }
 
-/// Removes a file whose writer is gone: its lock can be had, or where there are none, it is old.
+/// Removes a leftover file: its lock is free, or without locks it is old.
 void removeIfLeft(int folder, const char* entry, time_t written) {
   constexpr int kFlags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  int fd = ::openat(folder, entry, O_WRONLY | kFlags);  // what NFS wants for a lock
+  int fd = ::openat(folder, entry, O_WRONLY | kFlags);  // NFS requires write access for a lock
   if (fd < 0) {
     fd = ::openat(folder, entry, O_RDONLY | kFlags);
   }
@@ -47,7 +47,7 @@ void removeIfLeft(int folder, const char* entry, time_t written) {
   const Lock lock = file.valid() ? tryLock(file.get()) : Lock::kUnknown;
   if (lock == Lock::kTaken ||
       (lock == Lock::kUnknown && ::time(nullptr) - written > kLeftBehindSeconds)) {
-    // With the lock held: a writer that made the file only now finds out, and takes another name.
+    // The lock is held: a writer that is just creating the file notices, and takes another name.
     (void)::unlinkat(folder, entry, 0);
   }
 }
@@ -91,7 +91,7 @@ bool splitPath(const char* path, Place* place) {
   if (length > kMostNameBytes) {
     length = kMostNameBytes;
     while (length > 0 && (static_cast<unsigned char>(name[length]) & 0xc0) == 0x80) {
-      --length;  // some systems want whole characters
+      --length;  // some systems refuse partial characters
     }
   }
   std::memcpy(place->name, name, length);
@@ -133,7 +133,7 @@ int makeTemporary(const Place& place, int flags, mode_t mode, char (&path)[kMaxP
       return -1;
     }
     struct stat info = {};
-    // Between these two lines and above somebody may have taken it for left behind.
+    // Another process may have removed it as a leftover before it was locked.
     if (tryLock(fd) != Lock::kHeld && ::fstat(fd, &info) == 0 && info.st_nlink > 0) {
       return fd;
     }

@@ -33,14 +33,14 @@ struct ThreadEntry {
 
 namespace {
 
-// Bytes of a thread's stack that the C library takes for itself:
-//  - glibc (nptl/allocatestack.c) puts the thread's descriptor and the static TLS of all objects into
-//    the stack that the caller asks for, before 2.27 the guard page, too. It refuses a stack below
+// Stack bytes that the C library uses itself:
+//  - glibc (nptl/allocatestack.c) puts the thread descriptor and the static TLS of all objects into
+//    the requested stack, before 2.27 also the guard page. It refuses a stack below
 //    __pthread_get_minstack().
 //  - musl (src/thread/pthread_create.c) and bionic (libc/bionic/pthread_create.cpp) add descriptor,
-//    TLS and guard to the size that the caller asks for.
+//    TLS and guard to the requested size.
 //  - Apple's libpthread adds descriptor and guard; dyld takes TLS from the heap.
-//  - Emscripten (system/lib/pthread/pthread_create.c) adds descriptor and TLS; there is no guard.
+//  - Emscripten (system/lib/pthread/pthread_create.c) adds descriptor and TLS, without a guard.
 //  - Windows takes TLS from the process's heap (win32_thread.cpp).
 #if defined(__GLIBC__)
 int addThreadLocals(dl_phdr_info* object, size_t, void* sum) {
@@ -54,14 +54,14 @@ int addThreadLocals(dl_phdr_info* object, size_t, void* sum) {
 }
 
 size_t takenFromStack(const pthread_attr_t& attributes) {
-  // The exact figure, with what GLIBC_TUNABLES sets aside for libraries that are opened later. It is
-  // no public function: it may be absent, and always is in a static program.
+  // The exact figure, including GLIBC_TUNABLES for libraries opened later. Not a public function: it may be missing,
+  // and always is in a static program.
   using Minimum = size_t (*)(const pthread_attr_t*);
   if (void* const symbol = dlsym(RTLD_DEFAULT, "__pthread_get_minstack"); symbol != nullptr) {
     return reinterpret_cast<Minimum>(symbol)(&attributes);
   }
-  // Descriptor (2.3 KiB) and the room that glibc sets aside by default (1.7 KiB) fit into 16 KiB.
-  // Libraries that were opened with dlopen are counted, though their TLS is on the heap.
+  // Descriptor (2.3 KiB) and glibc's default reserve (1.7 KiB) fit into 16 KiB. Libraries opened with dlopen are
+  // counted, although their TLS is on the heap.
   size_t bytes = 16384 + static_cast<size_t>(std::max(sysconf(_SC_PAGESIZE), 0l));
   (void)dl_iterate_phdr(addThreadLocals, &bytes);
   return bytes;
@@ -103,7 +103,7 @@ void Thread::join() {
 #if defined(__linux__)
 namespace {
 
-// The processor by which its core is known: the lowest of those that share it.
+// Identifies a core by the lowest processor on it.
 int coreOf(int processor) {
   char path[96];
   std::snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",

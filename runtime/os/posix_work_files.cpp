@@ -1,4 +1,4 @@
-// Files of work that is under way on POSIX systems: memory that is given back for a while, and markers.
+// Working files on POSIX systems: spilled memory, and markers.
 #define _FILE_OFFSET_BITS 64
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 
 namespace oriel_internal {
 
-// --- For a while ---------------------------------------------------------------------------------
+// --- Spilled memory -------------------------------------------------------------------------------
 
-// Its lock says for as long as the file is open that it was not left behind.
+// The lock protects the file from removal while it is open.
 Status SpillFile::create(const char* folder, uint64_t bytes, const Log& log) {
   Place place;
   char path[kMaxPathBytes];
@@ -85,7 +85,7 @@ Status SpillFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log
   const ReadEnd end = readWhole(handle_, offset, to, bytes);
   return end == ReadEnd::kWhole
              ? Status(kOk)
-             : log.fail(ORIEL_ERROR_IO, "cannot read what was put aside in %s: %s", name_,
+             : log.fail(ORIEL_ERROR_IO, "cannot read the spilled data in %s: %s", name_,
                         end == ReadEnd::kFailed ? adviceFor(errno)
                                                 : "it was cut off, begin the conversation anew");
 }
@@ -102,7 +102,7 @@ void SpillFile::remove() {
   handle_ = folder_ = kNoHandle;
 }
 
-// --- Markers of work that may end the process ----------------------------------------------------
+// --- Markers of work that may crash ---------------------------------------------------------------
 
 bool WorkMarker::begin(const char* path, uint8_t (&was)[kMostBytes], size_t* left) {
   *left = 0;
@@ -122,10 +122,10 @@ bool WorkMarker::begin(const char* path, uint8_t (&was)[kMostBytes], size_t* lef
         !S_ISREG(info.st_mode)) {
       return false;
     }
-    if (info.st_nlink == 0) {  // its owner removed it in between
+    if (info.st_nlink == 0) {  // its owner removed it in the meantime
       continue;
     }
-    // Another user's file, or another file of this user's under a second name, is not to be written to or believed.
+    // Another user's file, or one with a second name, is neither written nor trusted.
     if (info.st_uid != ::geteuid() || info.st_nlink != 1 ||
         (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
       return false;
@@ -142,7 +142,7 @@ bool WorkMarker::begin(const char* path, uint8_t (&was)[kMostBytes], size_t* lef
 void WorkMarker::write(const void* data, size_t bytes) const {
   if (isHeld()) {
     const SizeSignal no_signal;
-    // What cannot be written is a marker that says nothing.
+    // A failed write leaves an empty marker, which is harmless.
     const ssize_t written = ::pwrite(static_cast<int>(handle_), data, bytes, 0);
     (void)written;
   }
@@ -151,8 +151,8 @@ void WorkMarker::write(const void* data, size_t bytes) const {
 void WorkMarker::end() {
   if (isHeld()) {
     const int fd = static_cast<int>(handle_);
-    // Before the lock goes. One that cannot be removed is to say nothing. Where somebody removed it another process's may
-    // have its name by now.
+    // Runs before the lock is released. A marker that cannot be removed is emptied. If it was removed already, another
+    // process may own the name.
     struct stat ours = {};
     struct stat named = {};
     const bool other = ::fstat(fd, &ours) == 0 && ::lstat(path_, &named) == 0 &&
@@ -167,7 +167,7 @@ void WorkMarker::end() {
 uint32_t removeFiles(const char* folder, const char* beginning, const char* end, uint32_t* left) {
   DIR* const open = ::opendir(folder);
   if (open == nullptr) {
-    *left += errno == ENOENT || errno == ENOTDIR ? 0 : 1;  // nobody knows what is in it
+    *left += errno == ENOENT || errno == ENOTDIR ? 0 : 1;  // the contents are unknown
     return 0;
   }
   uint32_t removed = 0;
@@ -179,7 +179,7 @@ uint32_t removeFiles(const char* folder, const char* beginning, const char* end,
         std::strcmp(entry->d_name + length - tail, end) == 0) {
       if (::unlinkat(::dirfd(open), entry->d_name, 0) == 0) {
         ++removed;
-      } else if (errno != ENOENT) {  // or somebody else was faster
+      } else if (errno != ENOENT) {  // or removed by another process
         ++*left;
       }
     }

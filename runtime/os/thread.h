@@ -1,12 +1,11 @@
-// Threads as the CPU executor needs them. Nothing here takes memory from the app's allocator: stacks are the
-// system's.
+// Threads for the CPU executor. Does not use the app's allocator; stacks come from the system.
 #pragma once
 
 #include <cstdint>
 
 namespace oriel_internal {
 
-/// A joinable thread. Not movable: it is started once, where it lies.
+/// A joinable thread. Not movable.
 class Thread {
  public:
   Thread() = default;
@@ -14,8 +13,8 @@ class Thread {
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
-  /// Runs body(user) with at least `stack_bytes` of stack, besides what the C library takes from a stack (thread-local
-  /// data of the app, a guard page). False when the system refuses.
+  /// Runs body(user) with at least `stack_bytes` of stack, besides the C library's own part (the app's thread-local
+  /// data, a guard page). False if the system refuses.
   bool start(void (*body)(void* user), void* user, uint32_t stack_bytes);
   bool running() const { return running_; }
   void join();
@@ -31,17 +30,17 @@ class Thread {
 
 /// Processors that this process may use, at least 1.
 uint32_t allowedProcessors();
-/// Cores among them: of processors that share one core, one counts. At most allowedProcessors().
+/// Cores among them: processors that share a core count once. At most allowedProcessors().
 uint32_t allowedCores();
-/// Keeps the calling thread on the `index`-th of allowedCores(), where the system can; else does nothing.
+/// Pins the calling thread to the `index`-th of allowedCores(). A no-op where unsupported.
 void pinToCore(uint32_t index);
-/// Which of allowedCores() the calling thread runs on just now; UINT32_MAX: unknown.
+/// Index in allowedCores() of the calling thread's current core; UINT32_MAX: unknown.
 uint32_t currentCore();
-/// Of a 64-bit Arm processor: it has dot products of bytes (FEAT_DotProd). Of others false.
+/// True for a 64-bit Arm processor with byte dot products (FEAT_DotProd).
 bool processorHasDotProducts();
-/// Lets another thread run, if one wants to.
+/// Lets another thread run.
 void yieldProcessor();
-/// The calling thread, among those that live; never 0.
+/// Identifies the calling thread among live threads; never 0.
 uintptr_t threadId();
 
 }  // namespace oriel_internal

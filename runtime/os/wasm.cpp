@@ -1,5 +1,5 @@
-// WebAssembly. There is no file system: what is read as a file the host (a page, Node) has under a name, and gives
-// piece by piece, so that nothing of it is held here. Nothing can be written as a file.
+// WebAssembly, which has no file system. The host (a page, Node) provides named files and reads them in pieces, so
+// nothing is buffered here. Files cannot be written.
 #include <emscripten/heap.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,14 +9,15 @@
 #include "base/wipe.h"
 #include "os/os.h"
 
-// Imported from the host, which web/src/host_library.js is to the linker. Offsets are doubles: whole numbers up to 2^53.
+// Imported from the host; web/src/host_library.js declares these to the linker. Offsets are doubles: integers up to
+// 2^53.
 extern "C" {
-/// A number for the file that the host has under this name, -1 where it has none.
+/// The host's number for a file name; -1: missing.
 int oriel_host_open(const char* name);
 void oriel_host_close(int file);
-/// -1: it cannot be read any more.
+/// -1: no longer readable.
 double oriel_host_size(int file);
-/// 0: all these bytes were written to `to`.
+/// 0: all bytes were written to `to`.
 int oriel_host_read(int file, double offset, void* to, double bytes);
 }
 
@@ -27,8 +28,7 @@ constexpr char kNoFiles[] =
     "WebAssembly has no files of its own: save and restore snapshots as bytes";
 
 Status changedMeanwhile(const char* path, const Log& log) {
-  return log.fail(ORIEL_ERROR_IO, "%.600s can no longer be read as it was: give the model again",
-                  path);
+  return log.fail(ORIEL_ERROR_IO, "%.600s has changed: give the model again", path);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Windows (MinGW and other compilers that speak GNU attributes). Paths arrive as UTF-8.
+// Windows (MinGW and other compilers with GNU attributes). Paths arrive as UTF-8.
 #define _CRT_RAND_S  // rand_s: the system's random numbers without another library
 #define NOMINMAX
 #define WIN32_LEAN_AND_MEAN
@@ -21,13 +21,13 @@
 namespace oriel_internal {
 namespace {
 
-/// Longest path handled, in UTF-16 units with its NUL. Longer ones need opt-in by the app anyway.
+/// Longest supported path in UTF-16 units with its NUL. Longer ones need opt-in by the app anyway.
 constexpr int kMaxPathUnits = 4096;
 
-/// A path as the system wants it.
+/// A path in the system's encoding.
 struct WidePath {
   wchar_t text[kMaxPathUnits];
-  /// False when the path is not UTF-8 or too long.
+  /// False if the path is not UTF-8 or too long.
   bool set(const char* utf8) {
     return MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, utf8, -1, text, kMaxPathUnits) > 0;
   }
@@ -47,16 +47,16 @@ class Handle {
     handle_ = nullptr;
     return closed;
   }
-  /// The handle is the caller's from now on.
+  /// The caller owns the handle from now on.
   HANDLE release() { return std::exchange(handle_, nullptr); }
 
  private:
   HANDLE handle_;
 };
 
-// Messages cut a path (%.600s) rather than the advice after it.
+// Messages truncate the path (%.600s), so that the advice after it stays.
 
-/// "WHAT TO DO" for an error of the system.
+/// "WHAT TO DO" for a system error.
 const char* adviceFor(DWORD error) {
   switch (error) {
     case ERROR_FILE_NOT_FOUND:
@@ -86,8 +86,7 @@ const char* adviceFor(DWORD error) {
   }
 }
 
-/// Creates the folders a file's path goes through. Says nothing: what went wrong shows when the file
-/// is created.
+/// Creates the folders of a file's path. Reports nothing: an error shows when the file is created.
 void makeParents(const WidePath& path) {
   WidePath folder;
   for (int i = 0; i < kMaxPathUnits && path.text[i] != L'\0'; ++i) {
@@ -111,7 +110,7 @@ void makeFolder(const char* path) {
 
 namespace {
 
-/// Renames over what is there. While another writer does the same the system refuses for a moment.
+/// Renames over an existing file. The system refuses briefly while another writer does the same.
 bool moveFile(const wchar_t* from, const wchar_t* to, bool replaces) {
   for (int attempt = 0; attempt < 50; ++attempt) {
     if (MoveFileExW(from, to, replaces ? MOVEFILE_REPLACE_EXISTING : 0) != 0) {
@@ -168,7 +167,7 @@ InputFile::~InputFile() {
 }
 
 Status InputFile::open(const char* path, const Log& log) {
-  ORIEL_TRY(openShared(path, FILE_SHARE_READ | FILE_SHARE_DELETE, log));  // nobody writes
+  ORIEL_TRY(openShared(path, FILE_SHARE_READ | FILE_SHARE_DELETE, log));  // others may not write
   if (!isOpen()) {
     return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path,
                     adviceFor(ERROR_FILE_NOT_FOUND));
@@ -177,7 +176,7 @@ Status InputFile::open(const char* path, const Log& log) {
                          : Status(kOk);
 }
 
-// Others may write and replace it: they are not to fail because somebody reads.
+// Others may write and replace it: a reader must not make them fail.
 Status InputFile::openIfThere(const char* path, const Log& log) {
   return openShared(path, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, log);
 }
@@ -237,7 +236,7 @@ Status InputFile::readOwn(uint64_t offset, void* to, uint64_t bytes, const Log& 
         GetLastError() != ERROR_HANDLE_EOF) {
       return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(GetLastError()));
     }
-    if (got == 0) {  // its end was farther away when it was opened
+    if (got == 0) {  // the file was longer when it was opened
       return changedMeanwhile(path_, log);
     }
     at += got;
@@ -257,7 +256,7 @@ Status InputFile::expectOwnUnchanged(const Log& log) const {
   return same ? kOk : changedMeanwhile(path_, log);
 }
 
-// Windows has large pages only for privileged processes.
+// Windows allows large pages only to privileged processes.
 void preferLargePages(void*, uint64_t) {}
 
 void wipePages(void* data, uint64_t bytes) { wipe(data, bytes); }
@@ -290,7 +289,7 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, Fil
   if (!file.valid()) {
     return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(GetLastError()));
   }
-  // Until it is whole the system deletes it when this process ends, however that comes.
+  // Until it is complete, the system deletes it when this process ends for any reason.
   (void)deleteOnClose(file.get(), true);
   DWORD error = ERROR_SUCCESS;
   if (!writeAll(file.get(), data, bytes) || (lasts && FlushFileBuffers(file.get()) == 0) ||
@@ -342,7 +341,7 @@ uint32_t removeFiles(const char* folder, const char* beginning, const char* end,
   return removed;
 }
 
-// Opened so that nobody else can open it: that ends with the process, the file stays.
+// Opened exclusively. The exclusion ends with the process, the file stays.
 bool WorkMarker::begin(const char* path, uint8_t (&was)[kMostBytes], size_t* left) {
   *left = 0;
   WidePath wide;
@@ -388,7 +387,7 @@ void WorkMarker::end() {
 
 bool isDescriptorPath(const char*) { return false; }
 
-// The system deletes it when it is closed, however that comes.
+// The system deletes it when it is closed for any reason.
 Status SpillFile::create(const char* folder, uint64_t bytes, const Log& log) {
   char path[kMaxPathUnits];
   WidePath wide;
@@ -403,7 +402,7 @@ Status SpillFile::create(const char* folder, uint64_t bytes, const Log& log) {
   LARGE_INTEGER end = {};
   end.QuadPart = static_cast<LONGLONG>(bytes);
   DWORD returned = 0;
-  // Where files cannot have holes zeros are written.
+  // Without sparse files, zeros are written.
   if (file.valid()) {
     (void)DeviceIoControl(file.get(), FSCTL_SET_SPARSE, nullptr, 0, nullptr, 0, &returned, nullptr);
   }
@@ -430,8 +429,7 @@ Status SpillFile::write(uint64_t offset, const void* from, uint64_t bytes, const
     if (WriteFile(reinterpret_cast<HANDLE>(handle_), at,
                   static_cast<DWORD>(bytes < kMost ? bytes : kMost), &written, &place) == 0 ||
         written == 0) {
-      return log.fail(ORIEL_ERROR_IO, "cannot write what leaves memory: %s",
-                      adviceFor(GetLastError()));
+      return log.fail(ORIEL_ERROR_IO, "cannot write spilled data: %s", adviceFor(GetLastError()));
     }
     at += written;
     offset += written;
@@ -451,8 +449,7 @@ Status SpillFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log
     if (ReadFile(reinterpret_cast<HANDLE>(handle_), at,
                  static_cast<DWORD>(bytes < kMost ? bytes : kMost), &got, &place) == 0 ||
         got == 0) {
-      return log.fail(ORIEL_ERROR_IO, "cannot read what left memory: %s",
-                      adviceFor(GetLastError()));
+      return log.fail(ORIEL_ERROR_IO, "cannot read spilled data: %s", adviceFor(GetLastError()));
     }
     at += got;
     offset += got;
@@ -499,7 +496,7 @@ uint64_t entropy() {
   if (rand_s(&low) == 0 && rand_s(&high) == 0) {
     return static_cast<uint64_t>(high) << 32 | low;
   }
-  // The clock, the process and the stack's address, mixed as in splitmix64.
+  // Mixes the clock, the process id and the stack's address as in splitmix64.
   LARGE_INTEGER ticks = {};
   (void)QueryPerformanceCounter(&ticks);
   uint64_t seed = static_cast<uint64_t>(ticks.QuadPart);
@@ -524,7 +521,7 @@ bool SharedLibrary::open(const char* name) {
   }
   WidePath wide;
   if (wide.set(name)) {
-    // The app's folder and the system's, never the current one.
+    // Searches the app's and the system's folders, never the current one.
     handle_ = LoadLibraryExW(wide.text, nullptr, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
   }
   return handle_ != nullptr;

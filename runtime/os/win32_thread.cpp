@@ -45,7 +45,7 @@ uint32_t allowedProcessors() {
   }
   return count == 0 ? 1 : count;
 }
-// Which processors share a core would take a buffer of unknown size to ask.
+// Asking which processors share a core would need a buffer of unknown size.
 uint32_t allowedCores() { return allowedProcessors(); }
 void pinToCore(uint32_t) {}
 uint32_t currentCore() { return UINT32_MAX; }

@@ -1,5 +1,5 @@
-// Read from run() on downwards: the model from the token's id to its logits. Every line of it emits ops; nothing is
-// computed here. docs/design.md names what differs between architectures, model/layer.h the fields that say so.
+// Read from run() on downwards: the model from the token's id to its logits. The functions emit ops and compute nothing.
+// docs/decisions/010-architectures.md lists the differences between models, model/layer.h the fields for them.
 #include "plan/forward.h"
 
 #include <algorithm>

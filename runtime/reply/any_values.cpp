@@ -10,7 +10,7 @@ ExprId enclosed(Grammar* grammar, const char* open, ExprId what, const char* clo
   return grammar->sequence(grammar->text(open), grammar->sequence(what, grammar->text(close)));
 }
 
-/// -?(0|[1-9][0-9]*)(.[0-9]+)?, as long as a double needs.
+/// -?(0|[1-9][0-9]*)(.[0-9]+)?, with enough digits for a double.
 ExprId anyNumber(Grammar* grammar) {
   constexpr CharRange kDigits[] = {{'0', '9'}};
   constexpr CharRange kFirst[] = {{'1', '9'}};

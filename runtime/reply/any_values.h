@@ -1,4 +1,4 @@
-// Values of no schema, as expressions: the arguments of a tool whose schema cannot be held.
+// Expressions for values without a schema: arguments of tools whose schema cannot be enforced.
 #pragma once
 
 #include "grammar/expression.h"
@@ -7,9 +7,9 @@ namespace oriel_internal {
 
 /// 1 to 64 letters, digits and _.
 ExprId anyKey(Grammar* grammar);
-/// `one` any number of times, with `between` between two.
+/// Any number of `one`, separated by `between`.
 ExprId anyList(Grammar* grammar, ExprId one, const char* between);
-/// {key:value,...} as Gemma writes it.
+/// {key:value,...} in Gemma's notation.
 ExprId anyGemmaObject(Grammar* grammar);
 
 }  // namespace oriel_internal

@@ -14,7 +14,7 @@
 namespace oriel_internal {
 namespace {
 
-/// How a form writes one call.
+/// The syntax of one call in a form.
 enum class CallShape : uint8_t { kItem, kNameAndJson, kTags, kPython, kGemma };
 
 struct CallForm {
@@ -24,11 +24,11 @@ struct CallForm {
   const char* open;               ///< before the first call
   const char* before;             ///< the name
   const char* behind;             ///< it
-  const char* close;              ///< behind the arguments
-  const char* between;            ///< two calls of a list; null: one call
-  const char* end;                ///< behind the last
-  const char* key = nullptr;      ///< of kTags: before a parameter's name
-  const char* key_end = nullptr;  ///< behind it
+  const char* close;              ///< after the arguments
+  const char* between;            ///< between two calls of a list; null: only one call
+  const char* end;                ///< after the last call
+  const char* key = nullptr;      ///< for kTags: before a parameter's name
+  const char* key_end = nullptr;  ///< after the name
   const char* value_end = nullptr;
   bool at_start = false;
 };
@@ -40,7 +40,7 @@ constexpr char kItemName[] = "{\"name\": \"";
 constexpr char kItemArguments[] = "\", \"arguments\": ";
 
 // clang-format off
-/// The first that the forms have is the one that a model prefers.
+// In order of preference: the first row among a model's forms is used.
 const CallForm kCallForms[] = {
     {kFormGemma4, "<|tool_call>", CallShape::kGemma, "", "call:", "", "", nullptr, "<tool_call|>"},
     {kFormSeed, "<seed:tool_call>", CallShape::kTags, "\n", "<function=", ">\n", "</function>", nullptr, "\n</seed:tool_call>",
@@ -76,7 +76,7 @@ const CallForm kCallForms[] = {
 };
 // clang-format on
 
-/// Parameters that leave no choice but {}: whatever else a schema says is about values.
+/// True if the schema allows only {}: it declares no parameters.
 bool saysNothing(const JsonValue& parameters) {
   constexpr const char* kOfProperties[] = {"type",        "properties",  "additionalProperties",
                                            "description", "title",       "$schema",
@@ -100,7 +100,7 @@ bool saysNothing(const JsonValue& parameters) {
   return true;
 }
 
-// To write a call and to read it back.
+// To write a call and parse it again.
 constexpr uint64_t kStepsOfTool = 4000;
 constexpr uint64_t kStepsOfByte = 20;
 
@@ -139,7 +139,7 @@ class CallReader {
         log_(log),
         grammar_(*grammar) {}
 
-  /// One call of any of the tools.
+  /// One call of any tool.
   Status call(const JsonValue& tools, ExprId* out) {
     *out = grammar_.never();
     for (const JsonValue* tool = tools.first(); tool != nullptr; tool = tool->next()) {
@@ -168,7 +168,7 @@ class CallReader {
     return kOk;
   }
 
-  /// With nine letters or digits for #, an id.
+  /// `#` stands for an id of nine letters or digits.
   ExprId text(const char* text) {
     const char* const id = std::strchr(text, '#');
     if (id == nullptr) {
@@ -179,7 +179,7 @@ class CallReader {
     return grammar_.sequence(marked(text, static_cast<size_t>(id - text)),
                              grammar_.sequence(nine, marked(id + 1, std::strlen(id + 1))));
   }
-  /// Marks are the model's control tokens, where it has them.
+  /// Marks become the model's control tokens, if it has them.
   ExprId marked(const char* text, size_t bytes) {
     ExprId all = grammar_.empty();
     size_t from = 0;
@@ -202,7 +202,7 @@ class CallReader {
     return form_.shape != CallShape::kTags && form_.shape != CallShape::kPython;
   }
 
-  /// Names stand in calls as they are: some forms have no place for every one.
+  /// Names are written verbatim in calls, and some forms cannot hold every name.
   Status checkName(const JsonText& name) const {
     return isReadBack(name, nullptr)
                ? kOk
@@ -261,7 +261,7 @@ class CallReader {
     return trial.succeeds();
   }
 
-  /// By the tool's schema. Any object where that cannot be held, unless the tool is strict.
+  /// By the tool's schema. Any object if that cannot be enforced, unless the tool is strict.
   Status argumentsOf(const JsonValue& tool, const JsonValue& function, ExprId* out) {
     if (isStrict(tool)) {
       return heldArguments(function, log_, out);
@@ -279,7 +279,7 @@ class CallReader {
         return noMemory(log_);
       }
     }
-    const_cast<JsonValue&>(tool).note();  // the tools are read for this grammar
+    const_cast<JsonValue&>(tool).note();  // the tools were parsed for this grammar
     return anyArguments(out);
   }
 
@@ -294,7 +294,7 @@ class CallReader {
     return schemaArguments(parameters, named.log(), out);
   }
 
-  /// An object of any members, in the notation of the form.
+  /// Any object, in the form's notation.
   Status anyArguments(ExprId* out) {
     switch (form_.shape) {
       case CallShape::kItem:
@@ -323,7 +323,7 @@ class CallReader {
     return kOk;
   }
 
-  /// JSON by a schema that every build can hold: only memory and work can be too little.
+  /// JSON by a built-in schema: fails only for lack of memory or steps.
   Status anyJson(const char* schema, ExprId* out) {
     const JsonValue* read = nullptr;
     Status status =
@@ -345,7 +345,7 @@ class CallReader {
     }
     CallValues values(*parameters, rules_, log, &grammar_);
     if (none && saysNothing(*parameters)) {
-      // Written here as every form has it, but the schema has to be one.
+      // The form has its own notation, but the schema must still be valid.
       (void)values.value(*parameters, ArgumentNotation::kJson);
       *out = grammar_.text(hasBraces() ? "{}" : "");
       return values.status();
@@ -381,7 +381,7 @@ class CallReader {
         });
   }
 
-  /// As Python: JSON's values are read there, too.
+  /// Python keyword arguments; JSON values are accepted by the reader there, too.
   ExprId keywords(const JsonValue& parameters, CallValues* values) {
     return membersInOrder(
         &grammar_, parameters.find("properties"), parameters.find("required"), ", ",
@@ -393,7 +393,7 @@ class CallReader {
         });
   }
 
-  /// The longest control token without a text of its own that stands here; -1: none.
+  /// The longest control token without text at this place; -1: none.
   int32_t controlAt(const char* text, size_t bytes, size_t* length) const {
     for (size_t n = std::min<size_t>(bytes, kMostMark); n > 1 && tokenizer_ != nullptr; --n) {
       const int32_t id = tokenizer_->find(text, n);
@@ -415,7 +415,7 @@ class CallReader {
 };
 
 const CallForm* preferredForm(ReplyForms forms) {
-  // Where the template speaks for no form, the model's form is not known: the bare one needs no tokens.
+  // If the template shows no known form, the model's form is unknown: the bare form needs no special tokens.
   const bool anything = (forms & formsOfAnything()) == formsOfAnything();
   const ReplyForms wanted = anything ? kFormBareJson : forms;
   for (const CallForm& form : kCallForms) {

@@ -1,4 +1,4 @@
-// Calls written as JSON: {"name": ..., "arguments": ...}, in any order, with other keys around.
+// Parses JSON calls: {"name": ..., "arguments": ...}, in any order, with other keys.
 #include <cstring>
 
 #include "reply/characters.h"
@@ -86,7 +86,7 @@ bool ReplyReader::itemValue(char c) {
   } else if (is_arguments && !arguments_known_ && (c == '{' || text)) {
     item_part_ = text ? ItemPart::kArgumentsText : ItemPart::kArguments;
   } else if (is_arguments && !arguments_known_ && c == 'n') {
-    arguments_known_ = arguments_are_text_ = true;  // as an empty text: {}
+    arguments_known_ = arguments_are_text_ = true;  // like an empty text: {}
     arguments_from_ = arguments_to_ = 0;
   } else if (bare_ && !keyIs("type") && !keyIs("id") && !keyIs("tool_call_id") &&
              !keyIs("call_id")) {
@@ -152,7 +152,7 @@ void ReplyReader::startInner() {
   inner_null_ = 0;
 }
 
-/// A byte of arguments that are a text: of an object, or of white space or a null, which stand for {}.
+/// A byte of arguments given as text: an object, or white space or null, which mean {}.
 void ReplyReader::pushInner(char c) {
   if (!inner_begun_) {
     constexpr char kNull[] = "null";

@@ -1,4 +1,4 @@
-// Calls whose arguments stand in tags, and those written as Python.
+// Parses calls with arguments in tags, and Python calls.
 #include <cstring>
 
 #include "reply/characters.h"
@@ -23,7 +23,7 @@ const JsonValue* memberAt(const JsonValue* object, uint32_t number) {
 
 }  // namespace
 
-/// The key is known: it is written, with what stands before it.
+/// The key is known: writes it, preceded by its separator.
 bool ReplyReader::beginMember() {
   if (!commit() || too_long_) {
     return false;
@@ -74,7 +74,7 @@ bool ReplyReader::parameterKey(char c) {
   const JsonValue* const schema =
       properties_ == nullptr ? nullptr : properties_->find(JsonText{key_, key_bytes_});
   types_ = typesOf(schema);
-  key_bytes_ = 0;  // from here on what the tag says besides
+  key_bytes_ = 0;  // from here on, attributes of the tag
   matched_ = 0;
   at_ = At::kParameterRest;
   if (mark.open_end == nullptr) {
@@ -84,7 +84,7 @@ bool ReplyReader::parameterKey(char c) {
   return true;
 }
 
-/// A tag may say itself whether its value is a text.
+/// A tag may declare that its value is text.
 bool ReplyReader::parameterRest(char c) {
   const Mark& mark = kMarks[parameter_row_];
   if (key_bytes_ < kMostKey) {
@@ -178,7 +178,7 @@ bool ReplyReader::pythonArgument(char c) {
   return pythonPositional(c);
 }
 
-/// An argument without a name: the tool's parameters have an order.
+/// A positional argument: named by the order of the tool's parameters.
 bool ReplyReader::pythonPositional(char c) {
   if (!committed_) {
     members_ = 0;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kBehindKey[] = "\":1}";
 
-/// The byte at `at` of {"key":1}, without escapes: a key that needs some is not written as it is read. -1: behind it.
+/// Byte `at` of {"key":1}, without escapes: a key that needs escapes would be read differently. -1: past the end.
 int argumentAt(const JsonText& key, size_t at) {
   const size_t behind = 2 + key.bytes;
   const char c = at == 0       ? '{'

@@ -1,5 +1,5 @@
-// Whether what is written as a call is read as one: names that a form has no place for are found before a model is held
-// to them.
+// Checks that a written call is read back as the same call. Finds names that a form cannot hold before a model is
+// constrained to them.
 #pragma once
 
 #include "json/json.h"
@@ -9,7 +9,7 @@ namespace oriel_internal {
 
 class CallTrial {
  public:
-  /// The call that is meant: of `name`, with no arguments or, where there is a key, with the number 1 under it.
+  /// The expected call of `name`, without arguments or with {`key`: 1}.
   CallTrial(ReplyForms forms, const JsonText& name, const JsonText* key);
   CallTrial(const CallTrial&) = delete;
   CallTrial& operator=(const CallTrial&) = delete;
@@ -17,12 +17,12 @@ class CallTrial {
   void push(const char* text, size_t bytes) { reader_.push(text, bytes); }
   void push(const char* text);
   void push(const JsonText& text) { push(text.data, text.bytes); }
-  /// Behind all of it: that call was read, and nothing else.
+  /// Call at the end: true if exactly that call was read.
   bool succeeds();
 
  private:
   static void onPart(const ReplyPart& part, void* user);
-  /// The next bytes of the arguments.
+  /// Compares the next bytes of the arguments.
   void compare(const char* text, size_t bytes);
 
   ReplyReader reader_;
@@ -33,10 +33,10 @@ class CallTrial {
   bool named_ = false;
   bool ended_ = false;
   bool same_ = true;
-  size_t at_ = 0;  ///< of the arguments
+  size_t at_ = 0;  ///< position in the arguments
 };
 
-/// Whether Gemma's notation has such a key of an object.
+/// True if Gemma's notation can hold this object key.
 bool isGemmaKey(const JsonText& key);
 
 }  // namespace oriel_internal

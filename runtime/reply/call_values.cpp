@@ -12,9 +12,9 @@
 namespace oriel_internal {
 namespace {
 
-/// What cannot be promised of a text that is not written as JSON.
+/// Keywords that cannot be enforced for text that is not JSON.
 constexpr const char* kOfStrings[] = {"pattern", "format", "minLength", "maxLength"};
-/// What only JSON's grammar knows.
+/// Keywords that only the JSON grammar supports.
 constexpr const char* kOfJson[] = {"allOf",
                                    "not",
                                    "if",
@@ -67,7 +67,7 @@ const JsonValue** membersOf(Grammar* grammar, const JsonValue* properties,
     const JsonValue* const property =
         one->isString() && count != 0 ? properties->find(one->text()) : nullptr;
     if (property != nullptr) {
-      const_cast<JsonValue*>(property)->note();  // the tools are read for this grammar
+      const_cast<JsonValue*>(property)->note();  // the tools were parsed for this grammar
     }
   }
   uint32_t n = 0;
@@ -115,7 +115,7 @@ const JsonValue& CallValues::resolved(const JsonValue& schema) const {
       target = target->find(JsonText{name, static_cast<size_t>(text - name)});
     }
     if (target == nullptr) {
-      return *at;  // readJsonSchema() says what is wrong with it
+      return *at;  // readJsonSchema() logs the fault
     }
     at = target;
   }
@@ -147,7 +147,7 @@ const JsonValue& CallValues::members(const JsonValue& given) {
   const JsonValue* const type = schema.find("type");
   const bool is_plain = type == nullptr || (type->isString() && type->text().is("object"));
   if (!is_plain || schema.find("$ref") != nullptr) {
-    (void)json(given);  // which says what is wrong with it
+    (void)json(given);  // logs the fault
   }
   if ((typesOf(&schema) & kTypeObject) == 0) {
     fail("type");
@@ -208,7 +208,7 @@ bool CallValues::listed(const JsonValue& schema, uint8_t types, const char* befo
   return true;
 }
 
-/// Texts between tags stand as they are; everything else is JSON.
+/// Strings between tags are written verbatim; everything else as JSON.
 ExprId CallValues::raw(const JsonValue& given, const char* end_mark) {
   const JsonValue& schema = resolved(given);
   const uint8_t types = typesOf(&schema);
@@ -292,7 +292,7 @@ ExprId CallValues::gemma(const JsonValue& given) {
   return value;
 }
 
-/// A value of one of the types.
+/// A value of one of these types.
 ExprId CallValues::gemmaOf(const JsonValue& schema, uint8_t types) {
   ExprId value = grammar_.never();
   if ((types & kTypeString) != 0) {

@@ -1,4 +1,4 @@
-// Arguments of a call in the notation of its form, as expressions.
+// Arguments of a call as expressions, in the notation of its form.
 #pragma once
 
 #include "base/log.h"
@@ -10,19 +10,19 @@ namespace oriel_internal {
 
 enum class ArgumentNotation : uint8_t { kJson, kRaw, kGemma };
 
-/// Builds expressions for the values of one tool's parameters. The first failure is told and kept.
+/// Builds expressions for one tool's parameter values. Logs and keeps the first failure.
 class CallValues {
  public:
   /// `document`: the schema of the tool's parameters.
   CallValues(const JsonValue& document, const SchemaRules& rules, const Log& log, Grammar* grammar)
       : document_(document), rules_(rules), log_(log), grammar_(*grammar) {}
 
-  /// A value by `schema`; kRaw: with the mark that ends it.
+  /// A value by `schema`. kRaw includes the mark that ends it.
   ExprId value(const JsonValue& schema, ArgumentNotation notation, const char* end_mark = "");
   ExprId jsonObject(const JsonValue& schema);
-  /// Parameters whose properties stand one by one: what `$ref` names, and nothing that is said of all of them together.
+  /// The schema with the properties, after resolving `$ref`. It may not constrain all properties together.
   const JsonValue& members(const JsonValue& given);
-  /// {key:value,...} as Gemma writes it.
+  /// {key:value,...} in Gemma's notation.
   ExprId gemmaObject(const JsonValue& schema);
   const Status& status() const { return status_; }
 
@@ -34,12 +34,12 @@ class CallValues {
   ExprId gemma(const JsonValue& schema);
   ExprId gemmaArray(const JsonValue& schema);
   ExprId gemmaString(const JsonValue& schema);
-  /// Values that an enum or a const lists, as far as they are of these types: strings between the two marks, others as
-  /// JSON. False: it lists none.
+  /// The values of an enum or const with these types: strings between the two marks, others as JSON. False: it has
+  /// neither.
   bool listed(const JsonValue& schema, uint8_t types, const char* before, const char* behind,
               ExprId* out);
   ExprId gemmaOf(const JsonValue& schema, uint8_t types);
-  /// Fails where a name is required that is none of the properties.
+  /// Fails if a required name is not a property.
   void checkRequired(const JsonValue& schema);
   /// Follows $ref.
   const JsonValue& resolved(const JsonValue& schema) const;
@@ -54,23 +54,22 @@ class CallValues {
   uint32_t depth_ = 0;
 };
 
-/// ORIEL_ERROR_UNSUPPORTED: no form without quotes around keys has this one.
+/// ORIEL_ERROR_UNSUPPORTED: forms with unquoted keys cannot hold this one.
 Status failOfKey(const Log& log, const JsonText& key);
-/// How much of a name a line quotes.
+/// Bytes of a name that a line quotes.
 int shownBytes(const JsonText& name);
 
-/// The properties in their order, up to a null; noted are those that are required. Null: there is no memory, or the work
-/// has ended.
+/// The properties in order, ending with null; required ones are noted. Null: out of memory, or the work has ended.
 const JsonValue** membersOf(Grammar* grammar, const JsonValue* properties,
                             const JsonValue* required);
 
-/// One member after the other, `between` two; those that are not required may be left out. `member(property)` is the
-/// expression of one.
+/// The members in order, separated by `between`; optional ones may be left out. `member(property)` gives the expression
+/// of one.
 template <typename Member>
 ExprId membersInOrder(Grammar* grammar, const JsonValue* properties, const JsonValue* required,
                       const char* between, const Member& member) {
   const JsonValue** const all = membersOf(grammar, properties, required);
-  // From the back: what may follow when something stands before, and when nothing does.
+  // Built back to front: the rest after a member, and the rest without one.
   ExprId behind = grammar->empty();
   ExprId first = grammar->empty();
   for (uint32_t i = all != nullptr && all[0] != nullptr ? properties->count() : 0; i > 0; --i) {

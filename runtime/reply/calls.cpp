@@ -1,4 +1,4 @@
-// Calls: what stands around them, their names, and what follows.
+// Parses calls: their marks, names and separators.
 #include <algorithm>
 #include <cstring>
 
@@ -40,7 +40,7 @@ void ReplyReader::beginCall(uint8_t row) {
   }
 }
 
-/// The byte held last, behind white space, may be the begin of a call without any mark.
+/// The last held byte, after white space, may begin a call without a mark.
 void ReplyReader::beginBareCall() {
   const char c = hold_[--held_];
   space_bytes_ = held_;
@@ -151,16 +151,16 @@ void ReplyReader::callByte(char c) {
   if (!good) {
     fail();
   } else if (committed_ && mode_ == Mode::kCall && mark_from_ == kNoMark && at_ != At::kBetween) {
-    held_ = 0;  // cannot become text any more
+    held_ = 0;  // can no longer become text
   }
 }
 
-/// Every function below reads the byte that is held last; false: this is no call.
+/// Each function below reads the last held byte; false: not a call.
 bool ReplyReader::callStart(char c) {
   if (isSpace(c)) {
     return true;
   }
-  if (from_thought_) {  // only what is written in tags counts there
+  if (from_thought_) {  // only calls in tags count there
     return markHere(c, kMarkCall);
   }
   if (c == '{') {
@@ -225,7 +225,7 @@ bool ReplyReader::name(char c) {
   return afterName(c);
 }
 
-/// Behind "call:" everything up to the arguments is a name, in the middle of which blanks may stand.
+/// After "call:" everything up to the arguments is a name, which may contain blanks.
 bool ReplyReader::goesOnAsGemmaName(char c) const {
   constexpr char kCall[] = "call:";
   constexpr uint32_t kBytes = sizeof(kCall) - 1;
@@ -286,7 +286,7 @@ bool ReplyReader::afterName(char c) {
                                    kMarkCallEnd | kMarkSectionEnd | kMarkFence);
 }
 
-/// Behind a mark: arguments, or what is a name after all.
+/// After a mark: arguments, or a name.
 bool ReplyReader::separated(char c) {
   if (at_ == At::kId && isOfName(c)) {
     return true;
@@ -308,7 +308,7 @@ bool ReplyReader::separated(char c) {
   return markHere(c, kMarkArguments | kMarkParameter | kMarkCallEnd | kMarkFence);
 }
 
-/// The language behind a fence.
+/// The language after a fence.
 bool ReplyReader::fence(char c) {
   if (isLetter(c)) {
     return true;
@@ -330,7 +330,7 @@ bool ReplyReader::beginArguments(char c) {
   return arguments(c);
 }
 
-/// JSON in a JSON string.
+/// JSON inside a JSON string.
 bool ReplyReader::beginArgumentsText(char c) {
   name_known_ = true;
   arguments_shown_ = inner_wrong_ = false;
@@ -357,7 +357,7 @@ bool ReplyReader::arguments(char c) {
   return true;
 }
 
-/// What templates write around names.
+/// Removes text that templates write around names.
 void ReplyReader::fixName() {
   const auto drop = [this](const char* prefix) {
     const uint32_t bytes = static_cast<uint32_t>(std::strlen(prefix));
@@ -389,7 +389,7 @@ void ReplyReader::fixName() {
   }
 }
 
-/// The call is told of: from here on it cannot become text.
+/// Reports the call: from here on it cannot become text.
 bool ReplyReader::commit() {
   if (committed_) {
     return true;
@@ -453,7 +453,7 @@ bool ReplyReader::between(char c) {
   return markHere(c, kMarkCallEnd | kMarkSectionEnd | kMarkCall | (fenced_ ? kMarkFence : 0));
 }
 
-/// Whether a mark of these kinds begins with the byte that is held last.
+/// True if the last held byte starts a mark of these kinds.
 bool ReplyReader::markHere(char c, int kinds) {
   mark_kinds_ = static_cast<uint16_t>(kinds);
   --held_;
@@ -508,7 +508,7 @@ void ReplyReader::takeCallMark(uint8_t row) {
   at_ = (mark.kinds & kMarkId) != 0 ? At::kId : At::kSeparated;
 }
 
-/// What is held is no call, or the call that has begun is none: it is shown as what it was before.
+/// The held text is not a call, or the current call is invalid: shows it as answer or thought.
 void ReplyReader::fail() {
   const uint32_t shown = mark_from_ != kNoMark      ? mark_from_
                          : committed_ || held_ == 0 ? 0
@@ -529,7 +529,7 @@ void ReplyReader::fail() {
   pushAgain(0);
 }
 
-/// No more calls: answer follows.
+/// The calls are over; the answer follows.
 void ReplyReader::leave() {
   mode_ = Mode::kText;
   after_call_ = true;

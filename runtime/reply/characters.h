@@ -1,4 +1,4 @@
-// Characters that several formats of replies share.
+// Characters shared by several reply formats.
 #pragma once
 
 namespace oriel_internal {

@@ -9,13 +9,13 @@ namespace {
 constexpr uint16_t kTriggersSection = kMarkTrigger | kMarkSection;
 constexpr uint16_t kTriggersCall = kMarkTrigger | kMarkCall;
 
-// DeepSeek's marks are written with U+FF5C and U+2581.
+// DeepSeek writes its marks with U+FF5C and U+2581.
 #define BAR "\xEF\xBD\x9C"
 #define LOW "\xE2\x96\x81"
 #define DSML BAR "DSML" BAR
 #define MINIMAX "]<]minimax[>["
 
-/// Marks of every family that has <function=NAME> inside of something.
+/// Families with <function=NAME> inside another mark.
 constexpr ReplyForms kHasFunctionTag = kFormToolCall | kFormSeed | kFormFunctionTag;
 constexpr ReplyForms kHasInvokeTag = kFormMiniMax | kFormToolCall | kFormNamedTag;
 constexpr ReplyForms kAll = ~ReplyForms{0};
@@ -25,7 +25,7 @@ struct Speaks {
   ReplyForms forms;
 };
 
-/// Texts that templates of a family have, since they show calls or tell how to write them.
+/// Texts by which templates reveal a family, since they show calls or explain them.
 constexpr Speaks kSpeaks[] = {
     {"<tool_call>", kFormToolCall},
     {"<arg_key>", kFormArgKey},
@@ -73,14 +73,14 @@ constexpr Speaks kSpeaks[] = {
     {"[BEGIN FINAL RESPONSE]", kFormFinalResponse},
 };
 
-/// What can only be meant as a call, whoever writes it.
+/// Marks that only a call can contain, in any model.
 constexpr ReplyForms kUnmistakable =
     kFormToolCall | kFormToolCalls | kFormFunctionTag | kFormNamedTag | kFormSeed | kFormMiniMax |
     kFormDsml | kFormAtem | kFormGemma4 | kFormBarCall | kFormLfm | kFormMistral | kFormCapitals |
     kFormFunctools | kFormPythonTag | kFormKimi | kFormDeepSeek | kFormApertus;
 constexpr ReplyForms kBare = kFormBareJson | kFormBarePython;
 
-/// Chat formats whose templates speak for a form.
+/// Forms by chat format.
 constexpr Speaks kFormats[] = {
     {"exaone4", kFormToolCall},
     {"gemma4", kFormGemma4},
@@ -116,7 +116,7 @@ bool contains(const char* text, size_t bytes, const char* what) {
 
 // clang-format off
 const Mark kMarks[] = {
-    // Thoughts: each is ended by the next end of its family.
+    // Thoughts: each is closed by the next end mark of its family.
     {"<think>", kMarkThought, kAll},
     {"</think>", kMarkThoughtEnd, kAll},
     {"<thinking>", kMarkThought, kFormThinkingTag},
@@ -245,7 +245,7 @@ const Mark kMarks[] = {
     {"<arg_key>", kMarkParameter, kFormToolCall, 0, '<', "<arg_value>", "</arg_value>"},
     {"<arg_key:opensource>", kMarkParameter, kFormHunyuan, 0, '<', "<arg_value:opensource>", "</arg_value:opensource>"},
 
-    // What is no part of an answer.
+    // Not part of an answer.
     {"```", kMarkFence, kAll},
     {"<|eom_id|>", kMarkSkip, kFormPythonTag},
     {"<|eot_id|>", kMarkSkip, kFormPythonTag},
@@ -311,7 +311,7 @@ const Mark* opensThought(const char* text, size_t bytes, ReplyForms forms) {
   return nullptr;
 }
 
-// Of the marks behind it, the first one of its family.
+// The next mark in the table that ends a thought of its family.
 const char* endOfThought(const Mark* opened) {
   const Mark* mark = opened != nullptr ? opened : kMarks;
   while ((mark->kinds & kMarkThoughtEnd) == 0 ||

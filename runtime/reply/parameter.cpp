@@ -111,7 +111,7 @@ uint32_t matchOn(const char* wanted, uint32_t matched, char c) {
   if (c == wanted[matched]) {
     return matched + 1;
   }
-  // The longest begin of it with which the bytes read so far end.
+  // The longest prefix that the bytes so far end with.
   for (uint32_t n = matched; n > 0; --n) {
     if (wanted[n - 1] == c && std::memcmp(wanted, wanted + matched + 1 - n, n - 1) == 0) {
       return n;
@@ -140,7 +140,7 @@ bool Parameter::push(char c, char* hold, uint32_t capacity, const ByteSink& out)
     }
     return false;
   }
-  // The tag that ends a value begins with the same byte, and may come at once.
+  // The closing tag begins with the same byte, and may follow immediately.
   begun_ = true;
   bool ended = false;
   for (uint32_t i = 0; i < cdata_matched_; ++i) {
@@ -165,7 +165,7 @@ bool Parameter::pushRaw(char c, const ByteSink& out) {
   if (closed_) {
     return false;
   }
-  const uint32_t known = before + 1 - matched_;  // bytes that are no part of the mark
+  const uint32_t known = before + 1 - matched_;  // bytes that are not part of the mark
   for (uint32_t i = 0; i < known; ++i) {
     content(i < before ? close_[i] : c, out);
   }
@@ -213,7 +213,7 @@ ValueNotation Parameter::notation() const {
   return (types_ & kTypeString) == 0 ? ValueNotation::kLoose : ValueNotation::kStrict;
 }
 
-/// What the text that is held is, or begins to be.
+/// The type of the held text, as far as it is known.
 Parameter::As Parameter::decide() const {
   uint32_t from = 0;
   uint32_t to = held_;
@@ -278,7 +278,7 @@ void Parameter::end(const ByteSink& out) {
     out.put('"');
     return;
   }
-  value_.push(' ', out);  // which ends a word
+  value_.push(' ', out);  // ends a word
   wrong_ = wrong_ || !value_.complete();
 }
 

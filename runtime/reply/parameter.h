@@ -1,4 +1,4 @@
-// The value of a parameter between tags: raw text, of which the tool's schema or the text itself says what it is.
+// A parameter value between tags: raw text, typed by the tool's schema or by its contents.
 #pragma once
 
 #include "json/json.h"
@@ -18,26 +18,25 @@ enum TypeMask : uint8_t {
   kTypeAny = 63,
 };
 
-/// The function of that name out of tools in the OpenAI form; null: there is none.
+/// The function of that name among tools in the OpenAI form; null: none.
 const JsonValue* findTool(const JsonValue* tools, const JsonText& name);
 /// The "properties" of its parameters; null: none.
 const JsonValue* propertiesOf(const JsonValue* function);
-/// Types that a value by this schema may have; null: any.
+/// Types that the schema allows; null: any.
 uint8_t typesOf(const JsonValue* schema);
 
-/// Goes on in a text that is waited for: how much of it has been read behind `c`, when `matched` bytes had been. With
-/// matched + 1 less that many bytes it is known that they are no part of it.
+/// Incremental search for `wanted`: returns how much of it matches after `c`, when `matched` bytes matched before. The
+/// other matched + 1 bytes minus the result are then known not to be part of it.
 uint32_t matchOn(const char* wanted, uint32_t matched, char c);
 
-/// Reads a value up to the mark that ends it.
+/// Reads a value up to its closing mark.
 class Parameter {
  public:
-  /// `types`: those that the schema allows.
+  /// `types`: allowed by the schema.
   void start(const Mark& mark, uint8_t types);
-  /// True: the mark was read, and the value has been written. What has to be held back until then is in
-  /// hold[0..capacity).
+  /// True: the mark was read, and the value has been written. Undecided bytes are kept in hold[0..capacity).
   bool push(char c, char* hold, uint32_t capacity, const ByteSink& out);
-  /// It turned out not to be what it had begun to be shown as.
+  /// The value turned out to have another type than was already shown.
   bool wrong() const { return wrong_; }
 
  private:
@@ -58,7 +57,8 @@ class Parameter {
   As as_ = As::kNotKnown;
   bool begun_ = false;
   bool paired_ =
-      false;           ///< a line end behind the opening mark was dropped: so is one before the end
+      false;           ///< a line end after the opening mark was dropped, so one before the end is
+                       ///< dropped, too
   bool line_ = false;  ///< a line end that may belong to the mark
   bool cdata_ = false;
   bool closed_ = false;  ///< the CDATA has ended

@@ -7,7 +7,7 @@
 namespace oriel_internal {
 
 ExprId textUpTo(Grammar* grammar, const char* mark) {
-  // A rule for each begin of the mark: how much of it stands at the end of the text so far.
+  // One rule per prefix of the mark: the state is the longest prefix that the text so far ends with.
   constexpr size_t kMostBytes = 64;
   const size_t bytes = std::strlen(mark);
   RuleId rules[kMostBytes] = {};

@@ -1,11 +1,11 @@
-// Texts that end where a mark stands, as expressions.
+// Texts that end at a mark, as expressions.
 #pragma once
 
 #include "grammar/expression.h"
 
 namespace oriel_internal {
 
-/// Any text up to the first place where `mark` (ASCII) stands, with the mark.
+/// Any text up to the first occurrence of `mark` (ASCII), including the mark.
 ExprId textUpTo(Grammar* grammar, const char* mark);
 
 }  // namespace oriel_internal

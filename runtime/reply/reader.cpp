@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint16_t kMarksInAnswers = kMarkTrigger | kMarkThought | kMarkThoughtEnd | kMarkSkip;
 
-/// Bytes at the end that begin a character which is not whole.
+/// Trailing bytes of an incomplete character.
 uint32_t unfinishedBytes(const char* text, size_t bytes) {
   for (uint32_t back = 1; back <= 3 && back <= bytes; ++back) {
     const unsigned char byte = static_cast<unsigned char>(text[bytes - back]);
@@ -45,7 +45,7 @@ void ReplyReader::start(const ReplySettings& settings, OnPart on_part, void* use
   }
 }
 
-/// Adds a mark behind those that begin with the same byte.
+/// Adds a mark to those with the same first byte.
 void ReplyReader::activate(uint8_t row) {
   const unsigned char byte = static_cast<unsigned char>(kMarks[row].text[0]);
   uint8_t group = 1;
@@ -54,7 +54,7 @@ void ReplyReader::activate(uint8_t row) {
     ++group;
   }
   if (group == kMostFirst) {
-    return;  // the tests see to it that there are not so many
+    return;  // tests ensure that this is not exceeded
   }
   const bool is_new = group_end_[group] == 0;
   const uint8_t at = is_new ? active_count_ : group_end_[group];
@@ -93,7 +93,7 @@ void ReplyReader::push(const char* text, size_t bytes) {
   flush();
 }
 
-/// Shows the begin of `text` that cannot be anything but answer, as it stands there; how much that was.
+/// Shows the longest prefix of `text` that can only be answer, unchanged; returns its length.
 size_t ReplyReader::pushRun(const char* text, size_t bytes) {
   if (mode_ != Mode::kText || held_ != 0 || at_start_ || after_call_ || drop_space_ ||
       close_pending_ || quoted_) {
@@ -124,7 +124,7 @@ size_t ReplyReader::pushRun(const char* text, size_t bytes) {
 }
 
 void ReplyReader::finish() {
-  // A mark that might have become a longer one is what it is.
+  // A mark that might have become a longer one is final.
   while (mark_from_ != kNoMark && best_row_ != kNoRow) {
     takeMark(best_row_, best_bytes_);
   }
@@ -139,7 +139,7 @@ void ReplyReader::finish() {
   held_ = 0;
   mark_from_ = kNoMark;
   flush();
-  if (out_bytes_ != 0) {  // the begin of a character
+  if (out_bytes_ != 0) {  // the start of a character
     tell(out_kind_, out_, out_bytes_);
     out_bytes_ = 0;
   }
@@ -156,7 +156,7 @@ void ReplyReader::pushByte(char c) {
   }
 }
 
-/// Takes what is held from `from` on out, and reads it again.
+/// Removes the held bytes from `from` on and reads them again.
 void ReplyReader::pushAgain(uint32_t from) {
   char again[kMostSpace + kMostMark];
   const uint32_t count = std::min<uint32_t>(held_ - from, sizeof(again));
@@ -181,7 +181,7 @@ void ReplyReader::put(PartKind kind, char c) {
   if (kind == PartKind::kText) {
     last_shown_ = c;
     closed_unopened_ = closed_unopened_ || (close_pending_ && !isSpace(c));
-    mentions_ -= quoted_ && c == '`' ? 1 : 0;  // a tag alone: none closes it
+    mentions_ -= quoted_ && c == '`' ? 1 : 0;  // a lone tag: nothing will close it
     quoted_ = false;
   }
   out_[out_bytes_++] = c;
@@ -193,7 +193,7 @@ void ReplyReader::putHeld(PartKind kind, uint32_t from, uint32_t to) {
   }
 }
 
-/// Whole characters only; the begin of one stays.
+/// Shows whole characters; keeps an incomplete one.
 void ReplyReader::flush() {
   const uint32_t rest = unfinishedBytes(out_, out_bytes_);
   if (out_bytes_ != rest) {
@@ -264,7 +264,7 @@ bool ReplyReader::eligible(const Mark& mark) const {
   return (mark.flags & kAtStart) == 0 || at_start_;
 }
 
-/// Whether a mark begins with a byte, which is held then.
+/// True if a mark may start with this byte, which is then held.
 bool ReplyReader::beginsMark(char c) {
   const uint8_t group = first_[static_cast<unsigned char>(c)];
   open_count_ = 0;
@@ -305,7 +305,7 @@ bool ReplyReader::stepMark() {
   return true;
 }
 
-/// The first `bytes` of what is held as a mark are one; what is behind them is read again.
+/// The first `bytes` held bytes are a mark; the rest is read again.
 void ReplyReader::takeMark(uint8_t row, uint32_t bytes) {
   char rest[kMostMark];
   const uint32_t count = held_ - mark_from_ - bytes;
@@ -330,7 +330,7 @@ uint32_t ReplyReader::thoughtEndBegun() const {
   return std::strncmp(hold_ + held_ - bytes, thoughtEnd(), bytes) == 0 ? bytes : 0;
 }
 
-/// The mark is of the thought that is open, which it closes, or opens once more.
+/// True if the mark belongs to the open thought: it closes the thought, or reopens it.
 bool ReplyReader::closesThought(const Mark& mark) const {
   const ReplyForms all = ~ReplyForms{0};
   return thought_forms_ == 0 || mark.forms == thought_forms_ ||
@@ -363,7 +363,7 @@ void ReplyReader::text(char c) {
   }
 }
 
-/// A byte that no mark begins with.
+/// A byte that starts no mark.
 void ReplyReader::textByte(char c) {
   const ReplyForms forms = settings_.calls ? settings_.forms : 0;
   const bool json = (forms & kFormBareJson) != 0;
@@ -380,7 +380,7 @@ void ReplyReader::textByte(char c) {
   at_start_ = after_call_ = drop_space_ = false;
 }
 
-/// What is held as a mark is none: its first byte is none of one.
+/// The held bytes are not a mark: the first byte is text.
 void ReplyReader::showHeldByte() {
   const uint32_t from = mark_from_;
   const char c = hold_[from];
@@ -458,7 +458,7 @@ void ReplyReader::takeTextMark(uint8_t row) {
   held_ = 0;
 }
 
-/// A mark of a thought in an answer, held behind `from` bytes of white space. False: it is text.
+/// A thought mark in an answer, after `from` held bytes of white space. False: it is text.
 bool ReplyReader::takeThoughtMark(const Mark& mark, uint32_t from) {
   const bool quoted = isQuoted(from);
   if ((mark.kinds & kMarkThought) != 0) {
@@ -483,7 +483,7 @@ bool ReplyReader::takeThoughtMark(const Mark& mark, uint32_t from) {
     return true;
   }
   closed_unopened_ = closed_unopened_ || unopened;
-  drop_space_ = drop_space_ || at_start_;  // a thought of nothing
+  drop_space_ = drop_space_ || at_start_;  // an empty thought
   return at_start_;
 }
 

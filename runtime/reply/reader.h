@@ -1,4 +1,4 @@
-// Tells thought, answer and tool calls of a reply apart while it streams. docs/tool-calls.md says what is read.
+// Separates thought, answer and tool calls while a reply streams. Supported forms: docs/tool-calls.md.
 #pragma once
 
 #include <cstddef>
@@ -15,67 +15,65 @@ enum class PartKind : uint8_t { kText, kThought, kCallBegun, kCallArguments, kCa
 
 struct ReplyPart {
   PartKind kind = PartKind::kText;
-  uint32_t call = 0;  ///< its number in the reply
+  uint32_t call = 0;  ///< index of the call in the reply
   const char* text = nullptr;
   size_t bytes = 0;
 };
 
 struct ReplySettings {
-  ReplyForms forms = 0;           ///< of calls and thoughts; <think> is always known
-  bool calls = true;              ///< false: none is read, what looks like one is text
-  bool inside_thought = false;    ///< the template has opened a thought
-  const Mark* thought = nullptr;  ///< with this mark; null: it is not known
-  /// Tools in the OpenAI form; null: not known. Says which arguments are texts where a form does not tell. Has to stay
-  /// as long as the reader is used.
+  ReplyForms forms = 0;           ///< for calls and thoughts; <think> is always recognised
+  bool calls = true;              ///< false: calls are shown as text
+  bool inside_thought = false;    ///< the template opened a thought
+  const Mark* thought = nullptr;  ///< the mark of that thought; null: unknown
+  /// Tools in the OpenAI form; null: unknown. Types the arguments where a form does not. Must outlive the reader.
   const JsonValue* tools = nullptr;
 };
 
-/// Fixed memory, whatever comes. Joined, the parts do not depend on how the reply was cut.
-///
-/// - White space around a thought, between calls and around a bare call is no part of anything. All other text is shown
-///   as it stands.
-/// - What may still become a mark or a call is held back, and shown as text once it cannot, or when it has grown to
-///   kMostHeld bytes: a call's name and what stands before it, and arguments that come before the name.
-/// - A mark of a thought in the middle of an answer, or behind a backtick, is text, and so is the one that closes it.
-/// - A call begins once its name and the begin of its arguments are known. Its arguments are complete when it ends. A
-///   call that goes wrong on the way never ends, and what follows is text.
+/// Fixed memory for any input. The concatenated parts do not depend on how the reply was split.
+//
+/// - White space around a thought, between calls and around a bare call is dropped. All other text is shown unchanged.
+/// - Text that may still become a mark or a call is held back. It is shown as text once it cannot, or when it exceeds
+///   kMostHeld bytes: a call's name and the text before it, and arguments before the name.
+/// - A thought mark in the middle of an answer, or after a backtick, is text, and so is the mark that closes it.
+/// - A call begins when its name and the start of its arguments are known. Its arguments are complete when it ends. A
+///   malformed call never ends, and the rest is text.
 class ReplyReader {
  public:
   static constexpr uint32_t kMostHeld = 4096;
-  static constexpr uint32_t kMostName = 256;  ///< a name of more bytes is none
+  static constexpr uint32_t kMostName = 256;  ///< longer names are invalid
   static constexpr uint32_t kMostKey = 128;   ///< of a parameter in tags or of a Python call
   static constexpr uint32_t kMostSpace = 512;
 
   using OnPart = void (*)(const ReplyPart& part, void* user);
 
   void start(const ReplySettings& settings, OnPart on_part, void* user);
-  /// More of the reply: whole UTF-8 characters, cut anywhere; control tokens written out.
+  /// Takes the next part of the reply: whole UTF-8 characters, split anywhere; control tokens as text.
   void push(const char* text, size_t bytes);
-  /// The reply is over: what was held back is shown.
+  /// Ends the reply: shows everything held back.
   void finish();
-  /// Overwrites what it has held.
+  /// Overwrites its buffers.
   void forget();
 
-  /// The reply closed a thought that it had not opened: it began inside of one.
+  /// True if the reply closed a thought that it had not opened, so it began inside one.
   bool closedUnopened() const { return closed_unopened_; }
   bool inThought() const { return mode_ == Mode::kThought; }
-  /// The mark that ends the thought.
+  /// The mark that closes the thought.
   const char* thoughtEnd() const { return endOfThought(thought_mark_); }
-  /// Bytes of that mark with which the reply ends.
+  /// Bytes of that mark at the end of the reply so far.
   uint32_t thoughtEndBegun() const;
 
  private:
   enum class Mode : uint8_t { kText, kThought, kCall };
-  /// Where in a call, or between two.
+  /// Position in or between calls.
   enum class At : uint8_t {
-    kStart,       ///< behind a section's mark
+    kStart,       ///< after a section's mark
     kListItem,    ///< in a list of calls
-    kName,        ///< as far as it may be part of one
+    kName,        ///< possible part of a name
     kMarkedName,  ///< until its mark's name_end
     kNameRest,    ///< until its mark's open_end
-    kSkipped,     ///< the same of what is no part of anything
+    kSkipped,     ///< the same for skipped text
     kAfterName,
-    kSeparated,  ///< behind a mark that has arguments or the real name behind it
+    kSeparated,  ///< after a mark that is followed by arguments or the real name
     kId,
     kFence,
     kItem,  ///< in {"name": ..., "arguments": ...}
@@ -84,7 +82,7 @@ class ReplyReader {
     kItemValue,
     kItemInside,
     kItemNext,
-    kArguments,  ///< one object, with which the call ends
+    kArguments,  ///< one object, whose end ends the call
     kParameters,
     kParameterKey,
     kParameterRest,
@@ -95,10 +93,10 @@ class ReplyReader {
     kPythonEquals,
     kPythonValue,
     kPythonNext,
-    kBetween,  ///< behind a call
-    kAgain,    ///< behind what divides two calls
+    kBetween,  ///< after a call
+    kAgain,    ///< after a separator of calls
   };
-  /// What the value of an item's key is.
+  /// The meaning of an item's key.
   enum class ItemPart : uint8_t { kOther, kName, kArguments, kArgumentsText };
   static constexpr uint32_t kNoMark = UINT32_MAX;
   static constexpr uint8_t kNoRow = UINT8_MAX;
@@ -124,7 +122,7 @@ class ReplyReader {
   bool beginsMark(char c);
   bool markHere(char c, int kinds);
   bool eligible(const Mark& mark) const;
-  /// A mark goes on with the last byte held. False: it cannot be one.
+  /// Extends the mark by the last held byte. False: not a mark.
   bool stepMark();
   void takeMark(uint8_t row, uint32_t bytes);
   void text(char c);
@@ -132,7 +130,7 @@ class ReplyReader {
   void thought(char c);
   void takeTextMark(uint8_t row);
   bool takeThoughtMark(const Mark& mark, uint32_t from);
-  /// The mark held behind `from` bytes stands behind a backtick.
+  /// True if the mark, after `from` held bytes, follows a backtick.
   bool isQuoted(uint32_t from) const { return from == 0 && last_shown_ == '`'; }
   bool closesThought(const Mark& mark) const;
   void showHeldByte();
@@ -196,44 +194,43 @@ class ReplyReader {
 
   Mode mode_ = Mode::kText;
   At at_ = At::kStart;
-  bool at_start_ = true;       ///< nothing of the answer was shown
+  bool at_start_ = true;       ///< no part of the answer was shown
   bool after_call_ = false;    ///< nothing was shown since a call
-  bool drop_space_ = false;    ///< white space that comes now is no part of anything
-  bool from_thought_ = false;  ///< what may become a call began in a thought that is not closed
-  bool keep_space_ = false;    ///< white space held in front of what may become a call is text
+  bool drop_space_ = false;    ///< white space at this point is dropped
+  bool from_thought_ = false;  ///< the possible call began in an open thought
+  bool keep_space_ = false;    ///< white space held before a possible call is text
   bool thought_shown_ = false;
   bool thought_opened_ = false;
   bool close_pending_ =
-      false;  ///< a stray end of a thought: text behind it says that one was closed
-  bool quoted_ =
-      false;  ///< the latest byte ended a mark that the answer mentions behind a backtick
-  uint32_t mentions_ = 0;   ///< opening marks of thoughts that the answer only mentions
+      false;             ///< after a stray end of a thought, text proves that a thought was closed
+  bool quoted_ = false;  ///< the latest byte ended a mark that the answer quotes with a backtick
+  uint32_t mentions_ = 0;   ///< opening thought marks that the answer only mentions
   char last_shown_ = '\0';  ///< of the answer
   bool closed_unopened_ = false;
-  ReplyForms thought_forms_ = 0;        ///< of the mark that opened it; 0: not known
-  const Mark* thought_mark_ = nullptr;  ///< that opened it, in the reply or before
+  ReplyForms thought_forms_ = 0;        ///< families of the mark that opened it; 0: unknown
+  const Mark* thought_mark_ = nullptr;  ///< the mark that opened it, in the reply or before
 
-  uint32_t space_bytes_ = 0;  ///< held in front of what may become a call
+  uint32_t space_bytes_ = 0;  ///< held before a possible call
   uint32_t mark_from_ = kNoMark;
-  uint32_t best_bytes_ = 0;  ///< of a whole mark that may become a longer one
+  uint32_t best_bytes_ = 0;  ///< length of a complete mark that may still become longer
   uint8_t best_row_ = kNoRow;
   uint16_t mark_kinds_ = 0;
 
   uint32_t calls_ = 0;
-  bool committed_ = false;  ///< its name was told
+  bool committed_ = false;  ///< its name was reported
   bool bare_ = false;
   bool list_ = false;     ///< the list of calls is open
   bool section_ = false;  ///< the section is open
-  bool items_ = false;    ///< calls are items, which may stand behind each other
+  bool items_ = false;    ///< calls are items, which may follow each other
   uint32_t section_calls_ = 0;
   uint8_t section_row_ = kNoRow;
   uint8_t call_row_ = kNoRow;
   At fence_back_ = At::kStart;
   bool fenced_ = false;
-  uint32_t matched_ = 0;  ///< of a text that is waited for
+  uint32_t matched_ = 0;  ///< of the searched text
   uint32_t name_bytes_ = 0;
   uint32_t key_bytes_ = 0;
-  bool too_long_ = false;  ///< the name or the key
+  bool too_long_ = false;  ///< the name or the key exceeds its limit
 
   ItemPart item_part_ = ItemPart::kOther;
   uint8_t nested_ = 0;       ///< inside of {"function": {...}}
@@ -244,7 +241,7 @@ class ReplyReader {
   bool inner_begun_ = false;  ///< its '{' was read
   uint8_t inner_null_ = 0;    ///< bytes of a null in its place
   ValueStep inner_step_ = ValueStep::kMore;
-  uint32_t arguments_from_ = 0;  ///< held, since the name is not known yet
+  uint32_t arguments_from_ = 0;  ///< held until the name is known
   uint32_t arguments_to_ = 0;
   bool arguments_are_text_ = false;
 
@@ -256,16 +253,17 @@ class ReplyReader {
   ValueReader inner_;  ///< JSON inside of a JSON string
   TagValue tag_value_;
 
-  // Marks that are looked for, by their first byte.
+  // Active marks, grouped by first byte.
   static constexpr uint8_t kMostFirst = 16;
   uint8_t active_count_ = 0;
   uint8_t active_[kMostMarks] = {};
-  uint8_t first_[256] = {};  ///< which of the groups below a byte begins; 0: none
+  uint8_t first_[256] = {};  ///< group of marks with this first byte; 0: none
   uint8_t group_end_[kMostFirst] = {};
   bool in_answers_[kMostFirst] = {};
-  uint8_t second_[kMostFirst][32] = {};  ///< bits: bytes that go on, of marks that count in answers
+  uint8_t second_[kMostFirst][32] = {};  ///< bit set of second bytes, for marks that count in
+                                         ///< answers
   uint8_t open_count_ = 0;
-  uint8_t open_[kMostMarks] = {};  ///< marks that what is held may become
+  uint8_t open_[kMostMarks] = {};  ///< marks that the held bytes may become
   PartKind out_kind_ = PartKind::kText;
   uint32_t out_bytes_ = 0;
   uint32_t held_ = 0;

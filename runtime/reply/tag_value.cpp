@@ -50,8 +50,8 @@ bool TagValue::push(char c, char* hold, uint32_t capacity, const ByteSink& out) 
   return false;
 }
 
-/// White space and an opening tag begin a level, and a closing one ends an empty one if the schema wants one. All else
-/// is a text, and so is what was held for the tag.
+/// White space and an opening tag start a level. A closing tag ends an empty level if the schema allows one. Anything
+/// else, including what was held for the tag, is text.
 bool TagValue::begin(char c, const ByteSink& out) {
   const bool whole = mark_->text[matched_] == '\0';
   if (whole && c != '/') {
@@ -95,7 +95,7 @@ bool TagValue::text(char c, const ByteSink& out) {
   return depth_ == 0;
 }
 
-/// The mark of a tag, with whose next byte a closing tag begins, or the name of a member.
+/// The bytes that start a tag, after which a closing tag or a member's name follows.
 bool TagValue::next(char c, const ByteSink& out) {
   if (mark_->text[matched_] != '\0') {
     wrong_ = wrong_ || !(c == mark_->text[matched_] || (isSpace(c) && matched_ == 0));

@@ -1,31 +1,31 @@
-// The value of a parameter between tags: a text, or more tags, which make an object or a list.
+// A parameter value between tags: text, or nested tags, which form an object or a list.
 #pragma once
 
 #include "reply/parameter.h"
 
 namespace oriel_internal {
 
-/// Reads a value up to the mark that ends it. Where its mark nests (kNests), tags inside of it are members of an
-/// object; if the schema wants a list, or says nothing and the first tag is <item>, they are a list's elements.
+/// Reads a value up to its closing mark. If the mark nests (kNests), inner tags are members of an object. They are list
+/// elements if the schema requires a list, or has no type and the first tag is <item>.
 class TagValue {
  public:
   static constexpr uint32_t kMostDepth = 16;
 
-  /// `types`: those that the value may have.
+  /// `types`: allowed types.
   void start(const Mark& mark, uint8_t types);
-  /// `schema`: of the value; null: not known.
+  /// `schema`: the value's; null: unknown.
   void start(const Mark& mark, const JsonValue* schema);
-  /// As Parameter::push.
+  /// Like Parameter::push.
   bool push(char c, char* hold, uint32_t capacity, const ByteSink& out);
   bool wrong() const { return wrong_ || text_.wrong(); }
 
  private:
   static constexpr uint32_t kMostLead = 64;
   enum class At : uint8_t {
-    kBegin,  ///< behind an opening tag: a text or a tag follows
+    kBegin,  ///< after an opening tag: text or a tag follows
     kText,
-    kTail,  ///< of a closing tag
-    kNext,  ///< behind a closing tag: another one, or an opening one
+    kTail,  ///< in a closing tag
+    kNext,  ///< after a closing tag: another one, or an opening one
     kKey,   ///< in an opening tag
   };
   struct Level {
@@ -43,7 +43,7 @@ class TagValue {
   bool endLevel(const ByteSink& out);
 
   const Mark* mark_ = nullptr;
-  const JsonValue* schema_ = nullptr;  ///< of the value that is being read
+  const JsonValue* schema_ = nullptr;  ///< of the current value
   At at_ = At::kText;
   bool wrong_ = false;
   uint32_t depth_ = 0;

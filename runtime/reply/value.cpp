@@ -282,7 +282,7 @@ ValueStep ValueReader::pushString(char c, const ByteSink& out) {
       return step == ValueStep::kMore ? push(c, out) : step;
     }
     putLoneHalf(out);
-    putText(quote_, out);  // nobody escaped it
+    putText(quote_, out);  // not escaped
     state_ = State::kString;
   }
   if (c == quote_) {
@@ -293,7 +293,7 @@ ValueStep ValueReader::pushString(char c, const ByteSink& out) {
     n_quotes_ = 1;
     return ValueStep::kMore;
   }
-  n_quotes_ = 1;  // something stands in it
+  n_quotes_ = 1;  // the string is not empty
   if (c == '\\' && !raw_) {
     state_ = State::kEscape;
   } else {
@@ -337,7 +337,7 @@ ValueStep ValueReader::pushGemmaQuote(char c, const ByteSink& out) {
   for (uint8_t i = 0; i < n_quotes_; ++i) {
     putText(kGemmaQuote[i], out);
   }
-  n_quotes_ = c == '<' ? 1 : 0;  // no other byte of the mark could begin it again
+  n_quotes_ = c == '<' ? 1 : 0;  // no other byte of the mark can restart it
   if (n_quotes_ == 0) {
     putText(c, out);
   }
@@ -355,13 +355,14 @@ ValueStep ValueReader::pushEscape(char c, const ByteSink& out) {
     return ValueStep::kMore;
   }
   putLoneHalf(out);
-  // Python's \a, \v and \0 are not read: no argument means those characters, but Windows paths have such names.
+  // Python's \a, \v and \0 are not decoded: arguments never mean these characters, but Windows paths contain such
+  // names.
   constexpr char kNames[] = "ntrbf";
   constexpr char kBytes[] = "\n\t\r\b\f";
   const char* const name = c == '\0' ? nullptr : std::strchr(kNames, c);
   if (name != nullptr) {
     putText(kBytes[name - kNames], out);
-  } else if (c != '\n') {  // which Python skips
+  } else if (c != '\n') {  // Python skips a line end here
     if (c != '"' && c != '\'' && c != '\\' && c != '/') {
       putText('\\', out);
     }
@@ -372,7 +373,7 @@ ValueStep ValueReader::pushEscape(char c, const ByteSink& out) {
 
 ValueStep ValueReader::pushHex(char c, const ByteSink& out) {
   const int digit = hexDigit(c);
-  if (digit < 0) {  // C:\Users: no escape
+  if (digit < 0) {  // C:\Users: not an escape
     putUnreadEscape(out);
     return push(c, out);
   }
@@ -398,7 +399,7 @@ ValueStep ValueReader::pushHex(char c, const ByteSink& out) {
   return ValueStep::kMore;
 }
 
-/// An escape without its digits is the text that it was written as.
+/// An escape without its digits stays as written.
 void ValueReader::putUnreadEscape(const ByteSink& out) {
   state_ = State::kString;
   putLoneHalf(out);
@@ -450,7 +451,7 @@ ValueStep ValueReader::pushWord(char c, const ByteSink& out) {
   return ValueStep::kMore;
 }
 
-/// Shows the word as what it is: a number, a constant, or a string.
+/// Writes the word as a number, a constant or a string.
 bool ValueReader::endWord(const ByteSink& out) {
   if (state_ == State::kLongWord) {
     out.put('"');

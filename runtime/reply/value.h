@@ -1,6 +1,6 @@
-// Values of arguments as models write them, turned into JSON byte by byte: JSON itself, Python literals, and Gemma's
-// own notation. What is read wider than JSON has it, since models write it so: single quotes, True, False and None,
-// raw line ends and quotes in strings, bare keys and words, a comma too many.
+// Converts argument values as models write them to JSON, byte by byte: JSON, Python literals, and Gemma's notation.
+// Also accepts common deviations: single quotes, True, False and None, raw line ends and quotes in strings, bare keys
+// and words, a trailing comma.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace oriel_internal {
 
-/// Where converted bytes go.
+/// Receives converted bytes.
 struct ByteSink {
   void (*write)(char byte, void* user) = nullptr;
   void* user = nullptr;
@@ -21,17 +21,17 @@ struct ByteSink {
   void put(const char* text) const;
 };
 
-/// One byte of a JSON string, between its quotes.
+/// One byte inside a JSON string.
 void putJsonByte(char byte, const ByteSink& to);
 
-/// What a whole text is, read as one JSON value: "None" counts as null, "True" and "False" as booleans.
+/// The type of a whole text read as one JSON value: "None" is null, "True" and "False" are booleans.
 enum class WordKind : uint8_t { kNone, kNull, kBool, kNumber };
 WordKind kindOfWord(const char* text, size_t bytes);
 
 enum class ValueStep : uint8_t {
   kMore,
   kEnded,        ///< the value ended with this byte
-  kEndedBefore,  ///< the value had ended before this byte, which belongs to what follows
+  kEndedBefore,  ///< the value ended before this byte, which is not consumed
   kWrong,
 };
 
@@ -39,11 +39,11 @@ enum class ValueNotation : uint8_t {
   kLoose,
   kPython,  ///< the same, with Python's escapes in every string
   kGemma,   ///< the same, with strings between two <|"|>
-  kStrict,  ///< JSON with Python's words: what is anything else is wrong
-  kPlain,   ///< a string, whose text is written without quotes and escapes
+  kStrict,  ///< JSON with Python's constants; anything else is an error
+  kPlain,   ///< a string, written without quotes and escapes
 };
 
-/// Reads one value. Fixed memory: what is too deep is wrong, and a word of more than kMostWord bytes is a string.
+/// Reads one value. Fixed memory: nesting that is too deep is an error, and a word over kMostWord bytes is a string.
 class ValueReader {
  public:
   static constexpr uint32_t kMostDepth = 63;
@@ -51,24 +51,24 @@ class ValueReader {
 
   void start(ValueNotation notation);
   ValueStep push(char c, const ByteSink& out);
-  /// The value has ended, and nothing but white space came behind it.
+  /// True if the value has ended, followed only by white space.
   bool complete() const { return state_ == State::kCommaOrEnd && depth_ == 0; }
 
  private:
   enum class State : uint8_t {
-    kValue,       ///< one has to come
+    kValue,       ///< a value must follow
     kValueOrEnd,  ///< in a list
     kKeyOrEnd,    ///< in an object
     kColon,
     kCommaOrEnd,
     kString,
-    kMaybeEnd,    ///< behind a quote: it ends the string if nothing of a text follows
-    kMaybeEmpty,  ///< behind two quotes: a third one begins a long string
+    kMaybeEnd,    ///< after a quote: it ends the string if it is not part of the text
+    kMaybeEmpty,  ///< after two quotes: a third one starts a long string
     kEscape,
     kHex,
     kGemmaOpen,
     kWord,
-    kLongWord,  ///< one that has been shown as a string
+    kLongWord,  ///< already shown as a string
   };
 
   ValueStep pushValue(char c, const ByteSink& out);
@@ -93,25 +93,25 @@ class ValueReader {
   bool loose() const {
     return notation_ == ValueNotation::kLoose || notation_ == ValueNotation::kPython;
   }
-  /// Python's escapes count: in Python calls, and between single quotes, which JSON lacks.
+  /// Python's escapes apply in Python calls and between single quotes, which JSON lacks.
   bool hasPythonEscapes() const { return notation_ == ValueNotation::kPython || quote_ == '\''; }
 
   ValueNotation notation_ = ValueNotation::kLoose;
   State state_ = State::kValue;
   bool is_key_ = false;
-  bool comma_ = false;   ///< due before what comes next
-  bool wanted_ = false;  ///< a comma was read, and nothing since
-  bool raw_ = false;     ///< no escapes count in this string
+  bool comma_ = false;   ///< write a comma before the next element
+  bool wanted_ = false;  ///< a comma was read last
+  bool raw_ = false;     ///< escapes do not apply in this string
   bool long_ = false;    ///< it ends with three quotes
   char quote_ = 0;
-  uint8_t n_quotes_ = 0;  ///< of its end that were read
-  uint8_t n_hex_ = 0;     ///< digits still to come
+  uint8_t n_quotes_ = 0;  ///< quotes of its end read so far
+  uint8_t n_hex_ = 0;     ///< remaining hex digits
   uint8_t n_word_ = 0;    ///< bytes of word_
   uint8_t depth_ = 0;
   uint32_t code_ = 0;
-  uint32_t high_half_ = 0;     ///< of a pair of \u escapes
-  uint64_t objects_ = 0;       ///< a bit for each level: an object, not a list
-  char word_[kMostWord] = {};  ///< a word, or the escape that is being read, without its backslash
+  uint32_t high_half_ = 0;     ///< first half of a pair of \u escapes
+  uint64_t objects_ = 0;       ///< one bit per level: 1 for an object, 0 for a list
+  char word_[kMostWord] = {};  ///< a word, or the current escape without its backslash
 };
 
 }  // namespace oriel_internal

@@ -16,9 +16,9 @@ namespace {
 constexpr uint32_t kOutputTokens[kOutputs] = {5, 0, 3};
 constexpr uint32_t kTailToken = 3;
 constexpr uint64_t kUploadHalf = 128 << 10;
-constexpr uint32_t kChecksOfWeights = 8;  // of one type, at most
+constexpr uint32_t kChecksOfWeights = 8;  // limit per type
 
-// A number for each word of an input, always the same (Steele et al., SplitMix, 2014).
+// A reproducible number for each word of an input (Steele et al., SplitMix, 2014).
 uint32_t noise(uint64_t seed, uint64_t index) {
   uint64_t x = (seed << 40) + (index + 1) * 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -26,8 +26,8 @@ uint32_t noise(uint64_t seed, uint64_t index) {
   return static_cast<uint32_t>((x ^ (x >> 31)) >> 16);
 }
 
-// Random quants. Values and scales get exponents that keep sums ordinary; the halves of a side word are
-// small f16 numbers then, and their bytes do as scales of blocks.
+// Random quants. The exponents of values and scales are limited so that sums stay ordinary. The halves of a side word
+// are small f16 numbers, whose bytes also serve as block scales.
 uint32_t weightWord(WeightType type, bool side, uint32_t word) {
   switch (type) {
     case WeightType::kF32:
@@ -307,7 +307,7 @@ void CheckPlan::writeStep(uint32_t chunk, void* step) const {
                                  0,
                                  kCheckedSlots};
     float* const rotations = block.floats(stepRotationWord(kChunk, kViews, kRotationWords, t));
-    for (uint32_t pair = 0; pair < kHeadDim; ++pair) {  // of both tables
+    for (uint32_t pair = 0; pair < kHeadDim; ++pair) {  // in both tables
       const double angle = position * 0.37 / (1 + pair % (kHeadDim / 2));
       rotations[2 * pair] = static_cast<float>(std::cos(angle));
       rotations[2 * pair + 1] = static_cast<float>(std::sin(angle));

@@ -1,30 +1,30 @@
-// Every kernel as an op of a small plan on made-up data, so that one executor can be compared with another.
-// Nothing of it depends on the device.
+// Every kernel as an op of a small plan on synthetic data, to compare two executors. Independent of the device.
 #pragma once
 
 #include "exec/executor.h"
 
 namespace oriel_internal {
 
-/// Of a check: the candidate that the executor has chosen.
+/// For a check: the candidate chosen by the executor.
 constexpr uint8_t kChosenCandidate = UINT8_MAX;
 
-/// What the op of one check leaves behind.
+/// The output of one check's op.
 struct Check {
-  char name[60];  ///< a candidate's name follows it in CheckReport::name
+  char name[60];  ///< CheckReport::name appends the candidate's name
   StepList list;
-  bool words;          ///< words of a cache: all but a few on the brink of rounding must be equal
-  uint8_t candidate;   ///< kMatmul: Op::candidate, or kChosenCandidate; else 0
+  bool words;  ///< words of a cache: equal, except for a few that were close to a rounding boundary
+  uint8_t candidate;   ///< kMatmul: Op::candidate, or kChosenCandidate; otherwise 0
   WeightType weights;  ///< of that op
-  uint8_t first_op;    ///< in the list, of those that had a part in it ...
-  uint8_t n_ops;       ///< ... and how many they are
+  uint8_t first_op;    ///< first op in the list that belongs to the check, and ...
+  uint8_t n_ops;       ///< ... their number
   BufferRef out;
   double
-      limit;  ///< of the difference, in root mean squares of what should be; of words, their share
+      limit;  ///< of the difference, relative to the root mean square of the reference; for words,
+              ///< the share that may differ
 };
 
-/// Kernels go into several plans, so that no submission is long, not even on a driver that compiles at the
-/// first dispatch.
+/// Kernels are divided among several plans to keep submissions short, even on a driver that compiles at the first
+/// dispatch.
 enum class CheckPart : uint8_t {
   kSmallOps,
   kWeights0,
@@ -40,12 +40,12 @@ constexpr CheckPart kAllKernels[] = {
     CheckPart::kWeights3, CheckPart::kWeights4, CheckPart::kCache};
 constexpr uint32_t kWeightParts = 5;
 
-/// What of all kernels a model's plan has a use for.
+/// The kernels that a model's plan uses.
 struct KernelsOf {
-  uint32_t kinds = 0;                                      ///< OpKinds, a bit each
-  uint32_t weights[static_cast<uint32_t>(kOpKinds)] = {};  ///< by kind: WeightTypes, a bit each
-  uint32_t caches = 0;   ///< of kAttention, pairs of formats: 1 << (3 * keys + values)
-  uint32_t latents = 0;  ///< of kLatentAttention, formats
+  uint32_t kinds = 0;                                      ///< OpKinds, one bit each
+  uint32_t weights[static_cast<uint32_t>(kOpKinds)] = {};  ///< by kind: WeightTypes, one bit each
+  uint32_t caches = 0;   ///< for kAttention, pairs of formats: 1 << (3 * keys + values)
+  uint32_t latents = 0;  ///< for kLatentAttention, formats
 
   explicit KernelsOf(const Plan& plan);
   bool has(OpKind kind) const { return (kinds >> static_cast<uint32_t>(kind) & 1u) != 0; }
@@ -54,20 +54,20 @@ struct KernelsOf {
   }
 };
 
-/// Large: to be made in memory of the app's allocator, not on the stack.
+/// Large: allocate it with the app's allocator, not on the stack.
 class CheckPlan {
  public:
-  /// Chunks that fill the cache, one after the other, before one decoded token.
+  /// Chunks that fill the cache in sequence, before one decoded token.
   static constexpr uint32_t kChunks = 4;
 
-  /// kNorms: just the kernels that come with and without subgroups, which kSmallOps has, too.
+  /// kNorms: only kernels with and without subgroups, which kSmallOps also has.
   explicit CheckPlan(CheckPart part);
-  /// The kernels that a model's plan has a use for, products done as the executor has chosen.
+  /// The kernels that a model's plan uses, with the executor's chosen products.
   explicit CheckPlan(const KernelsOf& wanted);
   CheckPlan(const CheckPlan&) = delete;
   CheckPlan& operator=(const CheckPlan&) = delete;
 
-  /// Uploads the made-up inputs and finishes loading.
+  /// Uploads the synthetic inputs and finishes loading.
   Status load(Executor* executor) const;
   /// Runs the chunks and the token, then a head of several outputs.
   Status run(Executor* executor) const;
@@ -85,7 +85,7 @@ class CheckPlan {
   struct Input {
     BufferRef piece;
     WeightType type;
-    Fill what;  // numbers are about 1
+    Fill what;  // values are about 1
   };
 
   void begin();
@@ -117,7 +117,7 @@ class CheckPlan {
   /// `bent`: with norms after RoPE and a cap on scores.
   void addCache(KvFormat k, KvFormat v, bool bent);
   void addLatents();
-  /// `weight`: of norms, as long as a token's queries.
+  /// `weight`: for norms, as long as a token's queries.
   void addLatents(KvFormat format, const BufferRef& weight);
   void writeStep(uint32_t chunk, void* step) const;
   void fill(const Input& input, uint64_t first_word, uint32_t* words, uint64_t count) const;
@@ -126,15 +126,15 @@ class CheckPlan {
   uint64_t weight_bytes_ = 0;
   uint64_t bytes_[kArenaKinds] = {};
   BufferRef in_;      // [kChunk][kCols]
-  BufferRef staged_;  // kMatmulStaged of all products
+  BufferRef staged_;  // kMatmulStaged for all products
   BufferRef qkv_;
-  BufferRef norms_;      // of queries, then of keys
-  BufferRef routes_[2];  // of plans with products of experts, by list
+  BufferRef norms_;      // for queries, then for keys
+  BufferRef routes_[2];  // for plans with expert products, by list
   Op ops_[kStepLists][kMaxOps] = {};
   Check checks_[kMaxChecks] = {};
   Input inputs_[kMaxInputs] = {};
-  uint32_t first_op_[kStepLists] = {};  // of the latest check of a list
-  uint32_t seen_ops_[kStepLists] = {};  // when that was made
+  uint32_t first_op_[kStepLists] = {};  // of the latest check, per list
+  uint32_t seen_ops_[kStepLists] = {};  // number of ops when that check was made
   uint32_t n_inputs_ = 0;
   uint32_t n_checks_ = 0;
 };

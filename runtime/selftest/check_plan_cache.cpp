@@ -10,7 +10,7 @@ constexpr uint32_t kQueryStride = kHeads * 2 * kHeadDim;
 constexpr uint32_t kOutStride = kHeads * kHeadDim;
 constexpr uint32_t kSplits = 2;
 constexpr uint32_t kSplitSlots = 24;
-// Of latent attention.
+// For latent attention.
 constexpr uint32_t kLatentHeads = 2;
 constexpr uint32_t kLatentDim = 96;
 constexpr uint32_t kLatentRope = 32;

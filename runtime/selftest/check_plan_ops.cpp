@@ -4,7 +4,7 @@
 namespace oriel_internal {
 namespace {
 
-constexpr uint32_t kChannels = 160;  // of the convolution: three make no whole row
+constexpr uint32_t kChannels = 160;  // of the convolution: three do not fill a row
 
 }  // namespace
 
@@ -72,7 +72,7 @@ void CheckPlan::addBias() {
   const BufferRef bias = vector(kCols);
   for (const StepList list : kLists) {
     const BufferRef biased = take(ArenaKind::kActivations, kChunk * kCols);
-    // Nothing lies there yet: what is added to is zero, and grows with every chunk.
+    // The destination is initially zero, and grows with every chunk.
     add(list, OpKind::kAddBias, AddBiasPush{kCols, kCols, 0}, {bias, biased});
     AddBiasPush change = {kCols / 2, kCols, 3, 0, kChangeTimes, 0};
     add(list, OpKind::kAddBias, change, {bias, biased});
@@ -102,7 +102,7 @@ void CheckPlan::addActivations() {
   }
 }
 
-// Inputs are different from each other, so that their order is one.
+// Inputs are distinct, so their order is unique.
 void CheckPlan::addTop() {
   const TopPush push = {kChunk * kCols, kChunk * kCols / 3, 0};
   const BufferRef keys = take(ArenaKind::kActivations, push.blocks);

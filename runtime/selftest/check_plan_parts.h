@@ -1,4 +1,4 @@
-// What the parts of a CheckPlan have in common: for check_plan*.cpp only.
+// Shared parts of CheckPlan, for check_plan*.cpp only.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 namespace oriel_internal {
 
 constexpr uint32_t kChunk = 8;
-constexpr uint32_t kRows = 40;  // of matrices: not whole groups
+constexpr uint32_t kRows = 40;  // of matrices: not a multiple of the group size
 constexpr uint32_t kCols = 512;
 constexpr uint32_t kOutputs = 3;
-// Of attention, and of what the step has for it.
+// For attention, and its part of the step block.
 constexpr uint32_t kHeads = 4;
 constexpr uint32_t kKvHeads = 2;
 constexpr uint32_t kHeadDim = 64;
@@ -21,7 +21,7 @@ constexpr uint32_t kSinks = 2;
 constexpr uint32_t kRing = 40;
 // Tables of a token: at its position, and for sink keys.
 constexpr uint32_t kRotationWords = 2 * kHeadDim;
-// Of the short convolution.
+// For the short convolution.
 constexpr uint32_t kTaps = 3;
 constexpr uint32_t kConvRing = kTaps + kChunk - 1;
 constexpr uint32_t kCheckedSlots = 2;  // of states
@@ -30,12 +30,12 @@ constexpr uint32_t kConvView = 1;
 constexpr uint32_t kStateView = 2;
 constexpr uint32_t kViews = 3;
 
-// Sums in another order, or inputs in 16 bits, are off by a few 1e-5; one wrong product of kCols by 4e-2.
+// Another order of summation, or 16-bit inputs, differ by a few 1e-5; one wrong product of kCols by 4e-2.
 constexpr double kFloatLimit = 3e-4;
 
 constexpr StepList kLists[] = {StepList::kDecode, StepList::kChunk};
 
-// `bindings`: 0, 2, 3, ... of the op; 1 is the step block.
+// `bindings`: bindings 0, 2, 3, ... of the op; 1 is the step block.
 template <typename Push, uint32_t kBindings>
 Op* CheckPlan::add(StepList list, OpKind kind, const Push& push,
                    const BufferRef (&bindings)[kBindings]) {

@@ -6,7 +6,7 @@
 namespace oriel_internal {
 namespace {
 
-// Columns of an input are less than a row of it.
+// Columns of an input use only a part of its row.
 constexpr uint32_t kStateHeads = 4;
 constexpr uint32_t kStateKeyHeads = 2;
 constexpr uint32_t kStateKeyDim = 40;
@@ -17,7 +17,7 @@ constexpr uint32_t kStateChannels = 2 * kStateKeyHeads * kStateKeyDim + kStateVa
 constexpr uint32_t kMixedCols = kStateChannels + 2 * kStateHeads;
 static_assert(kMixedCols + kStateValues <= kCols, "what states take in");
 
-// A state stored in few bits meets what rounding did to it in every step since.
+// Rounding of a low-bit state accumulates over the steps.
 constexpr double kStateWordsLimit = 0.05;
 constexpr double kInt8StateLimit = 0.03;
 
@@ -73,7 +73,7 @@ void CheckPlan::addState(bool delta, StateFormat format, const BufferRef& taps,
 
 void CheckPlan::addStates() {
   const BufferRef taps = vector(kStateChannels * (kStateTaps + 1));
-  const BufferRef gates = vector(3 * kStateHeads, Fill::kBelowZero);  // so that states decay
+  const BufferRef gates = vector(3 * kStateHeads, Fill::kBelowZero);  // makes states decay
   for (const StateFormat format : {StateFormat::kF32, StateFormat::kF16, StateFormat::kInt8}) {
     addState(true, format, taps, gates);
   }

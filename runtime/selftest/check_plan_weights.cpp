@@ -8,15 +8,16 @@ namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kExperts = 4;
-constexpr uint32_t kExpertsHeld = 3;  // by the stack: the rows of a matrix, in groups
+constexpr uint32_t kExpertsHeld = 3;  // in the stack: row groups of a matrix
 constexpr uint32_t kExpertsUsed = 2;
 constexpr uint32_t kExpertRows = 13;
 constexpr uint32_t kRoutes = kChunk * kExpertsUsed;
-constexpr uint8_t kCandidates = 8;  // tried of each type and use; executors say which there are
+// tried for each type and use; the executor knows how many exist
+constexpr uint8_t kCandidates = 8;
 
 }  // namespace
 
-// Two experts of each token, by the first words of its row.
+// Two experts for each token, chosen by the first words of its row.
 BufferRef CheckPlan::addRoutes(StepList list) {
   const BufferRef routes =
       take(ArenaKind::kActivations, uint64_t{kRouteParts} * kRoutes + kExperts + 1);
@@ -42,7 +43,7 @@ void CheckPlan::addExperts() {
         {in_, biased, bias});
     expect(list, "route (sigmoid)", biased, kFloatLimit);
 
-    constexpr uint32_t kHalf = kCols / 2;  // of as many rows as there are routes
+    constexpr uint32_t kHalf = kCols / 2;  // as many rows as routes
     const BufferRef out = take(ArenaKind::kActivations, kChunk * kHalf);
     add(list, OpKind::kExpertCombine, ExpertCombinePush{kHalf, kExpertsUsed, kRoutes, kHalf, kHalf},
         {in_, out, routes});
@@ -60,7 +61,7 @@ void CheckPlan::addExperts() {
   }
 }
 
-// The matrix as a stack of smaller ones, of all experts but the last.
+// The matrix as a stack of smaller ones, for all experts except the last.
 void CheckPlan::addExpertProduct(WeightType type, const BufferRef& weights) {
   const WeightGeometry geometry = weightGeometry(type, kCols);
   ExpertMatmulPush push = {};
@@ -88,7 +89,7 @@ void CheckPlan::addExpertProduct(WeightType type, const BufferRef& weights) {
   }
 }
 
-// The matrix as a stack of those of three heads, which read the same.
+// The matrix as a stack for three heads with the same input.
 void CheckPlan::addHeadProduct(WeightType type, const BufferRef& weights) {
   const WeightGeometry geometry = weightGeometry(type, kCols);
   constexpr uint32_t kHeadRows = kExpertRows;
@@ -134,7 +135,7 @@ void CheckPlan::addEmbed(WeightType type, const BufferRef& weights) {
   }
 }
 
-// `candidates`: that are tried; 0: the one that the executor has chosen.
+// `candidates`: number to try; 0: the executor's choice.
 void CheckPlan::addProduct(WeightType type, const BufferRef& weights, uint8_t candidates) {
   const WeightGeometry geometry = weightGeometry(type, kCols);
   MatmulPush push = {};

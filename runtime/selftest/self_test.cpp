@@ -11,7 +11,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Memory of the app's allocator, given back with the scope.
+/// Memory from the app's allocator for the lifetime of this object.
 class Block {
  public:
   Block(const oriel_allocator& allocator, size_t bytes)
@@ -31,7 +31,7 @@ class Block {
   void* data_;
 };
 
-/// An executor with the memory it lives in.
+/// An executor with its memory.
 class Tested {
  public:
   Tested(const CheckPlan& plan, const oriel_allocator& allocator)
@@ -81,18 +81,18 @@ double difference(const Check& check, const void* got, const void* want) {
   for (uint64_t i = 0; i < count; ++i) {
     const double error = std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
     if (!(error <= std::numeric_limits<double>::max())) {
-      return std::numeric_limits<double>::infinity();  // not a number on either side
+      return std::numeric_limits<double>::infinity();  // NaN on either side
     }
     most = std::fmax(most, error);
     squares += static_cast<double>(b[i]) * static_cast<double>(b[i]);
   }
-  // All zeros means that the reference did nothing, which nothing may pass.
+  // All zeros mean that the reference failed, so nothing may pass.
   return squares > 0 ? most / std::sqrt(squares / static_cast<double>(count))
                      : std::numeric_limits<double>::infinity();
 }
 
-/// Of kernels that multiply in f16: weights and inputs are rounded to 11 bits. One wrong product of a check is
-/// ten times as far off.
+/// For kernels that multiply in f16: weights and inputs are rounded to 11 bits. One wrong product in a check exceeds
+/// this ten times.
 constexpr double kHalfLimit = 4e-3;
 constexpr const char* kHalfCandidate = "half";
 constexpr const char* kMatrixCandidate = "matrix";
@@ -103,7 +103,7 @@ bool beginsWith(const char* text, const char* beginning) {
   return std::strncmp(text, beginning, std::strlen(beginning)) == 0;
 }
 
-// Where a device has kernels of a kind for one type, it has them for Q8_0.
+// If a device has kernels of a kind for any type, it has them for Q8_0.
 bool hasCandidate(const Executor& executor, MatmulUse use, const char* beginning) {
   for (uint32_t i = 0; executor.matmulCandidate(use, WeightType::kQ8_0, i) != nullptr; ++i) {
     if (beginsWith(executor.matmulCandidate(use, WeightType::kQ8_0, i), beginning)) {
@@ -113,7 +113,7 @@ bool hasCandidate(const Executor& executor, MatmulUse use, const char* beginning
   return false;
 }
 
-// False: there is no such variant on this device.
+// False: the device lacks this variant.
 bool nameOf(const Check& check, const Executor& executor, char (&name)[64], double* limit) {
   constexpr const char* kNorm = "rms_norm";
   *limit = check.limit;
@@ -132,7 +132,7 @@ bool nameOf(const Check& check, const Executor& executor, char (&name)[64], doub
                              : check.candidate - 1u;
   const char* const candidate = executor.matmulCandidate(use, check.weights, index);
   if (candidate == nullptr) {
-    return check.candidate == 1;  // an executor without a choice
+    return check.candidate == 1;  // an executor without alternatives
   }
   if (beginsWith(candidate, kHalfCandidate) || beginsWith(candidate, kMatrixCandidate)) {
     *limit = kHalfLimit;
@@ -169,7 +169,7 @@ void describe(const Executor& executor, bool subgroups, const CheckSink& sink) {
   }
 }
 
-// The plan on the device and on the reference.
+// Runs the plan on the device and on the reference.
 Status compare(const TestedDevice& device, const CheckPlan& plan, bool baseline, bool describes,
                const oriel_allocator& allocator, const Log& log, const StopCheck& stop,
                const CheckSink& sink, bool* subgroups) {
@@ -211,7 +211,7 @@ Status compare(const TestedDevice& device, const CheckPlan& plan, bool baseline,
     const bool right = error <= limit;
     sink.report({name, right ? CheckResult::kPassed : CheckResult::kFailed, error, limit,
                  right ? "" : kDiffers});
-    // Heads are run for several outputs.
+    // Heads are tested with several outputs.
     const StepList list = check.list == StepList::kHead ? StepList::kOutputs : check.list;
     const Op* const ops = plan.plan().ops[static_cast<uint32_t>(list)] + check.first_op;
     executor.judge(list, ops, check.n_ops, right);
@@ -260,7 +260,7 @@ Status runSelfTest(const TestedDevice& device, const oriel_allocator& allocator,
     ORIEL_TRY(runChecks(device, part, allocator, log, sink, &subgroups));
     ORIEL_TRY(progress->advance());
   }
-  if (subgroups) {  // the twins that use shared memory
+  if (subgroups) {  // the variants that use shared memory
     ORIEL_TRY(runChecks(device, CheckPart::kNorms, allocator, log, sink, &subgroups));
   }
   return progress->advance();
@@ -273,7 +273,7 @@ Status testKernelsOf(const Plan& plan, const TestedDevice& device, const oriel_a
     return ORIEL_ERROR_OUT_OF_MEMORY;
   }
   const CheckPlan& checks = *new (block.data()) CheckPlan(KernelsOf(plan));
-  // On the device, and the same again beside it.
+  // The device's part and the reference's part are allocated at the same time.
   if (2 * arenaBytes(checks.plan()) + sizeof(CheckPlan) > arenaBytes(plan)) {
     log.write(ORIEL_LOG_DEBUG, "no room within the plan to test kernels");
     return ORIEL_ERROR_MEMORY_BUDGET;

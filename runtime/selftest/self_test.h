@@ -1,4 +1,4 @@
-// Runs every kernel of a device beside the reference executor, and says which differ.
+// Runs every kernel of a device and of the reference executor, and reports the differences.
 #pragma once
 
 #include <iterator>
@@ -18,20 +18,20 @@ struct TestedDevice {
 
 enum class CheckResult : uint8_t { kPassed, kFailed, kSkipped };
 
-/// One kernel variant on the device beside plain code. The texts last as long as the call that is given it.
+/// One kernel variant compared with the reference. Its texts are valid during the callback.
 struct CheckReport {
   const char* name;
   CheckResult result;
-  double error;  ///< largest difference, relative to the root mean square of what should be
+  double error;  ///< largest difference, relative to the root mean square of the reference
   double limit;
-  const char* reason;  ///< why it failed or was skipped; ""
+  const char* reason;  ///< why it failed or was skipped; "" otherwise
 };
 
-/// What was tested, and how it went.
+/// The tested device and the results.
 struct SelfTestSummary {
   char device[256];
   char driver[256];
-  char features[256];  ///< optional features in use, as Executor::describeFeatures names them
+  char features[256];  ///< optional features in use, named as by Executor::describeFeatures
   uint32_t passed, failed, skipped;
 };
 
@@ -44,27 +44,27 @@ struct CheckSink {
   void report(const CheckReport& report) const;
 };
 
-/// Tells the app of each part that is done, and asks whether to go on.
+/// Reports each finished part to the app, which may cancel.
 struct TestProgress {
   LoadProgress app;
   uint32_t parts = 0;
   uint32_t done = 0;
 
-  /// ORIEL_ERROR_CANCELLED when the app asks to stop.
+  /// ORIEL_ERROR_CANCELLED if the app asks to stop.
   Status advance();
 };
 
-/// The parts that runSelfTest does.
+/// Number of parts in runSelfTest.
 constexpr uint32_t kSelfTestParts = std::size(kAllKernels) + 1;
 
-/// Fills in the device of sink.summary, too.
+/// Also fills in the device in sink.summary.
 Status runSelfTest(const TestedDevice& device, const oriel_allocator& allocator, const Log& log,
                    const CheckSink& sink, TestProgress* progress);
 
-/// The short test of a load: only the kernels that `plan` has a use for, in memory of `allocator` and of the device that
-/// is less than the plan's own and given back with the call. The executor gets judge() of what was found. Fails, without
-/// an error line for that, where nothing could be tested; ORIEL_ERROR_DEVICE or ORIEL_ERROR_TIMEOUT: the device failed.
-/// ORIEL_ERROR_CANCELLED: `stop` said so.
+/// The short test of a load: only the kernels that `plan` uses. Takes less memory than the plan, from `allocator` and
+/// the device, during the call. Calls judge() of the executor with the result. Fails without an error line if nothing
+/// could be tested. ORIEL_ERROR_DEVICE or ORIEL_ERROR_TIMEOUT: the device failed. ORIEL_ERROR_CANCELLED: `stop` asked to
+/// stop.
 Status testKernelsOf(const Plan& plan, const TestedDevice& device, const oriel_allocator& allocator,
                      const Log& log, const StopCheck& stop);
 

@@ -17,9 +17,9 @@ constexpr TensorRole kParts[] = {TensorRole::kExpertGate, TensorRole::kExpertUp,
 constexpr double kEnoughMs = 200;
 constexpr double kMostMs = 1000;
 constexpr uint32_t kFewestExperts = 16;
-constexpr uint64_t kManyWeights = 1ull << 30;  // the upload ring is then as large as it gets
+constexpr uint64_t kManyWeights = 1ull << 30;  // gives the largest possible upload ring
 
-/// Takes what is sent to it, and computes nothing.
+/// Accepts uploads and computes nothing.
 class Receiver final : public HostExecutor {
  public:
   using Executor::run;
@@ -43,11 +43,11 @@ ExpertsOnFile expertsOf(const TensorIndex& tensors, uint32_t layer) {
   return experts;
 }
 
-/// Layers that have experts, up to kMaxLayers.
+/// Layers with experts, up to kMaxLayers.
 struct ExpertLayers {
   uint16_t layers[kMaxLayers];
   uint32_t count = 0;
-  uint64_t largest_bytes = 0;  ///< of an expert as it lies in its slot
+  uint64_t largest_bytes = 0;  ///< of an expert in its slot
   uint64_t largest_group_bytes = 0;
 };
 

@@ -1,4 +1,4 @@
-// How fast experts come from a model's file.
+// Measures the rate of reading experts from a model's file.
 #pragma once
 
 #include "gguf/model_file.h"
@@ -6,8 +6,8 @@
 
 namespace oriel_internal {
 
-/// Bytes a second of experts read from the file in no order, packed and put into place in host memory; 0 for a model
-/// without experts. Takes up to a second, and memory for two experts meanwhile.
+/// Bytes per second of experts read in random order, packed and placed in host memory; 0 without experts. Takes up to a
+/// second and memory for two experts.
 Status measureFileSpeed(const ModelFile& file, const TensorIndex& tensors, const ModelDesc& model,
                         const oriel_allocator& allocator, const Log& log, double* bytes_per_s);
 

@@ -20,9 +20,9 @@ constexpr double kNano = 1e-9;
 constexpr uint32_t kF16Type = static_cast<uint32_t>(TensorType::kF16);
 constexpr uint32_t kF32Type = static_cast<uint32_t>(TensorType::kF32);
 
-// What a step and its kernels cost however little they do.
+// Measures the fixed cost of a step and its kernels.
 constexpr ProbeShape kNarrow = {2, 32, 6, 2, 64, 32, 32, kF16Type};
-// Reading at best: 70 MB, and four times that where those take less than kLongEnoughSeconds.
+// Measures peak reading: 70 MB, or four times as much if that takes less than kLongEnoughSeconds.
 constexpr ProbeShape kStream = {3, 1024, 16, 4, 64, 1024, 32, kF32Type};
 
 constexpr uint32_t kShortWindow = 64;
@@ -30,34 +30,34 @@ constexpr uint32_t kLongWindow = 2048;
 constexpr uint32_t kShallow = 16;
 constexpr uint32_t kDeep = 2000;
 constexpr uint32_t kFewTokens = 2;
-constexpr uint32_t kPart = 16;  // tokens of a chunk that is not full
+constexpr uint32_t kPart = 16;  // tokens of a partial chunk
 constexpr uint32_t kWhole = kMaxProbeChunk;
 
-// Layers are as many as the model has, unless that takes more memory or, on slow devices, more time: what
-// caches hold in the model they hold in the probe, and what they do not they do not.
+// The probe has as many layers as the model, unless that takes more memory or, on slow devices, more time. So processor
+// caches hold the same share of the probe as of the model.
 constexpr uint64_t kMostBytes = 96ull << 20;
 constexpr uint64_t kMostBytesFast = 4 * kMostBytes;
 constexpr double kLongEnoughSeconds = 1e-3;
-constexpr double kSlowSeconds = 24e-3;  // of decoding one token
+constexpr double kSlowSeconds = 24e-3;  // for decoding one token
 constexpr uint64_t kMostHeadBytes = 4ull << 20;
 constexpr uint32_t kFewLayers = 2;
 
 constexpr uint32_t kFewRounds = 3;
-constexpr uint32_t kMostRounds = 12;  // while depth seems to cost nothing, and else ...
+constexpr uint32_t kMostRounds = 12;  // while depth seems to cost nothing, otherwise ...
 constexpr uint32_t kRounds = 6;       // while they take less than ...
-constexpr double kPairMs = 300.0;     // ... or noise hides what depth costs
+constexpr double kPairMs = 300.0;     // ... or noise hides the cost of depth
 constexpr double kPairMsSlow = 600.0;
-constexpr uint32_t kLayersPerCacheLayer = 3;  // ops of the cache alone are timed in fewer layers
-// A busy moment is a small part of a step that takes so long: twice, or once, is enough.
+constexpr uint32_t kLayersPerCacheLayer = 3;  // divisor of layers for timing only the cache ops
+// Interruptions hardly affect a step this long: one or two runs are enough.
 constexpr double kLongSeconds = 0.3;
 constexpr double kVeryLongSeconds = 1.0;
 
 double positive(double value) { return std::max(value, 0.0); }
 
-// Tokens that a token of a chunk sees on average, when the last sees `depth`.
+// Mean number of tokens seen by the tokens of a chunk, if the last one sees `depth`.
 double meanDepth(uint32_t tokens, uint32_t depth) { return depth - (tokens - 1) / 2.0; }
 
-/// What every measurement needs.
+/// Shared by all measurements.
 struct Bench {
   const ExecutorMaker& maker;
   SpeedTarget target;
@@ -66,12 +66,12 @@ struct Bench {
   const Log& log;
   double begin = nowMs();
   uint32_t done = 0;
-  uint32_t layers = 0;  ///< of the probes of the main type
-  bool slow = false;    ///< time, not memory, bounds how many
+  uint32_t layers = 0;  ///< in probes of the main type
+  bool slow = false;    ///< the number of layers is limited by time, not by memory
 
-  /// One of the measurements that take about as long as each other was made.
+  /// Counts one measurement; all take about equally long.
   Status advance() {
-    // Overhead, reading, formats, and two for each type: which kernel, and how fast.
+    // Overhead, reading, formats, and two per type: choosing the kernel, and its speed.
     const uint32_t all = 2 + kFormatPairCount + 2 * target.n_matrices;
     done = std::min(done + 1, all);
     log.write(ORIEL_LOG_DEBUG, "measured %u of %u after %.0f ms", done, all, nowMs() - begin);
@@ -81,7 +81,7 @@ struct Bench {
   }
 };
 
-/// Seconds that a step costs without matrices and attention.
+/// Seconds of a step without matrices and attention.
 double overheadSeconds(const DeviceSpeed& speed, const Probe& probe, StepList list) {
   const uint32_t ops = probe.ops(list) + (list != StepList::kHead ? probe.ops(StepList::kHead) : 0);
   return kNano * (speed.submit_ns + ops * speed.dispatch_ns);
@@ -99,8 +99,8 @@ struct PairTimes {
   double whole_deep = 0;
 };
 
-/// Round by round, so that a busy moment of the machine does not fall on one of them alone; the median of
-/// each, as users' figures are. Without `deep` the two behind many tokens are left out.
+/// Measures in rounds, so that an interruption affects all of them, and takes the median of each, like users' figures.
+/// Without `deep` the two at large depth are left out.
 Status timePair(const Bench& bench, Probe* probe, bool deep, PairTimes* times) {
   const double begin = nowMs();
   struct Step {
@@ -146,13 +146,13 @@ CacheSpeed cacheRate(const FormatPair& pair, const ProbeShape& shape, const Pair
   rate.v_format = pair.v;
   rate.decode_ns = positive(times.decode_deep - times.decode) / (values * (kDeep - kShallow));
   rate.chunk_ns = positive(times.whole_deep - times.whole) / (values * (kDeep - kWhole) * kWhole);
-  // What it takes to store f16 is in the rate of the weights: both are of the same layers.
+  // The weights' rate already includes storing f16: both come from the same layers.
   rate.append_ns = positive(times.decode - f16.decode) / values;
   rate.chunk_append_ns = positive(times.whole - f16.whole) / (values * kWhole);
   return rate;
 }
 
-/// Nanoseconds for a weight of the output matrix.
+/// Nanoseconds per weight of the output matrix.
 Status headRate(const DeviceSpeed& speed, const ProbeShape& shape, Probe* probe, double* head_ns) {
   double head = 0;
   ORIEL_TRY(probe->timeHeadAfterLayers(&head));
@@ -188,7 +188,7 @@ Status weightRate(const DeviceSpeed& speed, const ProbeShape& shape, const Cache
   return kOk;
 }
 
-/// Opens a probe of as many layers as are worth their time. `shape` has as many as the model.
+/// Opens a probe with as many layers as the time allows. `shape` has the model's number.
 Status openLayers(Bench* bench, const CacheFormats& formats, uint32_t window, Probe* probe,
                   ProbeShape* shape) {
   const ProbeShape model = *shape;
@@ -212,10 +212,10 @@ Status openLayers(Bench* bench, const CacheFormats& formats, uint32_t window, Pr
   return kOk;
 }
 
-/// The rates of the caches, and of the first type of weights. A rate of a cache is a difference of times: of
-/// whole steps, in which weights take the place of keys and values in the processor's caches as they do in
-/// the model, unless the device is slow. There arithmetic is the limit, so nothing depends on those caches,
-/// and the difference is small beside what a step takes on a busy machine: ops of the cache are timed apart.
+/// The rates of the caches, and of the first weight type. A cache rate is a difference of two whole steps, in which
+/// weights displace keys and values from the processor's caches as in the model. On slow devices arithmetic is the
+/// limit, so those caches do not matter, and the difference is small compared with a step's noise: there the cache ops
+/// are timed alone.
 Status measureLayers(Bench* bench, uint32_t type, DeviceSpeed* speed) {
   ProbeShape shape;
   if (!shapeOfType(bench->target.shape, type, kMostBytes, kMostHeadBytes, &shape)) {
@@ -231,7 +231,7 @@ Status measureLayers(Bench* bench, uint32_t type, DeviceSpeed* speed) {
     cached.n_layers = std::max(shape.n_layers / kLayersPerCacheLayer, 1u);
   }
   PairTimes f16;
-  for (uint32_t i = kFormatPairCount; i-- > 0;) {  // f16 comes last there, and first here
+  for (uint32_t i = kFormatPairCount; i-- > 0;) {  // f16 is last in the table, and first here
     const FormatPair& pair = kFormatPairs[i];
     const bool first = speed->cache_count == 0;
     PairTimes times = whole_steps;
@@ -258,7 +258,7 @@ Status measureLayers(Bench* bench, uint32_t type, DeviceSpeed* speed) {
   return kOk;
 }
 
-/// The rates of another type of weights. Where no layer has it, of the output matrix alone.
+/// The rates of another weight type. If no layer has it, only of the output matrix.
 Status measureType(Bench* bench, const WorkShape::Matrices& matrices, DeviceSpeed* speed) {
   ProbeShape shape;
   const uint32_t type = matrices.tensor_type;
@@ -300,7 +300,7 @@ Status measureReading(Bench* bench, DeviceSpeed* speed) {
   return kOk;
 }
 
-/// Submission and kernels.
+/// Fixed cost of submission and kernels.
 Status measureOverhead(Probe* probe, DeviceSpeed* speed) {
   double decode = 0;
   double head = 0;
@@ -311,10 +311,10 @@ Status measureOverhead(Probe* probe, DeviceSpeed* speed) {
   return kOk;
 }
 
-/// SpeedTarget::kernels counts ways to multiply with one vector, and in these the others.
+/// SpeedTarget::kernels counts variants for one vector below this, and for chunks in multiples of it.
 constexpr uint32_t kChunkKernels = 256;
 
-/// Which rates these are to be: of what device, and with which kernels.
+/// Identifies the rates: the device and its kernels.
 void identify(const Executor& executor, SpeedTarget* target, DeviceSpeed* speed) {
   std::snprintf(speed->device, sizeof(speed->device), "%s", executor.deviceName());
   std::snprintf(speed->driver, sizeof(speed->driver), "%s", executor.driverName());
@@ -331,7 +331,7 @@ void identify(const Executor& executor, SpeedTarget* target, DeviceSpeed* speed)
   speed->shape = target->hash();
 }
 
-/// Chooses among the device's ways to multiply; models that are loaded later take what was chosen.
+/// Chooses among the device's matmul variants; later loads use the choice.
 Status tuneTypes(Bench* bench, bool* changed) {
   for (uint32_t i = 0; i < bench->target.n_matrices; ++i) {
     for (const MatmulUse use : {MatmulUse::kVector, MatmulUse::kChunk}) {
@@ -352,7 +352,7 @@ Status tuneTypes(Bench* bench, bool* changed) {
   return kOk;
 }
 
-/// The type that most of the layers' weights have.
+/// The most frequent weight type in the layers.
 uint32_t mainMatrices(const SpeedTarget& target) {
   uint32_t best = 0;
   for (uint32_t i = 1; i < target.n_matrices; ++i) {
@@ -370,7 +370,7 @@ Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const
                     const Log& log, DeviceSpeed* speed) {
   std::memset(static_cast<void*>(speed), 0, sizeof(*speed));
   Bench bench = {maker, target, progress, allocator, log};
-  bool chosen = false;  // which kernels to use, when rates were measured before
+  bool chosen = false;  // kernels were chosen when rates were measured before
   bool changed = false;
   {
     Probe probe(allocator, log);
@@ -385,7 +385,7 @@ Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const
     ORIEL_TRY(measureOverhead(&probe, speed));
     ORIEL_TRY(bench.advance());
   }
-  if (cache_dir != nullptr && !chosen) {  // without one the choice would be gone before it is used
+  if (cache_dir != nullptr && !chosen) {  // without a folder the choice could not be stored
     ORIEL_TRY(tuneTypes(&bench, &changed));
     speed->shape = bench.target.hash();
   }
@@ -408,7 +408,7 @@ Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const
   log.write(ORIEL_LOG_INFO, "measured the speed of %s in %.0f ms", speed->device,
             nowMs() - bench.begin);
   writeSpeedFile(cache_dir, *speed, log);
-  speed->kernels_changed = changed ? 1 : 0;  // by this call: not in the file
+  speed->kernels_changed = changed ? 1 : 0;  // only for this call, not for the file
   return kOk;
 }
 

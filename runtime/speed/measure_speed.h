@@ -1,4 +1,4 @@
-// Times the library's own kernels on one device with made-up layers, and turns the times into rates.
+// Times the library's kernels on one device with synthetic layers, and computes rates.
 #pragma once
 
 #include "budget/speed.h"
@@ -8,33 +8,32 @@
 
 namespace oriel_internal {
 
-/// How an executor for a plan is made; the device is its business.
+/// Creates an executor for a plan on the device to measure.
 struct ExecutorMaker {
   Status (*make)(const void* context, const Plan& plan, const ExecutorMemory& memory,
                  Executor** executor) = nullptr;
   const void* context = nullptr;
 };
 
-/// The model that rates are for.
+/// The model that the rates are for.
 struct SpeedTarget {
-  ProbeShape shape;  ///< tensor_type does not count
-  /// By type: how many are in layers and how many in the output matrix.
+  ProbeShape shape;  ///< tensor_type is ignored
+  /// By type: the number of weights in layers and in the output matrix.
   WorkShape::Matrices matrices[kMaxWorkTypes];
-  uint32_t kernels[kMaxWorkTypes] = {};  ///< which of the device's ways to multiply each type
+  uint32_t kernels[kMaxWorkTypes] = {};  ///< the device's chosen matmul variant for each type
   uint32_t n_matrices = 0;
-  uint64_t features = 0;  ///< a hash of the device's optional features in use
+  uint64_t features = 0;  ///< a hash of the device's active optional features
 
-  /// Equal for models whose rates are the same.
+  /// Equal for models with equal rates.
   uint64_t hash() const;
 };
 
 SpeedTarget speedTargetOf(const ModelDesc& model, const WorkShape& work);
-/// No model in particular: layers of a middling size in F16, Q8_0 and Q4_0.
+/// A generic model: medium-sized layers in F16, Q8_0 and Q4_0.
 SpeedTarget anySpeedTarget();
 
-/// Fills in the rates (types that no kernel takes are left out), or, unless `again`, takes from `cache_dir` (may
-/// be null) what was measured before with the kernels that are used now. `progress` is told of nothing that is
-/// read.
+/// Fills in the rates; types without a kernel are left out. Unless `again`, uses rates in `cache_dir` (may be null) that
+/// were measured with the current kernels; these report no `progress`.
 Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const char* cache_dir,
                     bool again, const LoadProgress& progress, const oriel_allocator& allocator,
                     const Log& log, DeviceSpeed* speed);

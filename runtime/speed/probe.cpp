@@ -10,9 +10,9 @@
 namespace oriel_internal {
 namespace {
 
-// Runs of one timing, after a first that warms up (where it is not long enough not to matter). The median
-// counts, of two the faster: what a step usually takes, waiting for threads included, which the least would
-// leave out. So many runs, and while they are short more; slow steps as few as the caller will have.
+// Runs of one timing, after a warm-up run (skipped if runs are long). The median counts, and of two the faster: it
+// includes waiting for threads, which the minimum would leave out. Short runs are repeated more often; slow steps as
+// rarely as the caller allows.
 constexpr uint32_t kEnoughRuns = 6;
 constexpr uint32_t kMostRuns = 30;
 constexpr double kRunsMs = 10.0;
@@ -94,7 +94,7 @@ Status Probe::open(const ProbeShape& shape, const CacheFormats& formats, uint32_
   ORIEL_TRY(take(file_bytes, &bytes));
   writeProbeFile(shape, static_cast<uint8_t*>(bytes));
   ORIEL_TRY(file_.open(static_cast<const uint8_t*>(bytes), file_bytes, log_));
-  // A type without a kernel is an answer, not an error.
+  // A missing kernel is a result, not an error.
   if (!readModelDesc(file_, allocator_, Log(), &desc_, &tensors_).ok()) {
     return ORIEL_ERROR_UNSUPPORTED;
   }
@@ -147,7 +147,7 @@ Status Probe::time(uint32_t tokens, uint32_t depth, double* seconds, uint32_t fe
   uint32_t turn = 0;
   return usualSeconds(
       [&] {
-        // Other tokens each time: a processor that has seen the very same numbers before is a tenth faster.
+        // Changes the tokens: a processor is a tenth faster on numbers it has just seen.
         for (int32_t& id : ids) {
           turn += 7;
           id = static_cast<int32_t>(turn % desc_.n_vocab);

@@ -1,4 +1,4 @@
-// One made-up model on a device, and the time of its steps.
+// A synthetic model on a device, and the time of its steps.
 #pragma once
 
 #include "exec/executor.h"
@@ -9,13 +9,13 @@ namespace oriel_internal {
 
 constexpr uint32_t kMaxProbeChunk = 64;
 
-/// Which ops of a step are run.
+/// The ops to run in a step.
 enum class ProbeOps {
   kAll,
-  kCache  ///< those that store and read keys and values; nothing they compute means anything
+  kCache  ///< only those that store and read keys and values; their results are meaningless
 };
 
-/// Everything that one probe holds; released with it. The executor sees an ordinary plan.
+/// Owns a probe's memory. The executor sees an ordinary plan.
 class Probe {
  public:
   Probe(const oriel_allocator& allocator, const Log& log) : allocator_(allocator), log_(log) {}
@@ -23,20 +23,20 @@ class Probe {
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
 
-  /// In place of what it held before. ORIEL_ERROR_UNSUPPORTED when no kernel takes this type of weights.
+  /// Replaces the previous contents. ORIEL_ERROR_UNSUPPORTED if this weight type has no kernel.
   Status open(const ProbeShape& shape, const CacheFormats& formats, uint32_t window, uint32_t chunk,
               const ExecutorMaker& maker, ProbeOps ops = ProbeOps::kAll);
 
-  /// Usual seconds of a step of `tokens` tokens and their logits; the last sees `depth` tokens (at most
-  /// the window). Of at least `fewest` runs, more where they are quick.
+  /// Typical seconds of a step of `tokens` tokens with logits; the last token sees `depth` tokens (at most the window).
+  /// At least `fewest` runs, more if they are short.
   Status read(const int32_t* ids, uint32_t count);
   Status time(uint32_t tokens, uint32_t depth, double* seconds, uint32_t fewest = 2);
-  /// Usual seconds of computing logits alone, the caches warm. After a time().
+  /// Typical seconds of the logits alone, with warm caches. Call after time().
   Status timeHead(double* seconds);
-  /// The same behind a chunk of two tokens each time, so that the layers are what the caches hold.
+  /// The same after a chunk of two tokens each time, so that the caches hold the layers.
   Status timeHeadAfterLayers(double* seconds);
 
-  /// Gives its memory back.
+  /// Frees its memory.
   void close();
 
   Executor* executor() const { return executor_; }

@@ -11,18 +11,18 @@ namespace oriel_internal {
 namespace {
 
 constexpr uint64_t kDataAlignment = 32;  // GGUF's default
-// Bytes of weights have all the bits of the first and any of the second. As half, float,
-// bfloat16 and block scale that is of either sign and neither tiny nor huge. All alike would not do: their
-// rotations cancel, and what is left takes a processor longer than ordinary numbers.
+// Bytes of weights have all bits of the first mask and some of the second. As half, float, bfloat16 and block scale
+// this gives both signs, and neither tiny nor huge values. Equal values would not do: their rotations cancel, and
+// denormals slow processors down.
 constexpr uint64_t kWeightBits = 0x3838383838383838;
 constexpr uint64_t kWeightVaries = 0x8787878787878787;
 // The first byte of an MXFP4 block is a power of two.
 constexpr uint64_t kMxfp4Bytes = 17;
 constexpr uint8_t kMxfp4Exponent = 119;
-// Keeps what one layer hands to the next within the range of half floats.
+// Keeps a layer's output within the range of half floats.
 constexpr float kNormWeight = 1e-3f;
 
-/// Writes, or counts without a buffer. Little-endian, as every machine that this runs on.
+/// Writes, or only counts without a buffer. Little-endian, like every supported machine.
 class Writer {
  public:
   explicit Writer(uint8_t* out) : out_(out) {}
@@ -78,7 +78,7 @@ class Writer {
 
 constexpr uint32_t kTensorsOfLayer = 9;
 
-/// visit(name, rows, cols, layer); a vector has one row. What is in no layer comes first, as layer 0.
+/// visit(name, rows, cols, layer); a vector has one row. Tensors outside layers come first, with layer 0.
 template <typename Visit>
 void forEachTensor(const ProbeShape& shape, const Visit& visit) {
   const uint64_t queries = uint64_t{shape.n_heads} * shape.head_dim;
@@ -103,7 +103,7 @@ void forEachTensor(const ProbeShape& shape, const Visit& visit) {
   }
 }
 
-// False when the matrices' type cannot hold rows of this length.
+// False if the type cannot hold rows of this length.
 bool tensorBytes(uint32_t type, uint64_t rows, uint64_t cols, uint64_t* bytes) {
   uint32_t block_values = 0;
   uint32_t block_bytes = 0;
@@ -146,7 +146,7 @@ bool write(const ProbeShape& shape, Writer* out) {
   const float epsilon = 1e-5f;
   out->raw(&epsilon, sizeof(epsilon));
 
-  // All layers have the first one's data: the file stays small, and on the device each has its own.
+  // All layers share the first one's data, so the file is small; on the device each layer has a copy.
   uint64_t offsets[kTensorsOfLayer + 2];
   uint64_t offset = 0;
   uint64_t index = 0;

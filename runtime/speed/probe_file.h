@@ -1,5 +1,4 @@
-// A made-up llama model as the bytes of a GGUF file, so that what is timed goes the way of any model:
-// file, plan, executor.
+// A synthetic llama model as a GGUF file, so that timings use the normal path: file, plan, executor.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +13,9 @@ struct ProbeShape {
   uint32_t head_dim = 64;
   uint32_t n_ff = 64;
   uint32_t n_vocab = 32;
-  uint32_t tensor_type = 1;  ///< of every matrix, as GGUF numbers it
+  uint32_t tensor_type = 1;  ///< of every matrix, GGUF's number
 
-  /// Weights that every token is multiplied with; the head's n_vocab * n_embd are not counted.
+  /// Weights multiplied for every token; excludes the head's n_vocab * n_embd.
   uint64_t bodyWeights() const {
     const uint64_t queries = uint64_t{n_heads} * head_dim;
     const uint64_t keys = uint64_t{n_kv_heads} * head_dim;
@@ -24,10 +23,10 @@ struct ProbeShape {
   }
 };
 
-/// Bytes of the file, which holds one layer whatever n_layers: they share its data. 0 for a type whose size is not known or whose blocks do not divide the rows.
+/// Size of the file. All n_layers share one layer's data. 0 if the type's size is unknown or its blocks do not divide
+/// the rows.
 uint64_t probeFileBytes(const ProbeShape& shape);
-/// Writes exactly that many. Every number in it is ordinary: neither zero, denormal nor so large that a
-/// layer overflows.
+/// Writes exactly that many bytes. All numbers are ordinary: not zero, not denormal, and too small to overflow a layer.
 void writeProbeFile(const ProbeShape& shape, uint8_t* out);
 
 }  // namespace oriel_internal

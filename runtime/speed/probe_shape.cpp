@@ -20,7 +20,7 @@ uint32_t wholeBlocks(uint32_t values) {
   return static_cast<uint32_t>(alignUp(values, kLargestBlock));
 }
 
-/// Half as wide, feed-forward first: what is large hardly cares how large. False where nothing is left.
+/// Halves the widths, feed-forward first: for large matrices the speed hardly depends on the size. False at the minimum.
 bool halve(ProbeShape* shape) {
   if (shape->n_ff > shape->n_embd) {
     shape->n_ff = wholeBlocks(shape->n_ff / 2);
@@ -55,7 +55,7 @@ bool shapeOfType(const ProbeShape& model, uint32_t tensor_type, uint64_t layer_b
   if (layerBytes(*shape) == 0) {
     return false;
   }
-  // The embedding is stored as the output matrix is: both are of n_vocab rows.
+  // The embedding is stored like the output matrix: both have n_vocab rows.
   ProbeShape rows = *shape;
   rows.n_layers = 1;
   rows.n_vocab = 2 * kFewRows;

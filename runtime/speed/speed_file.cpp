@@ -11,7 +11,7 @@ namespace oriel_internal {
 namespace {
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'S', 'P', '\n'};
-/// Raised whenever rates come to mean something else, or kernels change that they were measured with.
+/// Increase it when the meaning of rates or the measured kernels change.
 constexpr uint32_t kVersion = 10;
 constexpr size_t kMaxPath = 1024;
 
@@ -31,7 +31,7 @@ uint64_t keyOf(const DeviceSpeed& speed) {
   return hashBytes(&speed.shape, sizeof(speed.shape), hash);
 }
 
-// Padding is never hashed: the rates are zeroed before they are filled.
+// Hashing padding is safe: the rates are zeroed before they are filled.
 SpeedFile fileOf(const DeviceSpeed& speed) {
   SpeedFile file;
   std::memset(static_cast<void*>(&file), 0, sizeof(file));
@@ -59,7 +59,7 @@ bool readSpeedFile(const char* dir, DeviceSpeed* speed) {
   if (dir == nullptr || !makePath(dir, *speed, path) || !readIfThere(path, &file, sizeof(file))) {
     return false;
   }
-  // Names first: they are texts that end when they are the right ones.
+  // Names first: a match proves that they are NUL-terminated.
   if (std::memcmp(file.rates.device, speed->device, sizeof(speed->device)) != 0 ||
       std::memcmp(file.rates.driver, speed->driver, sizeof(speed->driver)) != 0) {
     return false;

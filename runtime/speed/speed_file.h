@@ -1,5 +1,5 @@
-// Measured rates in the cache folder: one small file per device, driver, library version and shape. A file that is
-// damaged, or somebody else's, is as good as none.
+// Measured rates in the cache folder: one small file per device, driver, library version and shape. Damaged or foreign
+// files are ignored.
 #pragma once
 
 #include "base/log.h"
@@ -7,9 +7,9 @@
 
 namespace oriel_internal {
 
-/// speed->device, ->driver and ->shape say whose rates are wanted; false leaves the rest as it was.
+/// Looks up speed->device, ->driver and ->shape; on false, *speed is unchanged.
 bool readSpeedFile(const char* dir, DeviceSpeed* speed);
-/// Failing to write is nobody's failure.
+/// Write errors are ignored.
 void writeSpeedFile(const char* dir, const DeviceSpeed& speed, const Log& log);
 
 }  // namespace oriel_internal

@@ -22,7 +22,7 @@ SpeedTarget speedTargetOf(const ModelDesc& model, const WorkShape& work) {
   target.shape = {model.n_layers, model.n_embd, model.n_heads, model.n_kv_heads,
                   model.head_dim, model.n_ff,   model.n_vocab};
   if (!model.attends()) {
-    // Layers that stand for a model's have attention and a feed-forward.
+    // The representative layers have attention and a feed-forward.
     target.shape.head_dim = 64;
     target.shape.n_heads = target.shape.n_kv_heads = std::max(model.n_embd / 64, 1u);
     target.shape.n_ff = std::max(model.n_ff, 2 * model.n_embd);

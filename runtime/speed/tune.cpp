@@ -10,8 +10,7 @@
 namespace oriel_internal {
 namespace {
 
-// One layer with matrices as models of 0.5 to 1 billion weights have them; larger ones where these take no
-// time to speak of, smaller ones where they take long.
+// One layer with matrices of a 0.5 to 1 billion weight model; larger ones if these are fast, smaller ones if slow.
 constexpr ProbeShape kSmall = {1, 512, 8, 4, 64, 1536, 32, 0};
 constexpr ProbeShape kUsual = {1, 1024, 16, 8, 64, 2816, 32, 0};
 constexpr ProbeShape kLarge = {1, 2048, 32, 8, 64, 5632, 32, 0};
@@ -20,15 +19,15 @@ constexpr double kTooLongSeconds = 0.1;
 constexpr uint64_t kMostFileBytes = 64ull << 20;
 constexpr uint32_t kWindow = 64;
 constexpr uint32_t kDepth = 32;
-// Twice where it is quick; software devices are given no more time than they need.
+// Runs twice if it is fast, to save time on software devices.
 constexpr double kQuickSeconds = 5e-3;
-// Another candidate is taken for a gain that is more than noise.
+// Another candidate must be faster by more than the noise.
 constexpr double kWorthwhile = 0.97;
 
 Status timeCandidates(Probe* probe, MatmulUse use, WeightType type, uint32_t rounds,
                       MatmulTimes* times) {
   Executor* const executor = probe->executor();
-  // Round by round, so that a busy moment of the machine does not fall on one of them alone.
+  // In rounds, so that an interruption affects all candidates.
   for (uint32_t round = 0; round < rounds; ++round) {
     for (uint32_t i = 0; i < times->count; ++i) {
       ORIEL_TRY(executor->takeMatmul(use, type, i));

@@ -1,6 +1,5 @@
-// The alphabet of byte-level BPE vocabularies: every byte is written as one printable character.
-// Bytes that are printable in Latin-1 stand for themselves, the other 68 for U+0100 .. U+0143 in
-// order.
+// The alphabet of byte-level BPE vocabularies, which writes every byte as one printable character. Bytes that are
+// printable in Latin-1 map to themselves, the other 68 to U+0100 .. U+0143 in order.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,7 @@
 
 namespace oriel_internal {
 
-/// The byte a character stands for, or -1.
+/// The byte of a character, or -1.
 constexpr int byteOfCharacter(uint32_t code_point) {
   if ((code_point >= 0x21 && code_point <= 0x7E) || (code_point >= 0xA1 && code_point <= 0xAC) ||
       (code_point >= 0xAE && code_point <= 0xFF)) {
@@ -25,7 +24,7 @@ constexpr int byteOfCharacter(uint32_t code_point) {
   return code_point == 0x143 ? 0xAD : -1;
 }
 
-/// Bytes that text in the byte-level alphabet stands for; false when a character is not of it.
+/// Decodes text in the byte-level alphabet; false if it contains another character.
 inline bool decodeByteLevel(const char* text, size_t bytes, char* out, size_t* n_out) {
   *n_out = 0;
   for (size_t at = 0; at < bytes;) {

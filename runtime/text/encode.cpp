@@ -1,5 +1,5 @@
-// From text to ids: special tokens first, words between them, merges within words. The text comes in stretches;
-// of one that more text follows, only what no later byte can change is encoded.
+// Text to ids: special tokens first, then words between them, then merges within words. The text comes in stretches. If
+// more text follows a stretch, only the part that later bytes cannot change is encoded.
 #include <algorithm>
 #include <cstring>
 
@@ -13,21 +13,21 @@
 namespace oriel_internal {
 namespace {
 
-/// What merging one word takes; Tokenizer::workBytes() promises it.
+/// Memory for merging one word, as promised by Tokenizer::workBytes().
 constexpr size_t kSymbolBytes = sizeof(Symbol);
 constexpr size_t kCandidateBytes = mergeCandidateCapacity(1) * sizeof(MergeCandidate);
 static_assert(kSymbolBytes + kCandidateBytes + 1 == 45, "update Tokenizer::workBytes()");
 
-/// Working memory for special tokens that overlap: a byte's owner and its place in the queue.
+/// Memory for overlapping special tokens: a byte's owner and its queue entry.
 constexpr size_t kGroupBytes = sizeof(uint16_t) + sizeof(uint64_t);
-/// Where a text has parts, so much of it is joined at their borders at first.
+/// Initial size of the copy that joins the ends of two parts.
 constexpr size_t kJoinedBytes = 2048;
-/// The sink is asked whether to stop after so much plain text.
+/// Plain text between two checks for a stop.
 constexpr size_t kBytesBetweenChecks = 64 * 1024;
-/// What two pieces of a workspace may need for their alignment.
+/// Alignment of two pieces of a workspace.
 constexpr size_t kPieceSlack = 48;
 
-/// Bytes of the white space that SentencePiece knows at `text`: a space, or the U+2581 it becomes.
+/// Length of SentencePiece white space at `text`: a space, or the U+2581 it becomes.
 size_t spmSpaceBytes(const char* text, size_t available) {
   if (text[0] == ' ') {
     return 1;
@@ -97,7 +97,7 @@ class TokenEncoder {
     return kOk;
   }
 
-  /// The text has BOS written in front: a second one would be nothing that the model knows.
+  /// True if the text starts with BOS: models do not expect a second one.
   bool beginsWithBos(const TextParts& text) const {
     char head[kMaxTokenBytes];
     size_t bytes = 0;
@@ -114,7 +114,7 @@ class TokenEncoder {
 
   // --- Stretches ---------------------------------------------------------------------------------
 
-  /// Long parts are read where they lie, their borders from a copy that grows until a word ends in it.
+  /// Long parts are read in place. Their ends are read from a copy that grows until a word ends in it.
   Status encodeParts(const TextParts& text, size_t total) {
     size_t part = 0;
     size_t part_begin = 0;
@@ -129,7 +129,7 @@ class TokenEncoder {
       size_t done = 0;
       if (rest == total - at || rest > joined) {
         ORIEL_TRY(encodeStretch(here.data + offset, rest, at, rest == total - at, &done));
-        // What is left of it is one word, perhaps with more of the next part.
+        // The rest is one word, perhaps continued in the next part.
         joined = std::max(joined, rest - done + kJoinedBytes);
       } else {
         const size_t bytes = std::min(joined, total - at);
@@ -151,8 +151,8 @@ class TokenEncoder {
     return kOk;
   }
 
-  /// Encodes the beginning of [text, text + bytes), which begins at byte `base` of the whole text, and says how
-  /// much that was: all of it if `last`.
+  /// Encodes a prefix of [text, text + bytes), which begins at byte `base` of the whole text, and returns its length:
+  /// everything if `last`.
   Status encodeStretch(const char* text, size_t bytes, size_t base, bool last, size_t* done) {
     text_ = text;
     end_ = bytes;
@@ -162,11 +162,11 @@ class TokenEncoder {
     if (strips_) {
       skipStripped();
     }
-    // Where a special token would lie in this stretch as a whole.
+    // True if a special token fits completely in this stretch.
     const size_t longest = specials_.longestBytes();
     const size_t scan_end = last ? end_ : end_ >= longest ? end_ - longest : 0;
-    // Special tokens that overlap form a group; the text outside groups needs no decisions. What a group has left
-    // over is plain text.
+    // Overlapping special tokens form a group; text outside groups is unambiguous. Bytes of a group without a token are
+    // plain text.
     size_t at = std::max(run_begin_, std::min(end_, decided_ - std::min(decided_, base_)));
     while (at < scan_end) {
       const Match match = longestSpecial(at);
@@ -185,7 +185,7 @@ class TokenEncoder {
         }
       }
       if (inside < group_end) {
-        break;  // the group may go on behind this stretch
+        break;  // the group may continue after this stretch
       }
       ORIEL_TRY(alone ? emitSpecial(at, match) : encodeGroup(at, group_end));
       at = std::max(run_begin_, group_end);
@@ -236,7 +236,7 @@ class TokenEncoder {
     return low < options_.n_literal && options_.literal[low].begin < end;
   }
 
-  /// True when the special token `id` may be recognised in [at, at + bytes).
+  /// True if the special token `id` may be recognised in [at, at + bytes).
   bool maySpecial(int32_t id, size_t at, size_t bytes) const {
     return t_.type(id) == Tokenizer::kUserDefined ||
            (options_.special && !touchesLiteral(at, at + bytes));
@@ -251,7 +251,7 @@ class TokenEncoder {
         text_ + at, available, [&](int32_t id, size_t bytes) { return maySpecial(id, at, bytes); });
   }
 
-  /// Ends the run of plain text before `at` and starts the next one after the token.
+  /// Ends the plain text before `at` and starts the next run after the token.
   Status emitSpecial(size_t at, const Match& match) {
     ORIEL_TRY(encodeRun(run_begin_, at, true));
     emit(match.id);
@@ -264,7 +264,7 @@ class TokenEncoder {
     return taken_;
   }
 
-  /// White space behind a token that takes it; strips_ stays true where more may follow.
+  /// Skips white space after a token that strips it; strips_ stays true if more may follow.
   void skipStripped() {
     while (run_begin_ < end_) {
       if (!last_ && end_ - run_begin_ < kMaxUtf8Bytes) {
@@ -279,11 +279,11 @@ class TokenEncoder {
     }
   }
 
-  /// Special tokens in [begin, end) overlap: longer ones go first, of equals the leftmost.
+  /// Special tokens in [begin, end) overlap: the longest wins, on a tie the leftmost.
   Status encodeGroup(size_t begin, size_t end) {
     const size_t bytes = end - begin;
     group_bytes_ = std::max(group_bytes_, bytes * kGroupBytes + kPieceSlack);
-    // Per byte: how many bytes the accepted token that begins here has, or one of these.
+    // Per byte: the length of the accepted token that begins here, or one of these values.
     constexpr uint16_t kFree = 0;
     constexpr uint16_t kTaken = UINT16_MAX;
     const BorrowedBytes memory(workspace_, bytes * sizeof(uint16_t));
@@ -298,7 +298,7 @@ class TokenEncoder {
       if (queue == nullptr) {
         return outOfMemory(bytes * kGroupBytes);
       }
-      // The longest token of each place; the largest number is the longest, of equals the leftmost.
+      // The longest token at each place. The largest number is the longest, on a tie the leftmost.
       size_t count = 0;
       const auto push = [&](size_t at, size_t available) {
         const Match match = longestInGroup(begin + at, available);
@@ -324,8 +324,7 @@ class TokenEncoder {
           std::fill(owner + at, owner + at + length, kTaken);
           owner[at] = static_cast<uint16_t>(length);
         } else if (n_free != 0 && push(at, n_free)) {
-          // What is in the way is longer than this one: with each turn the free bytes halve at least, but
-          // for the first.
+          // The blocking token is longer than this one. Each retry at least halves the free bytes, except the first.
           std::push_heap(queue, queue + count);
         }
       }
@@ -345,8 +344,8 @@ class TokenEncoder {
 
   // --- Plain text --------------------------------------------------------------------------------
 
-  /// Text between two special tokens (or the ends). If more plain text may follow (not `whole`), only the
-  /// words that it cannot change; run_begin_ is then behind them.
+  /// Text between two special tokens (or the ends). If more plain text may follow (`whole` is false), only words that it
+  /// cannot change; run_begin_ then moves past them.
   Status encodeRun(size_t begin, size_t end, bool whole) {
     size_t at = begin;
     ORIEL_TRY(t_.nfc_ ? encodeNormalised(&at, end, whole) : encodeWords(text_, &at, end, whole));
@@ -356,7 +355,7 @@ class TokenEncoder {
     return kOk;
   }
 
-  /// Words of `text` from *at on, which ends behind them.
+  /// Encodes words of `text` from *at; *at ends after them.
   Status encodeWords(const char* text, size_t* at, size_t end, bool whole) {
     WordCutter cutter(t_.pre_, text, end);
     while (*at < end) {
@@ -387,7 +386,7 @@ class TokenEncoder {
 
   // --- NFC ---------------------------------------------------------------------------------------
 
-  /// A blank begins a word here, whatever the text around it is: no word of these pre-tokenizers goes on with one.
+  /// A blank always begins a word here: no word of these pre-tokenizers continues across it.
   bool isBorder(size_t at, size_t begin) const {
     if (text_[at] != ' ' || at == begin) {
       return false;
@@ -400,7 +399,7 @@ class TokenEncoder {
     return before.valid && charClass(before.code_point) != CharClass::kSpace;
   }
 
-  /// Most text is in NFC, and read where it lies. Around what may not be, up to the next borders, it is copied.
+  /// Most text is in NFC and read in place. Text that may not be is copied, with its surroundings up to word borders.
   Status encodeNormalised(size_t* at, size_t end, bool whole) {
     while (*at < end) {
       const size_t odd = *at + firstChangedByNfc(text_ + *at, end - *at);
@@ -439,7 +438,7 @@ class TokenEncoder {
     return encodeWords(normal.as<char>(), &at, n, true);
   }
 
-  /// *open becomes true if text behind `end` could change the answer.
+  /// *open becomes true if text after `end` could change the answer.
   size_t nextWord(WordCutter* cutter, size_t at, size_t end, bool* open) const {
     if (!t_.words_end_at_spaces_ || startsLineFeeds(at)) {
       return cutter->wordEnd(at, open);
@@ -453,7 +452,7 @@ class TokenEncoder {
     return t_.pre_ == PreTokenizer::kLines && text_[at] == '\n';
   }
 
-  /// Spaces, then anything else up to the next space or, where lines are apart, the next line feed.
+  /// Spaces, then other characters up to the next space or, with separate lines, the next line feed.
   size_t spmWordEnd(size_t at, size_t end) const {
     size_t space = 0;
     while (at < end && (space = spmSpaceBytes(text_ + at, end - at)) != 0) {
@@ -465,7 +464,7 @@ class TokenEncoder {
     return at;
   }
 
-  /// Working memory for a word; true if that is all there is to do.
+  /// Reserves a word's working memory; true if only measuring.
   bool onlyMeasures(size_t bytes) {
     word_bytes_ = std::max(word_bytes_, Tokenizer::workBytes(bytes));
     return measures_;
@@ -511,7 +510,7 @@ class TokenEncoder {
     return kOk;
   }
 
-  /// The merge of two symbols by rank.
+  /// The merge of two symbols, by rank.
   bool mergeOf(const Symbol& left, const Symbol& right, MergeCandidate* candidate) const {
     if (left.id < 0 || right.id < 0) {
       return false;
@@ -532,7 +531,7 @@ class TokenEncoder {
     if (onlyMeasures(bytes)) {
       return kOk;
     }
-    // Line feeds that are a token are taken whole, whatever the merges would make of them.
+    // A token of line feeds takes precedence over merges.
     if (t_.pre_ == PreTokenizer::kLines && text[0] == '\n' && bytes <= t_.longest_ordinary_) {
       if (const int32_t id = t_.lookUp(false, text, bytes); id >= 0) {
         emit(id);
@@ -587,8 +586,7 @@ class TokenEncoder {
     return kOk;
   }
 
-  /// A byte of a BPE word; without a token of its own it is the unknown token or, as in llama.cpp,
-  /// nothing.
+  /// A byte of a BPE word. Without its own token it is the unknown token or, as in llama.cpp, dropped.
   void emitByte(char byte) {
     const int32_t id = t_.byte_ids_[static_cast<uint8_t>(byte)];
     if (id >= 0) {
@@ -598,7 +596,7 @@ class TokenEncoder {
     }
   }
 
-  /// A character that is not in the vocabulary: its bytes, or one unknown token for all of it.
+  /// A character outside the vocabulary: its bytes, or one unknown token.
   void emitUnknownChar(const char* bytes, uint32_t count) {
     bool has_bytes = true;
     for (uint32_t i = 0; i < count; ++i) {
@@ -626,19 +624,19 @@ class TokenEncoder {
   const Log& log_;
   int32_t* ids_;
   size_t capacity_;
-  TokenSink* sink_;             ///< null: ids_ are all there will be
-  const bool measures_;         ///< cuts the text, but encodes nothing
+  TokenSink* sink_;             ///< null: ids_ holds the whole result
+  const bool measures_;         ///< splits the text without encoding it
   const char* text_ = nullptr;  ///< the stretch
   size_t end_ = 0;
   size_t base_ = 0;
   bool last_ = true;
   size_t n_ids_ = 0;
   size_t run_begin_ = 0;
-  size_t decided_ = 0;         ///< in the whole text: special tokens before it are done with
-  bool after_special_ = true;  ///< the start of a text counts as such
-  bool strips_ = false;        ///< white space that comes now belongs to the token before it
+  size_t decided_ = 0;         ///< in the whole text: special tokens before this are final
+  bool after_special_ = true;  ///< the start of a text counts
+  bool strips_ = false;        ///< white space here belongs to the token before it
   size_t unchecked_ = 0;
-  size_t word_bytes_ = 0;  ///< of the workspace, at most
+  size_t word_bytes_ = 0;  ///< largest use of the workspace
   size_t group_bytes_ = 0;
   size_t joined_bytes_ = 0;
   size_t normal_bytes_ = 0;

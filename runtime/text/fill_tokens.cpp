@@ -5,14 +5,14 @@
 namespace oriel_internal {
 namespace {
 
-/// Keys of converters, newer first.
+/// Keys of converters, newest first.
 constexpr const char* kKeys[][2] = {
     {"tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"},
     {"tokenizer.ggml.fim_suf_token_id", "tokenizer.ggml.suffix_token_id"},
     {"tokenizer.ggml.fim_mid_token_id", "tokenizer.ggml.middle_token_id"},
 };
 
-/// A row for each way of writing them: Qwen and CodeGemma, StarCoder, Granite, Code Llama, DeepSeek, and Seed.
+/// One row per naming style: Qwen and CodeGemma, StarCoder, Granite, Code Llama, DeepSeek, and Seed.
 constexpr const char* kNames[][3] = {
     {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},
     {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},

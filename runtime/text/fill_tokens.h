@@ -1,4 +1,4 @@
-// Tokens that mark a text with a gap: what stands before it, what behind it, and where the model writes.
+// Tokens for fill-in-the-middle: before the gap, after it, and where the model writes.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace oriel_internal {
 
-/// -1: the model has none. All three or none.
+/// -1: missing. Either all three or none.
 struct FillTokens {
   int32_t prefix = -1;
   int32_t suffix = -1;
   int32_t middle = -1;
 };
 
-/// As the file says, else by their names.
+/// From the file's keys, otherwise by name.
 FillTokens fillTokens(const GgufFile& file, const Tokenizer& tokenizer);
 
 }  // namespace oriel_internal

@@ -3,7 +3,7 @@
 
 namespace oriel_internal {
 
-/// What a hexadecimal digit stands for; -1 for any other character.
+/// The value of a hexadecimal digit; -1 for any other character.
 inline int hexDigit(char c) {
   if (c >= '0' && c <= '9') {
     return c - '0';

@@ -1,5 +1,5 @@
-// A hash table from keys to small numbers whose keys live elsewhere. Open addressing in arena
-// memory, four bytes a slot, and a bound on every search, whatever a file puts in.
+// A hash table from external keys to small numbers. Open addressing in arena memory, four bytes per slot, with a bound
+// on every search for any input.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace oriel_internal {
 
-/// FNV-1a over the bytes, with a final mix so that all bits of end() depend on all of the key.
+/// FNV-1a over the bytes, with a final mix so that every bit of end() depends on the whole key.
 class KeyHash {
  public:
   explicit KeyHash(uint64_t seed) : state_(0xcbf29ce484222325ull ^ seed) {}
@@ -34,20 +34,20 @@ class KeyHash {
 class IndexTable {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
-  /// Numbers take 21 bits of a slot; 11 bits of the hash beside them spare most comparisons.
+  /// A slot has 21 bits for the number and 11 bits of the hash, which avoid most comparisons.
   static constexpr uint32_t kIndexBits = 21;
   static constexpr uint32_t kMaxCount = 1u << (kIndexBits - 1);
-  /// At half load, a search this long happens by chance once in 10^15 tables of a million keys.
+  /// At half load, a longer search occurs by chance once in 10^15 tables of a million keys.
   static constexpr uint32_t kMaxProbes = 256;
 
-  /// Memory for `count` <= kMaxCount keys: eight bytes each. False when the arena gave none.
+  /// Memory for `count` <= kMaxCount keys: eight bytes each. False if the arena is exhausted.
   bool take(Arena* arena, uint32_t count) {
     n_slots_ = count < 8 ? 16 : 2 * count;
     slots_ = arena->take<uint32_t>(n_slots_);
     return slots_ != nullptr;
   }
 
-  /// The number for which `equals(number)` holds, or kNone.
+  /// The number that satisfies `equals(number)`, or kNone.
   template <typename Equals>
   uint32_t find(uint64_t hash, const Equals& equals) const {
     const uint32_t* slot = search(hash, equals);
@@ -55,8 +55,8 @@ class IndexTable {
   }
 
   enum class Inserted { kNew, kKnown, kTooMany };
-  /// Adds `number` unless `equals` finds one: then that one stays (kKnown) or is replaced if
-  /// `replace`. kTooMany: the keys collide more than chance explains.
+  /// Adds `number`, unless an equal one exists: that one stays (kKnown), or is replaced if `replace`. kTooMany: more
+  /// collisions than chance explains.
   template <typename Equals>
   Inserted insert(uint64_t hash, uint32_t number, bool replace, const Equals& equals) {
     uint32_t* slot = search(hash, equals);
@@ -76,7 +76,7 @@ class IndexTable {
   }
   static uint32_t numberOf(uint32_t slot) { return (slot & ((1u << kIndexBits) - 1)) - 1; }
 
-  /// The slot that holds the key, or the empty one where it belongs; null after kMaxProbes.
+  /// The slot of the key, or the empty slot for it; null after kMaxProbes.
   template <typename Equals>
   uint32_t* search(uint64_t hash, const Equals& equals) const {
     // The low half of the hash, scaled to the number of slots.

@@ -1,4 +1,4 @@
-// Merging of adjacent symbols, best pair first: the heart of both BPE and SPM.
+// Merges adjacent symbols, best pair first: the core of both BPE and SPM.
 #pragma once
 
 #include <algorithm>
@@ -7,28 +7,27 @@
 
 namespace oriel_internal {
 
-/// A symbol covers `bytes` bytes of the word from its own index on; the next one follows directly.
+/// A symbol covers `bytes` bytes of the word from its own index; the next one follows directly.
 struct Symbol {
-  uint32_t previous;  ///< index of the symbol before; mergeSymbols sets it
-  uint32_t bytes;     ///< 0: swallowed by a neighbour
+  uint32_t previous;  ///< index of the previous symbol; set by mergeSymbols
+  uint32_t bytes;     ///< 0: merged into a neighbour
   int32_t id;         ///< -1: not in the vocabulary
 };
 
 struct MergeCandidate {
-  uint32_t priority;  ///< less is better; of equals the leftmost goes first
+  uint32_t priority;  ///< lower is better; on a tie the leftmost
   uint32_t left;      ///< index of the left symbol
-  uint32_t bytes;     ///< of both together, which also tells whether they still are what they were
+  uint32_t bytes;     ///< of both together; also detects that one of them has changed
   int32_t merged;     ///< id of the result
 };
 
-/// Least number of candidates that mergeSymbols needs room for: a word of n symbols has n - 1
-/// pairs, and each of at most n - 1 merges takes one candidate away and adds at most two.
+/// Required number of candidates: a word of n symbols has n - 1 pairs, and each of at most n - 1 merges removes one
+/// candidate and adds at most two.
 constexpr size_t mergeCandidateCapacity(size_t bytes) { return 2 * bytes; }
 
-/// `symbols` has one entry per byte of the word, its bytes and id set where a symbol begins.
-/// `pair(left, right, &candidate)` tells whether the symbols at these indices merge, and sets
-/// priority and merged. O(n log n). Afterwards the symbols that are left begin at 0 and each
-/// follows the one before it.
+/// `symbols` has one entry per byte of the word; bytes and id are set where a symbol begins. `pair(left, right,
+/// &candidate)` returns true if the symbols at these indices merge, and sets priority and merged. O(n log n). Afterwards
+/// the remaining symbols begin at 0 and are contiguous.
 template <typename Pair>
 void mergeSymbols(Symbol* symbols, uint32_t word_bytes, MergeCandidate* heap, const Pair& pair) {
   const auto worse = [](const MergeCandidate& a, const MergeCandidate& b) {
@@ -59,7 +58,7 @@ void mergeSymbols(Symbol* symbols, uint32_t word_bytes, MergeCandidate* heap, co
     const uint32_t right = best.left + first->bytes;
     if (first->bytes == 0 || right >= word_bytes ||
         first->bytes + symbols[right].bytes != best.bytes) {
-      continue;  // one of the two has merged with another since
+      continue;  // one of them was merged in the meantime
     }
     symbols[right].bytes = 0;
     first->bytes = best.bytes;

@@ -9,10 +9,10 @@
 namespace oriel_internal {
 namespace {
 
-constexpr uint32_t kFirstChanged = 0x300;  ///< below it nothing is changed by NFC
-constexpr uint32_t kBroken = 0x110000;     ///< and a byte: it is not UTF-8
+constexpr uint32_t kFirstChanged = 0x300;  ///< NFC changes nothing below it
+constexpr uint32_t kBroken = 0x110000;     ///< plus a byte that is not UTF-8
 
-// Hangul syllables are a leading consonant, a vowel and perhaps a trailing consonant, in order.
+// Hangul syllables: a leading consonant, a vowel and optionally a trailing consonant, in order.
 constexpr uint32_t kSyllables = 0xAC00, kLeads = 0x1100, kVowels = 0x1161, kTrails = 0x11A7;
 constexpr uint32_t kLeadCount = 19, kVowelCount = 21, kTrailCount = 28;
 constexpr uint32_t kSyllableCount = kLeadCount * kVowelCount * kTrailCount;
@@ -31,7 +31,7 @@ Step stepAt(uint32_t place) {
   return {step.code, step.first, step.second};
 }
 
-/// The first place in [0, count) for which `before` is false.
+/// The first index in [0, count) for which `before` is false.
 template <typename Before>
 uint32_t firstPlace(uint32_t count, const Before& before) {
   uint32_t low = 0;
@@ -46,7 +46,7 @@ uint32_t firstPlace(uint32_t count, const Before& before) {
   return low;
 }
 
-/// False: it does not decompose. Not for Hangul.
+/// False: no decomposition. Not for Hangul.
 bool decomposition(uint32_t code, Step* step) {
   uint32_t place = 0;
   for (const CodePointRange& block : kIdeographBlocks) {
@@ -77,7 +77,7 @@ uint32_t combiningClass(uint32_t code) {
   return code - (range >> 8) < kCombiningCounts[behind - 1] ? range & 0xFF : 0;
 }
 
-/// The code point that two compose to; 0: none.
+/// The composition of two code points; 0: none.
 uint32_t composed(uint32_t first, uint32_t second) {
   if (first - kLeads < kLeadCount && second - kVowels < kVowelCount) {
     return kSyllables + ((first - kLeads) * kVowelCount + second - kVowels) * kTrailCount;
@@ -120,7 +120,7 @@ void decompose(uint32_t code, const Visit& visit) {
     }
     return;
   }
-  // The first part of a step may decompose again, the second one never does.
+  // The first part of a step may decompose again, the second never does.
   uint32_t seconds[8];
   uint32_t n = 0;
   Step step;
@@ -149,7 +149,7 @@ void decomposeText(const char* text, size_t bytes, const Visit& visit) {
   }
 }
 
-// A character with what it is sorted by: its class, then its place.
+// A character with its sort key: class, then position.
 constexpr uint32_t kCodeBits = 21;
 constexpr uint32_t kClassShift = 56;
 uint64_t packed(uint32_t code, uint32_t combining_class, size_t place) {
@@ -165,7 +165,7 @@ bool isChanged(uint32_t code) {
                     isInRanges(code, kOthersChangedByNfc, kOthersChangedByNfcCount));
 }
 
-/// Marks behind a starter in the order of their classes.
+/// Sorts the marks after each starter by class.
 void sortMarks(uint64_t* chars, size_t count) {
   for (size_t begin = 0; begin < count;) {
     size_t end = begin + 1;
@@ -178,12 +178,12 @@ void sortMarks(uint64_t* chars, size_t count) {
   }
 }
 
-/// Composes in place; how many are left.
+/// Composes in place; returns the new count.
 size_t compose(uint64_t* chars, size_t count) {
   constexpr size_t kNone = SIZE_MAX;
   size_t starter = kNone;
   size_t n = 0;
-  uint32_t last = 0;  // the class of what stands between the starter and the next character
+  uint32_t last = 0;  // the class of the previous character after the starter
   for (size_t i = 0; i < count; ++i) {
     const uint64_t one = chars[i];
     const uint32_t own = classOf(one);

@@ -6,15 +6,15 @@
 
 namespace oriel_internal {
 
-/// NFC has at most so many times the bytes of a text.
+/// Largest growth of a text in NFC, as a factor of its bytes.
 constexpr size_t kMostNfcGrowth = 3;
 
-/// Where the first character begins that NFC may change, alone or together with its neighbours; `bytes`: none.
+/// The first character that NFC may change, alone or with its neighbours; `bytes`: none.
 size_t firstChangedByNfc(const char* text, size_t bytes);
-/// Characters of the canonical decomposition; a byte that is not UTF-8 counts as one.
+/// Characters in the canonical decomposition; invalid bytes count as one each.
 size_t decomposedChars(const char* text, size_t bytes);
-/// Writes the NFC of a text and returns its bytes. `chars` has room for decomposedChars(), `out` for
-/// kMostNfcGrowth * bytes. Bytes that are not UTF-8 stay. Time is n log n in the longest run of combining marks.
+/// Writes the NFC of a text and returns its size. `chars` has room for decomposedChars(), `out` for kMostNfcGrowth *
+/// bytes. Invalid bytes are kept. Time is n log n in the longest run of combining marks.
 size_t toNfc(const char* text, size_t bytes, uint64_t* chars, char* out);
 
 }  // namespace oriel_internal

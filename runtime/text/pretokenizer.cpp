@@ -9,10 +9,10 @@ struct Name {
   const char* text;
   PreTokenizerRules rules;
 };
-/// The first name of each kind is what it is called here. Where llama.cpp's way of splitting differs from what
-/// a model's own tokenizer publishes, the latter counts: for tekken, gpt-4o and youtu (letters by their case in
-/// every script), kimi-k2 (marks are letters), deepseek-llm (digits one by one), falcon (numbers apart from the
-/// space before them), white space outside ASCII for the DeepSeek ones, and NFC for Qwen's.
+/// The first name of each kind is Oriel's name for it. If llama.cpp splits differently from a model's published
+/// tokenizer, the published one counts: for tekken, gpt-4o and youtu (letters by case in every script), kimi-k2 (marks
+/// are letters), deepseek-llm (digits one by one), falcon (numbers separate from the space before them), white space
+/// outside ASCII for the DeepSeek ones, and NFC for Qwen's.
 constexpr Name kNames[] = {
     {"gpt-2", {PreTokenizer::kGpt2, false, false}},
     {"phi-2", {PreTokenizer::kGpt2, false, false}},
@@ -41,7 +41,8 @@ constexpr Name kNames[] = {
     {"hunyuan", {PreTokenizer::kQwen2, false, false}},
     {"megrez", {PreTokenizer::kQwen2, false, false}},
     {"kormo", {PreTokenizer::kQwen2, false, false}},
-    // Written with possessive quantifiers and \s*[\r\n], which match the same.
+    // Possessive quantifiers and \s*[\r
+    // ] match the same here.
     {"bailingmoe", {PreTokenizer::kQwen2, false, false}},
     {"bailingmoe2", {PreTokenizer::kQwen2, false, false}},
     {"llada-moe", {PreTokenizer::kQwen2, false, false}},
@@ -82,7 +83,7 @@ constexpr Name kNames[] = {
     {"cohere2moe", {PreTokenizer::kTinyAya, false, false}},
 };
 
-/// Bytes of 's|'t|'re|'ve|'m|'ll|'d at `position`, or 0.
+/// Length of 's|'t|'re|'ve|'m|'ll|'d at `position`, or 0.
 size_t contraction(const Reader& reader, size_t position) {
   const uint32_t first = reader.at(position + 1).code_point;
   if (first == 's' || first == 't' || first == 'm' || first == 'd') {
@@ -95,7 +96,7 @@ size_t contraction(const Reader& reader, size_t position) {
   return 0;
 }
 
-/// Bytes of (?i:'s|'t|'re|'ve|'m|'ll|'d) at `position`, or 0. Case folding makes the long s an s.
+/// Length of (?i:'s|'t|'re|'ve|'m|'ll|'d) at `position`, or 0. Case folding maps the long s to s.
 size_t anyCaseContraction(const Reader& reader, size_t position) {
   if (!reader.at(position).is('\'')) {
     return 0;
@@ -140,14 +141,16 @@ size_t gpt2WordEnd(const Reader& reader, size_t begin) {
   return spaceEnd(reader, begin, false);
 }
 
-/// What may follow the punctuation of an expression: [\r\n]*, [\r\n/]* or nothing.
+/// Characters allowed after the punctuation of an expression: [\r
+/// ]*, [\r
+/// /]* or nothing.
 bool isLineEnd(const Char& c) { return c.newline(); }
 bool isLineEndOrSlash(const Char& c) { return c.newline() || c.is('/'); }
 bool isNothing(const Char&) { return false; }
 
-/// What the expressions of llama-bpe, qwen2 and tekken have in common after their words: numbers of
-/// at most `digits`, ` ?[^\s\p{L}\p{N}]+[\r\n]*` and white space that ends with the line. `tail`
-/// stands for [\r\n].
+/// The common end of the expressions of llama-bpe, qwen2 and tekken: numbers of at most `digits`, ` ?[^\s\p{L}\p{N}]+[\r
+/// ]*` and white space that ends with the line. `tail` stands for [\r
+/// ].
 template <bool (Char::*rest)() const>
 size_t otherEnd(const Reader& reader, size_t begin, int digits, bool (*tail)(const Char&)) {
   const Char first = reader.at(begin);
@@ -161,10 +164,12 @@ size_t otherEnd(const Reader& reader, size_t begin, int digits, bool (*tail)(con
   return spaceEnd(reader, begin, true);
 }
 
-/// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,digits}
-/// | ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-/// `letter` is \p{L} and `rest` what is left of it: qwen35 counts marks among the letters. `tail` stands for
-/// the first [\r\n].
+/// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r
+/// \p{L}\p{N}]?\p{L}+|\p{N}{1,digits}
+/// | ?[^\s\p{L}\p{N}]+[\r
+/// ]*|\s*[\r
+/// ]+|\s+(?!\S)|\s+
+/// `letter` is \p{L} and `rest` its complement: qwen35 counts marks as letters. `tail` stands for the first [\r ].
 template <bool (Char::*letter)() const, bool (Char::*rest)() const>
 size_t llama3WordEnd(const Reader& reader, size_t begin, int digits, bool (*tail)(const Char&)) {
   if (const size_t bytes = anyCaseContraction(reader, begin); bytes != 0) {
@@ -179,9 +184,8 @@ size_t llama3WordEnd(const Reader& reader, size_t begin, int digits, bool (*tail
   return otherEnd<rest>(reader, begin, digits, tail);
 }
 
-/// U*L+ with U = [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] and L = [\p{Ll}\p{Lm}\p{Lo}\p{M}]; `begin` if there
-/// is none. U* gives back what L+ needs: without a small letter behind it, all after the last
-/// character that is in both sets.
+/// U*L+ with U = [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] and L = [\p{Ll}\p{Lm}\p{Lo}\p{M}]; `begin` without a match. U*
+/// backtracks for L+: without a lowercase letter after it, up to the last character in both sets.
 template <bool (Char::*upper)() const, bool (Char::*lower)() const>
 size_t capitalisedEnd(const Reader& reader, size_t begin) {
   size_t end = begin;
@@ -193,7 +197,7 @@ size_t capitalisedEnd(const Reader& reader, size_t begin) {
   return (reader.at(end).*lower)() ? reader.skip<lower>(end) : after_both;
 }
 
-/// U+L*; `begin` if there is none.
+/// U+L*; `begin` without a match.
 template <bool (Char::*upper)() const, bool (Char::*lower)() const>
 size_t capitalsEnd(const Reader& reader, size_t begin) {
   const size_t end = reader.skip<upper>(begin);
@@ -208,7 +212,7 @@ size_t casedWordEnd(const Reader& reader, size_t begin, int digits, bool with_co
                     bool (*tail)(const Char&)) {
   const Char first = reader.at(begin);
   const size_t body = begin + (first.leadsWord() ? first.bytes : 0);
-  // The lead is taken if it can be; a mark can also begin the word itself.
+  // The lead is taken if possible; a mark may also begin the word.
   size_t (*const matches[])(const Reader&, size_t) = {&capitalisedEnd<upper, lower>,
                                                       &capitalsEnd<upper, lower>};
   const size_t starts[] = {body, begin};
@@ -222,14 +226,14 @@ size_t casedWordEnd(const Reader& reader, size_t begin, int digits, bool with_co
   return otherEnd<&Char::rest>(reader, begin, digits, tail);
 }
 
-/// gpt-2's expression behind \p{N}, for which the text ends before every number.
+/// gpt-2's expression after \p{N}, which makes the text end before every number.
 size_t smolLmWordEnd(const Reader& reader, size_t begin) {
   const auto region = [](const Char& c) -> uint8_t { return c.number() ? 1 : 0; };
   const Char first = reader.at(begin);
   return first.number() ? begin + first.bytes : gpt2WordEnd(reader.within(region, begin), begin);
 }
 
-/// llama-bpe's behind \p{N}{1,3}.
+/// llama-bpe's expression after \p{N}{1,3}.
 size_t miniCpm5WordEnd(const Reader& reader, size_t begin) {
   const auto region = [](const Char& c) -> uint8_t { return c.number() ? 1 : 0; };
   return reader.at(begin).number() ? numberEnd(reader, begin, 3)
@@ -237,7 +241,7 @@ size_t miniCpm5WordEnd(const Reader& reader, size_t begin) {
                                          reader.within(region, begin), begin, 3, isLineEnd);
 }
 
-/// \p{Han}+, and gpt-4o's expression with no Han in U and L and no slash behind punctuation.
+/// \p{Han}+, and gpt-4o's expression without Han in U and L, and without a slash after punctuation.
 size_t kimiWordEnd(const Reader& reader, size_t begin) {
   if (reader.at(begin).han()) {
     return reader.skip<&Char::han>(begin);
@@ -246,8 +250,8 @@ size_t kimiWordEnd(const Reader& reader, size_t begin) {
                                                                     isLineEnd);
 }
 
-/// gpt-4o's expression with single digits, behind four kinds of runs: Hangul, punctuation as it is set in East
-/// Asia, Bopomofo, and Chinese with Japanese.
+/// gpt-4o's expression with single digits, after four kinds of runs: Hangul, East Asian punctuation, Bopomofo, and
+/// Chinese with Japanese.
 size_t youtuWordEnd(const Reader& reader, size_t begin) {
   const auto region = [](const Char& c) -> uint8_t {
     if (c.between(0xAC00, 0xD7A3) || c.between(0x3131, 0x318E)) {
@@ -277,7 +281,7 @@ size_t jaisWordEnd(const Reader& reader, size_t begin, DigitCount* count) {
              : llama3WordEnd<&Char::letter, &Char::rest>(reader, begin, 3, isLineEnd);
 }
 
-/// gpt-4o's expression behind \d{1,3}(?=(?:\d{3})*\b), for which the text ends before every number that matches.
+/// gpt-4o's expression after \d{1,3}(?=(?:\d{3})*\b), which makes the text end before every matching number.
 size_t tinyAyaWordEnd(const Reader& reader, size_t begin, DigitCount* count) {
   const Char first = reader.at(begin);
   if (first.digit()) {
@@ -285,7 +289,7 @@ size_t tinyAyaWordEnd(const Reader& reader, size_t begin, DigitCount* count) {
       return end;
     }
   }
-  // Other numbers end before digits that match, too.
+  // Other numbers also end before matching digits.
   if (first.number() && !first.digit()) {
     size_t at = begin;
     for (int n = 0; n < 3 && reader.at(at).number(); ++n) {
@@ -305,7 +309,7 @@ size_t tinyAyaWordEnd(const Reader& reader, size_t begin, DigitCount* count) {
     const size_t behind = end + reader.at(end).bytes;
     DigitCount ahead;
     if (reader.at(behind).digit() && boundDigitsEnd(reader, behind, &ahead) > behind) {
-      return behind;  // white space is all that is there
+      return behind;  // only white space is left
     }
   }
   return end;
@@ -338,7 +342,7 @@ bool preTokenizerByName(const GgufString& name, PreTokenizerRules* rules) {
 
 const char* preTokenizerName(PreTokenizer pre) {
   if (pre == PreTokenizer::kLines) {
-    return "gemma4";  // a tokenizer's name: no file asks for these words alone
+    return "gemma4";  // a tokenizer's name: not selectable by a file
   }
   for (const Name& known : kNames) {
     if (known.rules.pre == pre) {

@@ -1,5 +1,5 @@
-// Cuts text into the words that BPE merges may not leave. Hand-written matchers for the regular
-// expressions that models were trained with; each is linear in the text.
+// Splits text into words that BPE merges cannot cross. Hand-written matchers for the regular expressions of published
+// models; each takes linear time.
 #pragma once
 
 #include <cstddef>
@@ -10,34 +10,32 @@
 
 namespace oriel_internal {
 
-/// What a name in tokenizer.ggml.pre stands for.
+/// The rules for a name in tokenizer.ggml.pre.
 struct PreTokenizerRules {
   PreTokenizer pre = PreTokenizer::kNone;
-  /// A word that is a token is taken whole, whatever the merges would make of it.
+  /// A word that is a token takes precedence over merges.
   bool whole_words = false;
-  /// BOS is asked for where the file does not say.
+  /// BOS is added unless the file says otherwise.
   bool add_bos = false;
-  /// Words are cut and merged in Normalisation Form C.
+  /// Words are split and merged in Normalisation Form C.
   bool nfc = false;
 };
 
-/// False when the name is not known here.
+/// False for an unknown name.
 bool preTokenizerByName(const GgufString& name, PreTokenizerRules* rules);
 /// "smollm"; a NUL-terminated constant.
 const char* preTokenizerName(PreTokenizer pre);
 
-/// Cuts one text. Its state only spares work: the words do not depend on it.
+/// Splits one text. Its state only saves work; the words do not depend on it.
 class WordCutter {
  public:
-  /// `text` must outlive it; the words end at `end`.
+  /// `text` must outlive it; the last word ends at `end`.
   WordCutter(PreTokenizer pre, const char* text, size_t end) : pre_(pre), text_(text), end_(end) {}
 
-  /// End of the word that begins at `begin`; begin < result <= end, in time linear in the whole text if all
-  /// its words are asked for in order. Text before `begin` does not matter. A byte that is not UTF-8 counts
-  /// as one symbol, as U+FFFD would.
-  ///
-  /// *reached_end (may be null) becomes true when the answer depended on where the text ends: more text could
-  /// change it. Otherwise the word is the same whatever follows.
+  /// End of the word that begins at `begin`; begin < result <= end. Linear in the text if all words are requested in
+  /// order. Text before `begin` is ignored. An invalid byte counts as one symbol, like U+FFFD.
+  //
+  /// *reached_end (may be null) becomes true if the answer depends on the text's end, so that more text could change it.
   size_t wordEnd(size_t begin, bool* reached_end = nullptr);
 
  private:

@@ -1,4 +1,4 @@
-// A stretch of text as the matchers of pre-tokenizers see it.
+// The view of a text for pre-tokenizer matchers.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace oriel_internal {
 
 struct Char {
   uint32_t code_point = 0;
-  uint32_t bytes = 0;  ///< 0: there is none
+  uint32_t bytes = 0;  ///< 0: none
   CharClass kind = CharClass::kOther;
 
   bool exists() const { return bytes != 0; }
@@ -22,7 +22,7 @@ struct Char {
   bool letter() const { return exists() && isLetter(kind); }
   bool mark() const { return exists() && kind == CharClass::kMark; }
   bool letterOrMark() const { return letter() || mark(); }
-  /// Letters, marks, and what joins them or keeps them apart.
+  /// Letters, marks, joiners and non-joiners.
   bool letterMarkOrJoiner() const { return letterOrMark() || between(0x200C, 0x200D); }
   bool number() const { return exists() && isNumber(kind); }
   /// \d
@@ -59,14 +59,14 @@ struct Char {
 
 class Reader {
  public:
-  /// Numbers the parts into which earlier expressions cut a text: for the later ones it ends where the
-  /// number changes.
+  /// Numbers the parts into which earlier expressions split a text: for later expressions the text ends where the number
+  /// changes.
   using Region = uint8_t (*)(const Char&);
 
   Reader(const char* text, size_t end, bool* reached_end)
       : text_(text), end_(end), reached_end_(reached_end) {}
 
-  /// The same text as far as it lies in the region of the character at `begin`.
+  /// The same text limited to the region of the character at `begin`.
   Reader within(Region region, size_t begin) const {
     Reader part = *this;
     part.wanted_ = region(at(begin));
@@ -89,7 +89,7 @@ class Reader {
     return region_ != nullptr && region_(c) != wanted_ ? Char() : c;
   }
 
-  /// Past all characters from `position` on of which `is` is true.
+  /// The end of the run of characters from `position` that satisfy `is`.
   template <typename Is>
   size_t skip(size_t position, const Is& is) const {
     for (Char c = at(position); is(c); c = at(position)) {
@@ -110,8 +110,8 @@ class Reader {
   uint8_t wanted_ = 0;
 };
 
-/// \s+(?!\S)|\s+ where `begin` is white space: all of it at the end, otherwise all but the last,
-/// which belongs to what follows. With `lines`, \s*[\r\n]+ goes first: up to the last line end.
+/// \s+(?!\S)|\s+ at white space `begin`: everything at the end of the text, otherwise all but the last character, which
+/// belongs to the next word. With `lines`, \s*[\r ]+ is tried first: up to the last line end.
 inline size_t spaceEnd(const Reader& reader, size_t begin, bool lines) {
   size_t end = begin;
   size_t last = begin;
@@ -127,7 +127,7 @@ inline size_t spaceEnd(const Reader& reader, size_t begin, bool lines) {
   return reader.at(end).exists() && last > begin ? last : end;
 }
 
-/// \p{N}{1,limit} where `begin` is a number.
+/// \p{N}{1,limit} at a number `begin`.
 inline size_t numberEnd(const Reader& reader, size_t begin, int limit) {
   size_t end = begin;
   for (Char c = reader.at(begin); c.number() && limit > 0; c = reader.at(end), --limit) {

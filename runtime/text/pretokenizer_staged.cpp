@@ -10,7 +10,7 @@ bool isIn(const Char& c, const CodePointRange (&ranges)[n]) {
 
 // --- DeepSeek ------------------------------------------------------------------------------------
 
-/// DeepSeek's list of letters of bicameral scripts, as its tokenizers spell it out (not all of them).
+/// DeepSeek's (incomplete) list of letters of bicameral scripts, from its tokenizers.
 constexpr CodePointRange kDeepSeekLetters[] = {
     {'A', 'Z'},         {'a', 'z'},         {0xB5, 0xB5},       {0xC0, 0xD6},
     {0xD8, 0xF6},       {0xF8, 0x1BA},      {0x1BC, 0x1BF},     {0x1C4, 0x293},
@@ -34,19 +34,19 @@ constexpr CodePointRange kDeepSeekLetters[] = {
     {0xFF41, 0xFF5A},   {0x10400, 0x1044F}, {0x104B0, 0x104D3}, {0x104D8, 0x104FB},
     {0x10C80, 0x10CB2}, {0x10CC0, 0x10CF2}, {0x118A0, 0x118DF}, {0x1E900, 0x1E943},
 };
-/// Its list of punctuation, [!-/:-~...]: with ASCII letters and the ideographic space among it.
+/// Its list of punctuation, [!-/:-~...], which includes ASCII letters and the ideographic space.
 constexpr CodePointRange kDeepSeekPunctuation[] = {
     {'!', '/'}, {':', '~'}, {0x2018, 0x201F}, {0x3000, 0x3002}, {0xFF01, 0xFF0F}, {0xFF1A, 0xFF5E},
 };
 constexpr uint32_t kIdeographicSpace = 0x3000;
 
-/// [U+0800-U+9FA5 U+AC00-U+D7FF], from Samaritan to Hangul with all signs between.
+/// [U+0800-U+9FA5 U+AC00-U+D7FF], from Samaritan to Hangul with all symbols between.
 bool isAsian(const Char& c) { return c.between(0x800, 0x9FA5) || c.between(0xAC00, 0xD7FF); }
 
 bool isListedLetter(const Char& c) { return isIn(c, kDeepSeekLetters); }
 bool isListedPunctuation(const Char& c) { return isIn(c, kDeepSeekPunctuation); }
 
-/// A text as deepseek-llm's expressions see it.
+/// A text as seen by deepseek-llm's expressions.
 class DeepSeekLlm {
  public:
   explicit DeepSeekLlm(const Reader& reader) : reader_(reader) {}
@@ -70,7 +70,7 @@ class DeepSeekLlm {
   }
 
  private:
-  /// \s?L+ cut by \s?P+, as ASCII letters are in P, and by the asian ranges.
+  /// \s?L+ split by \s?P+, since P contains ASCII letters, and by the Asian ranges.
   size_t lettersEnd(size_t begin, size_t body) const {
     const Char first = reader_.at(begin);
     const Char head = reader_.at(body);
@@ -91,7 +91,7 @@ class DeepSeekLlm {
            !(c.space() && isListedLetter(reader_.at(at + c.bytes)));
   }
 
-  /// \s?P+ without the white space at its end, and cut by the asian ranges.
+  /// \s?P+ without trailing white space, split by the Asian ranges.
   size_t punctuationEnd(size_t begin, size_t body) const {
     const bool asian = isAsian(reader_.at(begin));
     if (isAsian(reader_.at(body)) != asian) {
@@ -110,7 +110,7 @@ class DeepSeekLlm {
     return solid > begin ? solid : end;
   }
 
-  /// True where what the first three expressions left unmatched ends.
+  /// True at the end of text that the first three expressions left unmatched.
   bool gapEndsAt(size_t at) const {
     const Char c = reader_.at(at);
     if (!c.exists() || c.newline() || isListedLetter(c) || opensPunctuation(at)) {
@@ -120,7 +120,7 @@ class DeepSeekLlm {
     return c.space() && (isListedLetter(reader_.at(next)) || opensPunctuation(next));
   }
 
-  /// What is left, without the white space at its end, cut by numbers and the asian ranges.
+  /// The rest, without trailing white space, split by numbers and the Asian ranges.
   size_t gapEnd(size_t begin) const {
     const bool asian = isAsian(reader_.at(begin));
     size_t solid = begin;
@@ -131,7 +131,7 @@ class DeepSeekLlm {
         return end;
       }
       if (isAsian(c) != asian) {
-        // White space in which the ranges change may still be all that comes.
+        // White space with changing ranges may be all that is left.
         size_t behind = end;
         while (solid > begin && solid < end && reader_.at(behind).space() && !gapEndsAt(behind)) {
           behind += reader_.at(behind).bytes;
@@ -152,8 +152,14 @@ bool isChineseOrJapanese(const Char& c) {
   return c.between(0x4E00, 0x9FA5) || c.between(0x3040, 0x30FF);
 }
 
-/// [!-/:-@[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+
-/// |\s+(?!\S)|\s+ where there are no numbers. Without `lines`, [\r\n] takes the place of [\r\n]* and of \s*[\r\n]+.
+/// [!-/:-@[-`{-~][A-Za-z]+|[^\r
+/// \p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r
+/// ]*|\s*[\r
+/// ]+
+/// |\s+(?!\S)|\s+ in text without numbers. Without `lines`, [\r
+/// ] replaces [\r
+/// ]* and \s*[\r
+/// ]+.
 size_t deepSeek3PartEnd(const Reader& reader, size_t begin, bool lines = true) {
   const Char first = reader.at(begin);
   if (first.asciiPunctuation() && reader.at(begin + 1).asciiLetter()) {
@@ -175,7 +181,7 @@ size_t deepSeek3PartEnd(const Reader& reader, size_t begin, bool lines = true) {
   if (first.space()) {
     return spaceEnd(reader, begin, lines);
   }
-  // Nothing matches controls and the like, except that the last one before letters leads them.
+  // Controls and the like match nothing, except that the last one before letters leads them.
   size_t end = begin + first.bytes;
   for (Char c = reader.at(end); c.other() && !reader.at(end + c.bytes).letterOrMark();
        c = reader.at(end)) {
@@ -195,7 +201,7 @@ bool hasThreeDigits(const Reader& reader, size_t at) {
 
 // --- BLOOM ---------------------------------------------------------------------------------------
 
-/// [(\s|.,!?...)], the rest of it full stops and commas of other scripts.
+/// [(\s|.,!?...)], followed by full stops and commas of other scripts.
 bool isBloomStop(const Char& c) {
   switch (c.code_point) {
     case '(':
@@ -218,7 +224,7 @@ bool isBloomStop(const Char& c) {
   }
 }
 
-/// True if ` ?[^...]+` matches at `at`; *body is behind its space.
+/// True if ` ?[^...]+` matches at `at`; *body is after its space.
 bool isBloomWord(const Reader& reader, size_t at, size_t* body) {
   const Char first = reader.at(at);
   *body = at + (first.is(' ') ? 1 : 0);
@@ -280,7 +286,7 @@ size_t sparkWordEnd(const Reader& reader, size_t begin) {
 
 namespace {
 
-/// Counts what follows `begin` and is so, unless that is known; gives back how many there are.
+/// Counts the characters after `begin` that satisfy `is`, unless already counted; returns the count.
 template <typename Is>
 size_t counted(const Reader& reader, size_t begin, const Is& is, DigitCount* count) {
   if (count->at != begin) {
@@ -292,11 +298,11 @@ size_t counted(const Reader& reader, size_t begin, const Is& is, DigitCount* cou
     }
     *count = {begin, n, behind};
   }
-  (void)reader.at(count->behind);  // the answer depends on what is there
+  (void)reader.at(count->behind);  // marks the answer as dependent on the text here
   return count->digits;
 }
 
-/// Past the first `step` of those that were counted.
+/// The end of the first `step` counted characters.
 size_t takeCounted(const Reader& reader, size_t begin, size_t step, DigitCount* count) {
   size_t end = begin;
   for (size_t i = 0; i < step; ++i) {
@@ -306,13 +312,13 @@ size_t takeCounted(const Reader& reader, size_t begin, size_t step, DigitCount* 
   return end;
 }
 
-/// As many as leave threes.
+/// The digits that leave a multiple of three.
 size_t threesEnd(const Reader& reader, size_t begin, DigitCount* count) {
   const size_t rest = count->digits % 3;
   return takeCounted(reader, begin, rest == 0 ? 3 : rest, count);
 }
 
-/// Scripts that afmoe cuts from others.
+/// Scripts that afmoe separates from others.
 constexpr CodePointRange kAfmoeScripts[] = {
     {0x0E40, 0x0EFF}, {0x1000, 0x109F}, {0x1100, 0x11FF}, {0x1780, 0x17FF}, {0x2F00, 0x2FDF},
     {0x3040, 0x30FF}, {0x3400, 0x4DBF}, {0x4E00, 0xFAFF}, {0xFF65, 0xFF9F},
@@ -432,8 +438,8 @@ size_t superBpeWordEnd(const Reader& reader, size_t begin, DigitCount* count) {
       }
       *count = {end, digits, behind};
     }
-    (void)reader.at(count->behind);  // the answer depends on what is there
-    // A cut lies wherever three digits are left, or six, or nine ...
+    (void)reader.at(count->behind);  // marks the answer as dependent on the text here
+    // Splits where the number of remaining digits is a multiple of three.
     if (end > begin && count->digits % 3 == 0) {
       return end;
     }

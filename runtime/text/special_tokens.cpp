@@ -33,7 +33,7 @@ int32_t SpecialTokens::lastSpecial(const char* text, size_t bytes) const {
 SpecialTokens::Match SpecialTokens::longestOfLengths(const char* text, size_t most,
                                                      bool only_unshared, MayStand stands,
                                                      const void* may) const {
-  // hashes[n]: of the first n bytes.
+  // hashes[n]: hash of the first n bytes.
   uint64_t hashes[kMaxTokenBytes + 1];
   KeyHash hash = Tokenizer::keyHash(true);
   for (size_t n = 1; n <= most; ++n) {
@@ -44,7 +44,7 @@ SpecialTokens::Match SpecialTokens::longestOfLengths(const char* text, size_t mo
     if ((t_.special_lengths_[n / 64] >> (n % 64) & 1) == 0) {
       continue;
     }
-    // Whether a token may stand here costs less to see than whether it does.
+    // Checking whether a token is allowed here is cheaper than looking for it.
     const uint32_t found = t_.tokens_.find(hashes[n], [&](uint32_t other) {
       const int32_t id = static_cast<int32_t>(other);
       return (!Tokenizer::isWhole(t_.type(id)) || stands(id, n, may)) && t_.isVerbatim(id, text, n);

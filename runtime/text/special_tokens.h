@@ -1,5 +1,5 @@
-// Which control, user-defined or unknown token begins at a place of a text. Time per place is bounded, whatever
-// the vocabulary holds: one binary search, then at most one look-up for each length that a token has.
+// Finds the control, user-defined or unknown token at a place in a text. Bounded time per place for any vocabulary: one
+// binary search, then at most one lookup per token length.
 #pragma once
 
 #include "text/tokenizer.h"
@@ -17,18 +17,18 @@ class SpecialTokens {
 
   size_t longestBytes() const { return t_.longest_special_; }
 
-  /// The longest that `text` begins with, of at most `available` bytes, for which `may(id, bytes)` holds. Of
-  /// tokens with the same bytes only the last one counts.
+  /// The longest token at `text`, of at most `available` bytes, for which `may(id, bytes)` holds. Among tokens with
+  /// equal bytes only the last counts.
   template <typename May>
   Match longest(const char* text, size_t available, const May& may) const {
     return search(text, available, false, may);
   }
-  /// The same where tokens overlap: one whose bytes a later token that is not special has, too, does not count.
+  /// The same where tokens overlap. A token is ignored if a later ordinary token has the same bytes.
   template <typename May>
   Match longestUnshared(const char* text, size_t available, const May& may) const {
     return search(text, available, true, may);
   }
-  /// The id of longestUnshared() for exactly these bytes; -1: none.
+  /// The longestUnshared() id for exactly these bytes; -1: none.
   int32_t exactUnshared(const char* text, size_t bytes) const {
     const int32_t id = t_.lookUp(true, text, bytes);
     return id >= 0 && Tokenizer::isWhole(t_.type(id)) ? id : -1;
@@ -42,7 +42,7 @@ class SpecialTokens {
     if (first == t_.special_first_[head + 1]) {
       return {};
     }
-    // Whatever matches is the beginning of the last token that is not behind the text.
+    // Every match is a prefix of the last token that does not sort after the text.
     const size_t most = available < longestBytes() ? available : longestBytes();
     const uint32_t behind = firstBehind(first, t_.special_first_[head + 1], text, most);
     if (behind == first) {
@@ -64,14 +64,14 @@ class SpecialTokens {
     return longestOfLengths(text, shared, only_unshared, stands, &may);
   }
 
-  /// `may` says of a token and its bytes whether it may stand here. Not a template: it is long, and seldom called.
+  /// `may` decides whether a token with these bytes is allowed here. Not a template, since it is long and rarely called.
   using MayStand = bool (*)(int32_t id, size_t bytes, const void* may);
   Match longestOfLengths(const char* text, size_t most, bool only_unshared, MayStand stands,
                          const void* may) const;
 
-  /// The last special token of exactly these bytes; -1: none.
+  /// The last special token with exactly these bytes; -1: none.
   int32_t lastSpecial(const char* text, size_t bytes) const;
-  /// The first of the sorted tokens in [first, last) that comes behind `text` and does not begin it.
+  /// The first of the sorted tokens in [first, last) that sorts after `text` and is not a prefix of it.
   uint32_t firstBehind(uint32_t first, uint32_t last, const char* text, size_t bytes) const;
 
   const Tokenizer& t_;

@@ -1,4 +1,4 @@
-// Tokens whose text says what they are, whatever type a file gives them.
+// Tokens recognised by name, regardless of their type in the file.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@
 
 namespace oriel_internal {
 
-/// Tokens of these names end a text or a turn, whatever else the file says about them.
+/// Tokens that end a text or a turn, regardless of the file's metadata.
 constexpr const char* kStopNames[] = {
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|end|>", "<|endoftext|>",
     "<|end_of_text|>", "<end_of_utterance>", "<EOT>", "<eos>", "[EOS]", "[EOT]", "[|endofturn|]",
     "<|end_of_sentence|>", "<|eos|>", "<|return|>", "<|call|>", "<turn|>", "<|tool_response>",
-    // An escape would take the letter behind it: in brackets, so that nobody misses a comma.
+    // Parenthesised, because an escape would swallow the next letter; the parentheses show that no comma is missing.
     ("<\xEF\xBD\x9C"
      "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"),
     ("<\xEF\xBD\x9Chy_place\xE2\x96\x81holder\xE2\x96\x81no\xE2\x96\x81"
      "2\xEF\xBD\x9C>")};
-/// Tokens of these names open a turn or name who speaks.
+/// Tokens that open a turn or name the speaker.
 constexpr const char* kTurnNames[] = {
     "<|im_start|>",
     "<start_of_turn>",
@@ -46,24 +46,23 @@ constexpr const char* kTurnNames[] = {
     "<\xEF\xBD\x9Chy_Assistant\xEF\xBD\x9C>",
     ("<\xEF\xBD\x9Chy_place\xE2\x96\x81holder\xE2\x96\x81no\xE2\x96\x81"
      "3\xEF\xBD\x9C>")};
-/// Code models write these behind the gap that they filled.
+/// Code models end a filled gap with these.
 constexpr const char* kFillEndNames[] = {"<|fim_pad|>", "<|repo_name|>", "<|file_sep|>",
                                          "<fim_pad>",   "<file_sep>",    "<|file_separator|>"};
-/// Which of all these Gemma 4 has. To its merges the others are words like any.
+/// The names that apply to Gemma 4. Its merges treat the others as ordinary words.
 constexpr const char* kGemma4Names[] = {"<|turn>",          "<turn|>", "<|think|>",
                                         "<|tool_response>", "<bos>",   "<eos>"};
-/// Control tokens that are shown with the text that a model writes: without them nobody could tell a thought or a
-/// tool call from an answer.
+/// Control tokens that are shown in the output: they separate thoughts and tool calls from the answer.
 constexpr const char* kShownNames[] = {"<|channel>",   "<channel|>",       "<|tool_call>",
                                        "<tool_call|>", "<tool_response|>", "<|\"|>"};
-/// Ends a text, too, where the file calls it a control token or its end. Else it is HTML, as in the vocabularies of
-/// Gemma and Qwen.
+/// Also ends a text if the file has it as a control token or as its end token. Otherwise it is HTML, as in the
+/// vocabularies of Gemma and Qwen.
 constexpr const char* kCloseName = "</s>";
 
 template <size_t n>
 bool isOneOf(const GgufString& text, const char* const (&names)[n]) {
   if (text.bytes == 0 || (text.data[0] != '<' && text.data[0] != '[')) {
-    return false;  // as nearly all are: none of the names begins otherwise
+    return false;  // fast path: every name starts with one of these
   }
   for (const char* name : names) {
     if (text.equals(name)) {
@@ -73,7 +72,7 @@ bool isOneOf(const GgufString& text, const char* const (&names)[n]) {
   return false;
 }
 
-/// "<0x0A>" is 10; -1 for any other form.
+/// 10 for "<0x0A>"; -1 for any other form.
 inline int parseByteToken(const GgufString& text) {
   if (text.bytes != 6 || std::memcmp(text.data, "<0x", 3) != 0 || text.data[5] != '>') {
     return -1;

@@ -1,4 +1,4 @@
-// What a built tokenizer answers, and its way from ids to text.
+// Queries of a built tokenizer, and decoding of ids.
 #include "text/tokenizer.h"
 
 #include <cstring>
@@ -44,7 +44,7 @@ Status Tokenizer::decode(const int32_t* ids, size_t count, bool special, char* t
                          size_t capacity, size_t* needed) const {
   *needed = 0;
   size_t total = 0;
-  // The space is dropped from the first piece that has any text.
+  // The space is dropped from the first non-empty piece.
   bool drop_space = add_space_prefix_;
   const auto next = [&](int32_t id) {
     Piece part = piece(id, special);
@@ -111,9 +111,9 @@ void StreamDecoder::push(Tokenizer::Piece piece, const char** text, size_t* byte
     }
   }
   if (piece.bytes > kMaxTokenBytes) {
-    piece.bytes = kMaxTokenBytes;  // no tokenizer has such a piece
+    piece.bytes = kMaxTokenBytes;  // larger than any tokenizer's piece
   }
-  // Complete the character that is waiting, byte by byte: at most three bytes wait.
+  // Complete the pending character byte by byte: at most three bytes are pending.
   while (n_pending_ != 0 && piece.bytes != 0) {
     pending_[n_pending_] = *piece.data;
     const Utf8Char c = decodeUtf8(pending_, n_pending_ + 1);
@@ -125,7 +125,7 @@ void StreamDecoder::push(Tokenizer::Piece piece, const char** text, size_t* byte
         emitWhole(pending_, c.bytes, false);
       }
     } else {
-      // The new byte cannot continue it; what waited was one broken sequence.
+      // The new byte cannot continue it: the pending bytes were one broken sequence.
       const size_t n_broken = n_pending_;
       n_pending_ = 0;
       emitWhole(pending_, n_broken, true);
@@ -145,7 +145,7 @@ void StreamDecoder::finish(const char** text, size_t* bytes) {
   *bytes = n_text_;
 }
 
-/// Writes whole characters to text_; unless `at_end`, an incomplete last one goes to pending_.
+/// Writes whole characters to text_; an incomplete last one goes to pending_ unless `at_end`.
 void StreamDecoder::emitWhole(const char* bytes, size_t count, bool at_end) {
   static constexpr char kReplacement[] = "\xEF\xBF\xBD";
   for (size_t at = 0; at < count;) {

@@ -1,4 +1,4 @@
-// Text to token ids and back.
+// Converts text to token ids and back.
 #pragma once
 
 #include <cstddef>
@@ -17,16 +17,16 @@ namespace oriel_internal {
 
 /// Longest token of a vocabulary, in bytes; real ones stay under 300.
 constexpr uint32_t kMaxTokenBytes = 1024;
-/// Longest text of one encode call, in bytes: offsets keep within 32 bits, and the working memory
-/// of a word (see Tokenizer::workBytes) within half the address space.
+/// Longest text per encode call, in bytes: offsets fit 32 bits, and a word's working memory (see Tokenizer::workBytes)
+/// fits half the address space.
 constexpr size_t kMaxTextBytes = SIZE_MAX / 128 < (1u << 30) ? SIZE_MAX / 128 : (1u << 30);
 
 enum class TokenizerKind : uint8_t {
-  kBpe,      ///< merges over bytes, within the words of a pre-tokenizer
-  kSpm,      ///< merges by score over characters; a space is U+2581 ("llama")
-  kCharBpe,  ///< merges by rank over characters, within lines; a space is U+2581 ("gemma4")
+  kBpe,      ///< merges of bytes, within the words of a pre-tokenizer
+  kSpm,      ///< merges of characters by score; a space is U+2581 ("llama")
+  kCharBpe,  ///< merges of characters by rank, within lines; a space is U+2581 ("gemma4")
 };
-/// How text is cut into words before BPE merges them.
+/// The word splitting before BPE merges.
 enum class PreTokenizer : uint8_t {
   kNone,
   kGpt2,
@@ -62,22 +62,20 @@ struct TextRange {
 };
 
 struct EncodeOptions {
-  /// Control tokens written in the text become their ids. (User-defined tokens always do: the model
-  /// knows them as ordinary text.)
+  /// Control tokens in the text become their ids. (User-defined tokens always do: models treat them as ordinary text.)
   bool special = false;
-  /// Put BOS first if the model asks for one, unless the text begins with it as a control token.
+  /// Put BOS first if the model requires one, unless the text already begins with it.
   bool bos = false;
-  /// Put EOS last if the model asks for one. Not where the text is to be continued.
+  /// Put EOS last if the model requires one. Not for text that will be continued.
   bool eos = false;
-  bool continues = false;  ///< text goes before this one: SPM puts no space in front
-  /// Ranges of the text, in order, in which no control token may be recognised (what a user typed).
-  /// Merges do not stop at their borders.
+  bool continues = false;  ///< the text continues a previous one: SPM adds no space
+  /// Sorted ranges of the text without control tokens (user input). Merges may cross their borders.
   const TextRange* literal = nullptr;
   size_t n_literal = 0;
-  int32_t first_id = -1;  ///< put in front of everything, whatever the model asks for; -1: nothing
+  int32_t first_id = -1;  ///< put before everything, regardless of the model; -1: none
 };
 
-/// A text in parts, read as if they were one: a long message need not be copied between its frame.
+/// A text in parts, read as one, to avoid copying a long message into its frame.
 struct TextParts {
   static constexpr size_t kMost = 9;
   struct Part {
@@ -87,7 +85,7 @@ struct TextParts {
   Part parts[kMost];
   size_t count = 0;
 
-  /// At most kMost times, bytes that follow the ones before in memory not counted.
+  /// Call at most kMost times; bytes directly after the previous ones in memory do not count.
   void add(const char* data, size_t bytes) {
     if (bytes == 0) {
       return;
@@ -107,69 +105,64 @@ struct TextParts {
   }
 };
 
-/// Where ids go while a text is being encoded.
+/// Receives ids during encoding.
 class TokenSink {
  public:
-  /// Takes `count` ids. `last`: the text ends with them; else at least one more follows.
+  /// Takes `count` ids. `last`: they end the text; otherwise at least one more follows.
   virtual Status take(const int32_t* ids, size_t count, bool last) = 0;
-  /// Asked at least every 64 KiB of plain text; true ends encoding with ORIEL_ERROR_CANCELLED.
+  /// Checked at least every 64 KiB of plain text; true ends encoding with ORIEL_ERROR_CANCELLED.
   virtual bool stops() = 0;
 
  protected:
   ~TokenSink() = default;
 };
 
-/// Immutable once built; all tables in one arena, nothing refers to the file afterwards. Trivially
-/// destructible.
+/// Immutable after building. All tables are in one arena, independent of the file. Trivially destructible.
 class Tokenizer {
  public:
-  /// Reads the tokenizer of a validated file into `arena`. When measuring it checks everything,
-  /// counts the bytes and leaves *tokenizer null; warnings are logged when building. Errors name
-  /// the key that is missing or unknown (ORIEL_ERROR_FORMAT, ORIEL_ERROR_UNSUPPORTED for a model or
-  /// pre-tokenizer not known here).
+  /// Reads the tokenizer of a validated file into `arena`. When measuring it checks everything, counts the bytes and
+  /// sets *tokenizer to null; warnings are logged when building. Errors name the missing or unknown key
+  /// (ORIEL_ERROR_FORMAT, or ORIEL_ERROR_UNSUPPORTED for an unknown model or pre-tokenizer).
   static Status build(const GgufFile& file, const Log& log, Arena* arena, Tokenizer** tokenizer,
                       const StopCheck& stop = {});
 
-  /// Bytes of `workspace` that encode() takes for text whose longest word has `word_bytes`: the
-  /// longest stretch that merges could join, which white space ends in every ordinary vocabulary.
+  /// Bytes of `workspace` for encode() when the longest word has `word_bytes`. A word is the longest stretch that merges
+  /// could join; white space ends it in ordinary vocabularies.
   static constexpr size_t workBytes(size_t word_bytes) { return (word_bytes + 1) * 45 + 48; }
 
-  /// Writes up to `capacity` ids and sets *needed; ORIEL_ERROR_BUFFER_TOO_SMALL when they are more
-  /// (ids may then be partly written; nothing is logged). Any bytes are accepted; bytes that are
-  /// not UTF-8 become byte tokens where the vocabulary has them. Time is O(n log n) in the longest
-  /// word at worst. Works in `workspace`.
+  /// Writes up to `capacity` ids and sets *needed. ORIEL_ERROR_BUFFER_TOO_SMALL if there are more (ids may be partly
+  /// written; nothing is logged). Accepts any bytes; invalid UTF-8 becomes byte tokens if the vocabulary has them. O(n
+  /// log n) in the longest word. Works in `workspace`.
   Status encode(const char* text, size_t bytes, const EncodeOptions& options, Workspace* workspace,
                 const Log& log, int32_t* ids, size_t capacity, size_t* needed) const;
 
-  /// The same ids, `capacity` at a time (fewer at the end): memory does not grow with the text. Besides what
-  /// encode() takes, `workspace` gives a few KiB where there is more than one part, and 11 bytes for each byte of the
-  /// longest stretch without blanks that is to be normalised. What the sink has taken when
-  /// a word finds no working memory stays taken: encodeBytes() beforehand and a workspace of that size prevent it.
+  /// The same ids, `capacity` at a time (fewer at the end), so memory does not grow with the text. Besides encode()'s
+  /// memory, `workspace` provides a few KiB if there are several parts, and 11 bytes per byte of the longest stretch
+  /// without blanks that needs normalising. If memory runs out, ids already taken by the sink stay taken; size the
+  /// workspace by encodeBytes() to prevent that.
   Status encodeParts(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                      const Log& log, int32_t* ids, size_t capacity, TokenSink* sink) const;
-  /// Bytes of `workspace` that encodeParts() takes for this text, found by cutting it into words.
+  /// Bytes of `workspace` that encodeParts() needs for this text, found by splitting it into words.
   Status encodeBytes(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                      const Log& log, TokenSink* sink, size_t* bytes) const;
 
-  /// Ids that encode() gives at most, but for EOS: one a byte of its normalised text, BOS, and for SPM a space before
-  /// the first word and after every special token.
+  /// Upper bound on encode()'s ids, without EOS: one per byte of normalised text, BOS, and for SPM a space before the
+  /// first word and after every special token.
   size_t idsAtMost(size_t bytes) const {
     bytes *= nfc_ ? kMostNfcGrowth : 1;
     const bool one_byte_specials = (special_lengths_[0] & 2) != 0;
     return (add_space_prefix_ && one_byte_specials ? 2 * bytes : bytes) + 2;
   }
 
-  /// Bytes of one token, as it appears inside a text. Control tokens give nothing unless `special`, but for those
-  /// around a thought or a tool call.
-  /// The pointer lives as long as the tokenizer.
+  /// A token's bytes inside a text. Control tokens are empty unless `special`, except for those around a thought or a
+  /// tool call. The pointer is valid as long as the tokenizer.
   struct Piece {
     const char* data = nullptr;
     size_t bytes = 0;
   };
   Piece piece(int32_t id, bool special) const;
-  /// Bytes of a sequence (SPM drops the space it put before the first word). An id outside the
-  /// vocabulary: ORIEL_ERROR_ARGUMENT. Nothing is written when *needed is more than `capacity`
-  /// (ORIEL_ERROR_BUFFER_TOO_SMALL).
+  /// The bytes of a sequence (SPM drops the space before the first word). ORIEL_ERROR_ARGUMENT for an id outside the
+  /// vocabulary. Writes nothing if *needed exceeds `capacity` (ORIEL_ERROR_BUFFER_TOO_SMALL).
   Status decode(const int32_t* ids, size_t count, bool special, char* text, size_t capacity,
                 size_t* needed) const;
 
@@ -179,14 +172,13 @@ class Tokenizer {
   int32_t bosId() const;  ///< -1: none
   int32_t eosId() const;  ///< -1: none
   bool addBos() const;
-  /// The file asks for EOS behind a text that is complete, as one that becomes a vector is.
+  /// The file requires EOS after a complete text, e.g. one to embed.
   bool addEos() const;
-  /// SPM: encode() puts a space before the first word, so a decoded text begins with one to drop.
+  /// SPM: encode() adds a space before the first word, so decoded text starts with a space to drop.
   bool addsSpacePrefix() const;
-  /// True for tokens that end a text or a turn: EOS, EOT, EOM, and the end-of-turn tokens chat
-  /// formats use.
+  /// True for tokens that end a text or a turn: EOS, EOT, EOM, and end-of-turn tokens of chat formats.
   bool isStop(int32_t id) const;
-  /// Id of the token written exactly like this, -1 if there is none.
+  /// Id of the token with exactly this spelling; -1: none.
   int32_t find(const char* text, size_t bytes) const;
   bool isControl(int32_t id) const;
 
@@ -195,26 +187,25 @@ class Tokenizer {
   friend class TokenEncoder;
   friend class SpecialTokens;
 
-  /// By the numbers of tokenizer.ggml.token_type.
+  /// Values of tokenizer.ggml.token_type.
   enum Type : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
   static constexpr uint8_t kTypeMask = 7;
-  /// Found in a text as a whole, before anything is merged.
+  /// Recognised in a text before any merge.
   static bool isWhole(int64_t type) {
     return type == kUnknown || type == kControl || type == kUserDefined;
   }
   static constexpr uint8_t kStop = 8;
-  /// Stands for exactly its text and takes no part in merges.
+  /// Represents exactly its text and takes no part in merges.
   static constexpr uint8_t kVerbatim = 16;
-  /// White space after it belongs to it, and encodes to nothing.
+  /// White space after it is dropped.
   static constexpr uint8_t kStripsRight = 32;
-  /// A control token that is shown: it tells what the text beside it is.
+  /// A control token that is shown, because it classifies the text next to it.
   static constexpr uint8_t kShown = 64;
 
-  /// A pair of ids and what it merges into, 21 bits each: a vocabulary's merges are its largest
-  /// table.
+  /// A pair of ids and their merge, 21 bits each: merges are a vocabulary's largest table.
   struct Merge {
     static constexpr uint32_t kIdBits = IndexTable::kIndexBits;
-    uint64_t packed = UINT64_MAX;  ///< all ones: names tokens that the vocabulary lacks
+    uint64_t packed = UINT64_MAX;  ///< all ones: unused, its tokens are missing in the vocabulary
 
     static uint64_t pairOf(int32_t left, int32_t right) {
       return uint64_t{static_cast<uint32_t>(left)} << kIdBits | static_cast<uint32_t>(right);
@@ -229,9 +220,9 @@ class Tokenizer {
   Piece bytesOf(int32_t id) const {
     return {pool_ + offsets_[id], size_t{offsets_[id + 1]} - offsets_[id]};
   }
-  /// A token's key in tokens_: the bytes it stands for, ordinary and verbatim tokens apart.
+  /// The key in tokens_: the represented bytes, with ordinary and verbatim tokens separate.
   static KeyHash keyHash(bool verbatim) { return KeyHash(verbatim ? 1 : 0); }
-  /// True if `id` stands for exactly its text, and that is this one.
+  /// True if `id` represents exactly its text, and that is this text.
   bool isVerbatim(int32_t id, const char* text, size_t bytes) const {
     const Piece known = bytesOf(id);
     return (flags_[id] & kVerbatim) != 0 && known.bytes == bytes &&
@@ -246,52 +237,52 @@ class Tokenizer {
   bool add_bos_ = false;
   bool add_eos_ = false;
   bool add_space_prefix_ = false;
-  bool whole_words_ = false;  ///< BPE: a word that is a token is not merged but taken
-  bool nfc_ = false;          ///< BPE: text is normalised before it is cut into words
-  /// Not kBpe: no piece has a space after something else, so words can be merged one by one.
+  bool whole_words_ = false;  ///< BPE: a word that is a token is not merged
+  bool nfc_ = false;          ///< BPE: text is normalised before splitting
+  /// Except kBpe: no piece has a space after another character, so words can be merged one by one.
   bool words_end_at_spaces_ = false;
   int32_t bos_id_ = -1;
   int32_t eos_id_ = -1;
   int32_t unknown_id_ = -1;
-  const char* pool_ = nullptr;         ///< bytes of all pieces, in order of id, with plain spaces
-  const uint32_t* offsets_ = nullptr;  ///< [n_vocab + 1] into pool_
-  const uint8_t* flags_ = nullptr;     ///< [n_vocab] type and bits
-  const uint32_t* priorities_ = nullptr;  ///< [n_vocab] SPM: less for a better score
+  const char* pool_ = nullptr;            ///< bytes of all pieces by id, with plain spaces
+  const uint32_t* offsets_ = nullptr;     ///< [n_vocab + 1] into pool_
+  const uint8_t* flags_ = nullptr;        ///< [n_vocab] type and bits
+  const uint32_t* priorities_ = nullptr;  ///< [n_vocab] SPM: lower for a better score
   const Merge* merges_ = nullptr;         ///< both kinds of BPE, best first
   IndexTable tokens_;
   IndexTable merge_index_;         ///< pair of ids to index in merges_
   int32_t byte_ids_[256] = {};     ///< token of a byte, -1: none
   uint32_t longest_ordinary_ = 0;  ///< bytes of the longest token that merges can make
   uint32_t longest_special_ = 0;   ///< bytes
-  /// Control, user-defined and unknown tokens in order of their bytes, of equals the one that counts
-  /// last; those that begin with byte b lie in [special_first_[b], special_first_[b + 1]).
+  /// Control, user-defined and unknown tokens sorted by bytes, on a tie the effective one last. Tokens that begin with
+  /// byte b are in [special_first_[b], special_first_[b + 1]).
   const uint32_t* specials_ = nullptr;
   uint32_t special_first_[257] = {};
   uint64_t special_lengths_[kMaxTokenBytes / 64 + 1] = {};  ///< bit set of their lengths
 };
 
-/// Turns a stream of tokens into whole UTF-8 characters: bytes that begin a character are kept back
-/// until it is complete; bytes that cannot become one are replaced by U+FFFD.
+/// Converts a stream of tokens to whole UTF-8 characters. Incomplete characters are kept back; invalid bytes are
+/// replaced by U+FFFD.
 class StreamDecoder {
  public:
-  /// Of what can be shown at once: a broken byte becomes the three of U+FFFD.
+  /// Longest output of one call: a broken byte becomes the three bytes of U+FFFD.
   static constexpr size_t kMostBytes = 3 * (kMaxTokenBytes + 4);
 
   void reset(bool drop_first_space);
-  /// Overwrites what it has shown.
+  /// Overwrites its buffers.
   void forget();
-  /// Appends a piece of at most kMaxTokenBytes; *text points at what can be shown now (inside this
-  /// object, valid until the next call).
+  /// Appends a piece of at most kMaxTokenBytes; *text is the text to show now (inside this object, valid until the next
+  /// call).
   void push(Tokenizer::Piece piece, const char** text, size_t* bytes);
-  /// What is left at the end (an incomplete character becomes U+FFFD).
+  /// The rest at the end (an incomplete character becomes U+FFFD).
   void finish(const char** text, size_t* bytes);
-  /// The beginning of a character is left.
+  /// True while a character is incomplete.
   bool insideCharacter() const { return n_pending_ != 0; }
 
  private:
   void emitWhole(const char* bytes, size_t count, bool at_end);
 
-  char pending_[4] = {};  ///< the beginning of a character
+  char pending_[4] = {};  ///< an incomplete character
   size_t n_pending_ = 0;
   bool drop_space_ = false;
   size_t n_text_ = 0;

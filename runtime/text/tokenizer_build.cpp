@@ -1,5 +1,5 @@
-// Reads a tokenizer from a file into its tables. Everything in the file is hostile: counts are
-// checked before they size anything, and an odd token is refused or loses its part in merges.
+// Builds a tokenizer's tables from a file. The file is untrusted: counts are checked before they size anything, and odd
+// tokens are refused or excluded from merges.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -15,7 +15,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Unsigned numbers in the order of descending scores; NaN comes last.
+/// Unsigned numbers sorted by descending score; NaN comes last.
 uint32_t priorityOfScore(float score) {
   if (std::isnan(score)) {
     return UINT32_MAX;
@@ -77,12 +77,12 @@ class TokenizerBuilder {
   }
 
  private:
-  /// A token as it will be stored.
+  /// A token in its stored form.
   struct Decoded {
     char bytes[kMaxTokenBytes];
     size_t n_bytes = 0;
     uint8_t flags = 0;
-    int byte = -1;  ///< byte tokens: which
+    int byte = -1;  ///< byte tokens: the byte
   };
 
   /// Walks the tokens with their types and scores.
@@ -96,7 +96,7 @@ class TokenizerBuilder {
     GgufArrayReader scores;
   };
 
-  /// Reads the next token of `walk`, number `id`, and works out what it stands for.
+  /// Reads the next token of `walk`, number `id`, and decodes it.
   Status nextToken(Walk* walk, uint32_t id, Decoded* token, float* score) const {
     GgufString text;
     int64_t type = Tokenizer::kNormal;
@@ -116,7 +116,7 @@ class TokenizerBuilder {
                        static_cast<unsigned long long>(text.bytes), kMaxTokenBytes);
     }
     if (type < Tokenizer::kNormal || type > Tokenizer::kByte) {
-      type = Tokenizer::kNormal;  // "undefined", and whatever later versions add
+      type = Tokenizer::kNormal;  // "undefined", and types of later versions
     }
     const int32_t own_id = static_cast<int32_t>(id);
     if (isTurnToken(text, type, own_id)) {
@@ -136,7 +136,7 @@ class TokenizerBuilder {
     } else if (type == Tokenizer::kByte) {
       type = Tokenizer::kNormal;  // byte-level BPE needs no byte tokens
     }
-    // SentencePiece takes user-defined runs of spaces from the text as it takes other symbols.
+    // SentencePiece matches user-defined runs of spaces like other symbols.
     const bool spaced = marksSpaces() && type == Tokenizer::kUserDefined;
     const bool decoded = (!Tokenizer::isWhole(type) || spaced) && decodeOrdinary(text, token);
     const bool verbatim = Tokenizer::isWhole(type) || !decoded;
@@ -167,8 +167,8 @@ class TokenizerBuilder {
     return kOk;
   }
 
-  /// True for tokens that mark turns although the file calls them ordinary or user-defined: typing
-  /// one would end the user's turn or open another.
+  /// True for tokens that mark turns although the file calls them ordinary or user-defined: as user input they would end
+  /// or open a turn.
   bool isTurnToken(const GgufString& text, int64_t type, int32_t id) const {
     if (type == Tokenizer::kUserDefined) {
       return isOneOf(text, kStopNames) || isOneOf(text, kTurnNames) || isEndId(id);
@@ -183,8 +183,7 @@ class TokenizerBuilder {
 
   bool marksSpaces() const { return source_.kind != TokenizerKind::kBpe; }
 
-  /// What an ordinary token stands for. False for text that encoding can never arrive at by
-  /// merging: it is then shown as it is written.
+  /// Decodes an ordinary token. False for text that merging can never produce; it is shown as written.
   bool decodeOrdinary(const GgufString& text, Decoded* token) const {
     return decodeText(text.data, text.bytes, token->bytes, &token->n_bytes);
   }
@@ -195,7 +194,7 @@ class TokenizerBuilder {
                          : decodeByteLevel(text, bytes, out, n_out);
   }
 
-  /// SentencePiece writes a space as U+2581. Spaces are kept plain here, in vocabulary and text alike.
+  /// SentencePiece writes a space as U+2581. Here spaces are plain, in vocabulary and text.
   static bool decodeMarked(const char* text, size_t bytes, char* out, size_t* n_out) {
     *n_out = 0;
     for (size_t at = 0; at < bytes; ++at) {
@@ -279,12 +278,12 @@ class TokenizerBuilder {
       return kOk;
     }
     if (token.n_bytes == 0) {
-      return kOk;  // an empty token stands for nothing and is never found
+      return kOk;  // an empty token is never found
     }
     const bool verbatim = (token.flags & Tokenizer::kVerbatim) != 0;
     KeyHash hash = Tokenizer::keyHash(verbatim);
     hash.add(token.bytes, token.n_bytes);
-    // Of tokens with the same text the last one counts, as in llama.cpp.
+    // Among tokens with equal text the last counts, as in llama.cpp.
     const auto same = [&](uint32_t other) {
       const Tokenizer::Piece known = target_.bytesOf(static_cast<int32_t>(other));
       return ((flags_[other] & Tokenizer::kVerbatim) != 0) == verbatim &&
@@ -353,8 +352,8 @@ class TokenizerBuilder {
       }
       Tokenizer::Merge* merge = &merges_[rank];
       if (!parseMerge(text, merge)) {
-        // Symbols are ids here; a merge through a text without an id has no place. Published
-        // vocabularies have none, and other tokenizers refuse such files.
+        // Symbols are ids here, so a merge through a text without an id is impossible. Published vocabularies have
+        // none, and other tokenizers refuse such files.
         *merge = {};
         ++n_ignored;
         continue;
@@ -381,8 +380,8 @@ class TokenizerBuilder {
     return kOk;
   }
 
-  /// "left right", both as tokens are written, which is without a space. What would make a special
-  /// token stays empty: nobody may type one.
+  /// "left right", in the tokens' own spelling, which has no space. Merges to a special token are dropped: user input
+  /// must not produce one.
   bool parseMerge(const GgufString& text, Tokenizer::Merge* merge) const {
     if (text.bytes == 0 || text.bytes > 2 * kMaxTokenBytes) {
       return false;
@@ -414,8 +413,8 @@ class TokenizerBuilder {
     return true;
   }
 
-  /// The token that merges may take or make of these bytes, -1: none. Gemma 4's make the unknown token, too, and
-  /// those that are user-defined: anybody may type them.
+  /// The token for these bytes in merges, -1: none. Gemma 4's merges also produce the unknown token and user-defined
+  /// tokens, which are safe as user input.
   int32_t symbolOf(const char* bytes, size_t n_bytes) const {
     int32_t id = target_.lookUp(false, bytes, n_bytes);
     if (id < 0 && source_.kind == TokenizerKind::kCharBpe) {
@@ -426,7 +425,7 @@ class TokenizerBuilder {
     return id;
   }
 
-  /// The id stored under `key`, `otherwise` when there is none; -1 for one outside the vocabulary.
+  /// The id under `key`, or `otherwise` if missing; -1 if it is outside the vocabulary.
   int32_t readId(const char* key, int32_t otherwise, bool warn) const {
     uint64_t id = 0;
     if (!file_.getUint(key, &id)) {
@@ -450,7 +449,7 @@ class TokenizerBuilder {
                  "the model again with a newer converter",
                  preTokenizerName(source_.rules.pre));
     }
-    // The defaults are SentencePiece's own order: <unk>, <s>, </s>.
+    // The defaults are SentencePiece's order: <unk>, <s>, </s>.
     target_.unknown_id_ = readId("tokenizer.ggml.unknown_token_id", spm ? 0 : -1, warn);
     target_.bos_id_ = readId("tokenizer.ggml.bos_token_id", spm ? 1 : -1, warn);
     target_.eos_id_ = readId("tokenizer.ggml.eos_token_id", spm ? 2 : -1, warn);
@@ -465,7 +464,7 @@ class TokenizerBuilder {
     if (spm) {
       file_.getBool("tokenizer.ggml.add_space_prefix", &target_.add_space_prefix_);
     }
-    // Phi-3 and 3.5 were trained so; files do not say it. (Later ones have byte-level BPE.)
+    // Phi-3 and 3.5 were trained this way; their files do not say it. (Later ones use byte-level BPE.)
     GgufString architecture;
     strips_right_ = spm && file_.getString("general.architecture", &architecture) &&
                     architecture.equals("phi3");

@@ -1,4 +1,4 @@
-// What a file holds of a tokenizer: its kind and its lists, found and counted but not yet read.
+// The tokenizer data in a file: its kind and its lists, found and counted but not yet read.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ class TokenizerSource {
  public:
   TokenizerSource(const GgufFile& file, const Log& log) : file_(file), log_(log) {}
 
-  /// Finds everything below; errors name the key that is missing or unknown.
+  /// Finds everything below; errors name the missing or unknown key.
   Status read();
-  /// The error for a key that is not there or cannot be read.
+  /// The error for a missing or unreadable key.
   Status missing(const char* key) const;
 
   TokenizerKind kind = TokenizerKind::kBpe;
   PreTokenizerRules rules;
-  bool pre_guessed = false;  ///< the file names none, as old converters did
+  bool pre_guessed = false;  ///< the file names none, as with old converters
   bool has_types = false;
   GgufArray tokens;
-  GgufArray types;   ///< if has_types: one for each token
-  GgufArray scores;  ///< SPM: one for each token
+  GgufArray types;   ///< if has_types: one per token
+  GgufArray scores;  ///< SPM: one per token
   GgufArray merges;  ///< both kinds of BPE
   uint32_t n_vocab = 0;
   uint32_t n_merges = 0;

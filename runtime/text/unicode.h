@@ -1,12 +1,12 @@
-// What kind of character a code point is, as far as pre-tokenizers ask.
+// Character classes of code points for pre-tokenizers.
 #pragma once
 
 #include <cstdint>
 
 namespace oriel_internal {
 
-/// General categories, except that kSpace is the property White_Space (all separators, and the
-/// control characters among white space). The order is that of scripts/make_unicode_tables.py.
+/// General categories, except that kSpace is the property White_Space (all separators and the white space controls). The
+/// order is that of scripts/make_unicode_tables.py.
 enum class CharClass : uint8_t {
   kOther,           ///< C*: controls, formats, private use, unassigned
   kUpper,           ///< Lu
@@ -34,7 +34,7 @@ extern const uint8_t kUnicodeBlocks[];
 extern const CodePointRange kHanRanges[];
 extern const uint32_t kHanRangeCount;
 
-/// Any value is accepted; what is not a code point is kOther.
+/// Accepts any value; values that are not code points are kOther.
 inline CharClass charClass(uint32_t code_point) {
   constexpr uint32_t kBlock = 16;
   constexpr uint32_t kRow = 32;
@@ -50,7 +50,7 @@ inline bool isLetter(CharClass c) { return c >= CharClass::kUpper && c <= CharCl
 
 inline bool isNumber(CharClass c) { return c == CharClass::kDigit || c == CharClass::kNumber; }
 
-/// `ranges` in order, without overlaps.
+/// `ranges` must be sorted and disjoint.
 inline bool isInRanges(uint32_t code_point, const CodePointRange* ranges, uint32_t count) {
   uint32_t low = 0;
   uint32_t high = count;

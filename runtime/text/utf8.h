@@ -1,4 +1,4 @@
-// UTF-8, one character at a time, from bytes that need not be UTF-8.
+// Decodes UTF-8 one character at a time, from possibly invalid bytes.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ constexpr size_t kMaxUtf8Bytes = 4;  ///< of one character
 
 struct Utf8Char {
   uint32_t code_point = kReplacementCharacter;
-  /// Bytes taken. For a broken sequence: those of its longest beginning that could have become a
-  /// character, at least 1 (Unicode, section 3.9, "maximal subpart").
+  /// Bytes consumed. For a broken sequence: its longest prefix that could have become a character, at least 1 (Unicode,
+  /// section 3.9, "maximal subpart").
   uint32_t bytes = 0;
   bool valid = false;
-  /// The bytes end before the character does: more of them could make it valid.
+  /// The bytes end inside the character: more of them could make it valid.
   bool incomplete = false;
 };
 
@@ -33,7 +33,7 @@ inline Utf8Char decodeUtf8(const char* text, size_t available) {
     return result;
   }
   const uint32_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  // Only the second byte has bounds of its own (table 3-7 of the same section).
+  // Only the second byte has special bounds (table 3-7 of the same section).
   uint8_t low = 0x80;
   uint8_t high = 0xBF;
   if (lead == 0xE0) {
@@ -65,7 +65,7 @@ inline Utf8Char decodeUtf8(const char* text, size_t available) {
   return result;
 }
 
-/// Writes a code point up to U+10FFFF: bytes written, at most kMaxUtf8Bytes.
+/// Writes a code point up to U+10FFFF; returns the bytes written, at most kMaxUtf8Bytes.
 inline size_t encodeUtf8(uint32_t code_point, char* out) {
   if (code_point < 0x80) {
     out[0] = static_cast<char>(code_point);
@@ -80,7 +80,7 @@ inline size_t encodeUtf8(uint32_t code_point, char* out) {
   return bytes;
 }
 
-/// True when all of it is UTF-8; otherwise *bad is where the first broken character begins.
+/// True for valid UTF-8; otherwise *bad is the start of the first broken character.
 inline bool isValidUtf8(const char* text, size_t bytes, size_t* bad) {
   for (size_t at = 0; at < bytes;) {
     const Utf8Char next = decodeUtf8(text + at, bytes - at);

@@ -8,8 +8,8 @@
 namespace oriel_internal {
 namespace {
 
-// Without case, for the scripts whose capitals lie at a fixed distance from their small letters (Latin, Greek, Cyrillic,
-// Armenian). What is missed is a word that is not found when it is written in another case.
+// Case folding for scripts whose capitals are at a fixed distance from their lowercase letters (Latin, Greek, Cyrillic,
+// Armenian). Elsewhere a word in another case is not found.
 uint32_t folded(uint32_t c) {
   const bool ascii = c >= 'A' && c <= 'Z';
   const bool latin1 = c >= 0xC0 && c <= 0xDE && c != 0xD7;
@@ -24,7 +24,7 @@ uint32_t folded(uint32_t c) {
   if (c >= 0x531 && c <= 0x556) {
     return c + 0x30;
   }
-  // Neighbours: the capital is the even one, but for two stretches.
+  // Adjacent pairs: the capital is even, except in two ranges.
   const bool odd_capitals = (c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17E);
   const bool pairs =
       (c >= 0x100 && c <= 0x177 && c != 0x130 && c != 0x131 && c != 0x138 && c != 0x149) ||
@@ -66,7 +66,7 @@ uint32_t WordReader::take(uint32_t code_point) {
     return word != kNone ? word : number;
   }
   if (kind == CharClass::kMark && before_ != 0) {
-    return kNone;  // of the letter before
+    return kNone;  // the previous letter
   }
   before_ = 0;
   const bool digit = isNumber(kind);

@@ -1,5 +1,4 @@
-// Words of a text that comes in pieces, as numbers: for finding a text again by the words that another has in common with
-// it. No language is known here.
+// The words of a text in pieces, as numbers: for finding a text by shared words. Independent of the language.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +8,19 @@
 
 namespace oriel_internal {
 
-/// A word is a run of letters, marks and digits. Its number is a hash of its first kStem characters, without case, so
-/// that most endings make no difference; a plural's s is left out. Letters of scripts without case, which mostly write no
-/// spaces between words, make a word of each pair of neighbours instead.
-///
-/// What is no word: one letter alone, where letters have case.
+/// A word is a run of letters, marks and digits. Its number is a hash of its first kStem characters without case, so
+/// that most endings do not matter; a plural s is dropped. In scripts without case, which rarely separate words by
+/// spaces, each pair of adjacent letters is a word.
+//
+/// A single letter of a script with case is not a word.
 class WordReader {
  public:
   static constexpr uint32_t kStem = 5;
-  static constexpr uint32_t kNone = 0;  ///< no word has this number
+  static constexpr uint32_t kNone = 0;  ///< not a word's number
 
   void restart() { *this = WordReader(); }
 
-  /// visit(number) for each word that ends in these bytes. The last one goes on until something else comes.
+  /// visit(number) for each word that ends in these bytes. The last word stays open until another character.
   template <typename Visit>
   void push(const char* text, size_t bytes, const Visit& visit) {
     for (size_t i = 0; i < bytes; ++i) {
@@ -42,27 +41,27 @@ class WordReader {
       }
     }
   }
-  /// The word that was going on; kNone: there was none.
+  /// Ends the open word; kNone: none.
   uint32_t finish() {
     n_pending_ = 0;
     return end();
   }
 
  private:
-  /// The word that ends in front of this character, or with it.
+  /// The word that ends before or with this character.
   uint32_t take(uint32_t code_point);
   uint32_t end();
 
   char pending_[kMaxUtf8Bytes] = {};
   uint32_t n_pending_ = 0;
   uint32_t stem_[kStem] = {};
-  uint32_t length_ = 0;  ///< characters of the word that goes on
+  uint32_t length_ = 0;  ///< characters of the open word
   uint32_t last_ = 0;    ///< the latest of them
-  uint32_t before_ = 0;  ///< the character before, where that has no case; 0: another
+  uint32_t before_ = 0;  ///< the previous character, if its script has no case; otherwise 0
   bool digits_ = false;  ///< all of them are
 };
 
-/// Whether bytes, which may begin or end within a character, have any of a letter or digit.
+/// True if the bytes, which may split a character at either end, contain a letter or digit.
 bool hasWord(const char* text, size_t bytes);
 
 }  // namespace oriel_internal

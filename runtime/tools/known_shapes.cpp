@@ -58,7 +58,7 @@ constexpr ShapeLayers experts(uint32_t count, uint32_t used, uint32_t n_ff, Shap
   return layers;
 }
 
-/// Gated delta net: a matrix of 128 x 128 for each head of values.
+/// Gated delta net: a matrix of 128 x 128 for each value head.
 constexpr ShapeLayers deltaNet(const char* sorts, uint32_t key_heads, uint32_t value_heads) {
   ShapeLayers layers;
   layers.sorts = sorts;
@@ -71,7 +71,7 @@ constexpr ShapeLayers deltaNet(const char* sorts, uint32_t key_heads, uint32_t v
   return layers;
 }
 
-/// Mamba-2 of one group: `state` values for each of heads * value_dim.
+/// Mamba-2 with one group: `state` values for each of heads * value_dim.
 constexpr ShapeLayers mamba2(const char* sorts, uint32_t heads, uint32_t value_dim, uint32_t state,
                              bool normed = true) {
   ShapeLayers layers;
@@ -86,7 +86,7 @@ constexpr ShapeLayers mamba2(const char* sorts, uint32_t heads, uint32_t value_d
   return layers;
 }
 
-/// With a shared expert, and a gate of it.
+/// With a shared expert and its gate.
 constexpr ShapeLayers gatedExperts(uint32_t count, uint32_t used, uint32_t n_ff,
                                    ShapeLayers layers) {
   layers = experts(count, used, n_ff, layers, 0, n_ff);
@@ -104,7 +104,7 @@ constexpr const char* kGemma3Sorts = "sssssa";
 constexpr const char* kLfm2Sorts = "ccaccaccacacacac";
 constexpr const char* kGraniteHybridSorts = "rrrrrarrrr";
 
-// From the models' published configurations; the parameters counted from them are those published
+// From the models' published configurations. The computed parameter counts equal the published ones
 // (tests/unit/test_known_shapes.cpp).
 // clang-format off
 constexpr ModelShape kShapes[] = {
@@ -189,7 +189,7 @@ constexpr ModelShape kShapes[] = {
 // clang-format on
 constexpr uint32_t kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 
-/// What all layers with attention have in common.
+/// The common part of all layers with attention.
 LayerKind attentionKind(const ModelShape& shape) {
   LayerKind kind;
   kind.n_heads = shape.n_heads;

@@ -12,19 +12,19 @@
 namespace oriel_internal {
 namespace {
 
-// Types of weights whose candidates are timed: what models commonly come in.
+// Weight types whose candidates are timed: the common ones.
 constexpr WeightType kTimedTypes[] = {WeightType::kF16, WeightType::kQ8_0, WeightType::kQ4_0,
                                       WeightType::kQ4_K, WeightType::kQ6_K};
 
 constexpr MatmulUse kTimedUses[] = {MatmulUse::kVector, MatmulUse::kChunk};
 
-// Some drivers compile at the first dispatch, and a plan of the self-test has dozens of kernels.
+// Some drivers compile at the first dispatch, and a self-test plan has dozens of kernels.
 constexpr uint32_t kTimeoutMs = 600000;
 
 struct DeviceChoice {
   LoadOptions options;
   oriel_allocator allocator;
-  mutable bool begun = false;  // the first executor forgets what was known
+  mutable bool begun = false;  // the first executor discards earlier verdicts
 };
 
 Status makeForChecks(const void* context, const Plan& plan, bool baseline,

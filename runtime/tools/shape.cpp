@@ -11,8 +11,8 @@
 namespace oriel_internal {
 namespace {
 
-// A tokenizer's tables. Measured on vocabularies of 384 to 262,000 entries: 26 to 37 bytes an entry, 16
-// of them for its merge; Llama 3 has 280,147 merges for 128,256 entries.
+// A tokenizer's tables. Measured on vocabularies of 384 to 262,000 entries: 26 to 37 bytes per entry, 16 of them for
+// its merge; Llama 3 has 280,147 merges for 128,256 entries.
 constexpr uint64_t kHostBytesPerEntry = 56;
 constexpr uint64_t kHostBytesPerLayer = 4096;
 
@@ -45,13 +45,13 @@ Status readShape(const char* text, const Log& log, const ModelShape** shape, Wei
 
 namespace {
 
-/// A shape, for chooseOnFile().
+/// A shape's planner for chooseOnFile().
 struct ShapePlanner {
   const ModelShape* shape;
   WeightType type;
   PreparedModel* prepared;
 
-  // Guesses have lists of ops of their own, and what they are looked up in.
+  // Drafting needs its own op lists and lookup tables.
   static void takeDrafts(const OnFile& on_file, PreparedModel* prepared, BudgetRequest* request) {
     request->drafts = draftsOf(*prepared, on_file);
     Arena arena;

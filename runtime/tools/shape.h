@@ -1,4 +1,4 @@
-// What the calls of tools.h that take the name of a known shape share.
+// Shared by the tools.h calls that take a known shape's name.
 #pragma once
 
 #include "oriel/tools.h"
@@ -6,7 +6,7 @@
 
 namespace oriel_internal {
 
-/// A known shape and the type of its matrices, by "NAME" or "NAME:FORMAT".
+/// Parses "NAME" or "NAME:FORMAT": a known shape and the type of its matrices.
 Status readShape(const char* text, const Log& log, const ModelShape** shape, WeightType* type);
 
 }  // namespace oriel_internal

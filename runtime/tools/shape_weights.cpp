@@ -8,18 +8,18 @@
 namespace oriel_internal {
 namespace {
 
-/// What a step does with a matrix.
+/// The use of a matrix in a step.
 enum class Use : uint8_t {
-  kBody,      ///< multiplied with every token
-  kHead,      ///< multiplied where logits are wanted
-  kLookedUp,  ///< a token needs one row
-  kInputs,    ///< likewise: layers' own input embeddings, which may stay in the file
-  kRouter,    ///< as kBody, in f32
+  kBody,      ///< multiplied for every token
+  kHead,      ///< multiplied only for logits
+  kLookedUp,  ///< one row is read per token
+  kInputs,    ///< the same for layers' own input embeddings, which may stay in the file
+  kRouter,    ///< like kBody, in f32
 };
 
 /// Walks a shape's weights in the order of plan/forward.cpp. A visitor has vector(values), matrix(rows, cols, use),
-/// stack(rows, cols, experts) for the matrices of all experts, heads(rows, cols, n_heads, transposed) for those of all heads, and for vectors that are no parameters buffer(values)
-/// and ones(values), which is a place that the largest so far may share.
+/// stack(rows, cols, experts) for all experts' matrices, heads(rows, cols, n_heads, transposed) for all heads' matrices,
+/// buffer(values) for vectors that are not parameters, and ones(values), whose memory all such vectors share.
 template <typename Visitor>
 class WeightWalk {
  public:
@@ -195,7 +195,7 @@ class WeightWalk {
       visit_.matrix(1, shape_.n_embd, Use::kRouter);
     }
     visit_.matrix(shape_.n_embd, n_ff, Use::kBody);
-    if (shape_.has(kAllBiases)) {  // of attention's output, too
+    if (shape_.has(kAllBiases)) {  // also of attention's output
       visit_.vector(shape_.n_embd);
       visit_.vector(n_ff);
       visit_.vector(shape_.n_embd);
@@ -229,7 +229,7 @@ struct ParameterCounter {
   void ones(uint32_t) {}
 };
 
-/// Slices and segments as WeightPlacement places them, bytes read as OpList counts them.
+/// Slices and segments as in WeightPlacement, bytes read as in OpList.
 struct WeightCounter {
   WeightType type = WeightType::kQ4_0;
   OnFile wanted;
@@ -369,10 +369,10 @@ PlanTotals measureShape(const ModelShape& shape, WeightType type, const OnFile& 
 
 WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType type,
                  const OnFile& on_file) {
-  // Kernels of a layer: two norms, four matrices, rotation, attention and its merge, activation. With experts also the
-  // router, its choice, their sorting, three matrices, activation and sum; with an input of its own three more. Latents
-  // have a norm, two matrices of heads and one more that makes them, and perhaps another pair for queries. A state takes
-  // five, which is as many as attention.
+  // Kernels per layer: two norms, four matrices, rotation, attention and its merge, activation. Experts add the router,
+  // its choice, their sorting, three matrices, activation and sum. A layer input adds three. Latents have a norm, two
+  // matrices of heads and one more that makes them, and optionally another pair for queries. A state takes five, as
+  // many as attention.
   const uint32_t ops_per_layer =
       10u + (shape.layers.experts.count != 0 ? 8 : 0) + (shape.layers.layer_input != 0 ? 3 : 0) +
       (shape.layers.latent_dim != 0 ? 4 : 0) + (shape.layers.query_latent_dim != 0 ? 1 : 0) +

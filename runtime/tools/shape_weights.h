@@ -1,4 +1,4 @@
-// Bytes and work of the weights that a shape describes.
+// Bytes and work of a shape's weights.
 #pragma once
 
 #include "budget/speed.h"
@@ -7,15 +7,15 @@
 
 namespace oriel_internal {
 
-/// 0 when the weights are not known.
+/// 0 if the weights are unknown.
 uint64_t shapeParameters(const ModelShape& shape);
 
-/// Weights with every matrix in `type`, embeddings included, and every vector in f32, laid out as the plan of a file
-/// does it; routers of experts are in f32, as published files have them. `wanted` is as in measureWeights. For a shape whose
-/// weights are not known: none.
+/// Weights with every matrix in `type`, including embeddings, and every vector in f32, laid out as in the plan of a
+/// file. Expert routers are f32, as in published files. `wanted` as in measureWeights. Empty for a shape with unknown
+/// weights.
 PlanTotals measureShape(const ModelShape& shape, WeightType type, const OnFile& wanted);
 
-/// The work of a step as measureShape counts the matrices; not known where they are not. `model` must outlive it.
+/// The work of a step, with the matrices of measureShape; unknown if they are. `model` must outlive it.
 WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType type,
                  const OnFile& on_file = OnFile());
 

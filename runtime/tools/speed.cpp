@@ -61,7 +61,7 @@ oriel_speed publicSpeed(const DeviceSpeed& measured) {
   return speed;
 }
 
-// What oriel_plan_predict needs of a plan's JSON.
+// The part of a plan's JSON that oriel_plan_predict needs.
 struct PlanCost {
   double visible = 0;
   StepCost decode;
@@ -115,7 +115,7 @@ Status measure(const SpeedTarget& target, bool again, const LoadOptions& options
   DeviceChoice choice;
   choice.options = &options;
   choice.allocator = allocatorOf(options);
-  // What is kept is for the default number of threads.
+  // Stored rates are for the default number of threads.
   const char* const cache_dir =
       options.cpu_threads == 0 ? folderOrNone(options.cache_dir) : nullptr;
   DeviceSpeed measured;
@@ -198,7 +198,7 @@ oriel_status oriel_plan_predict(const char* json, size_t bytes, uint64_t depth_t
   prediction.decode_limit = weights >= cache && weights >= decode.overhead_s ? ORIEL_LIMIT_WEIGHTS
                             : cache >= decode.overhead_s                     ? ORIEL_LIMIT_CACHE
                                                                              : ORIEL_LIMIT_OVERHEAD;
-  // Sliding windows only ever make it deeper than this line says.
+  // Sliding windows only make the real depth larger than on this line.
   if (decode.seen[0].s_per_token > 0) {
     prediction.crossover_tokens = weights / decode.seen[0].s_per_token;
   }
@@ -207,7 +207,7 @@ oriel_status oriel_plan_predict(const char* json, size_t bytes, uint64_t depth_t
   for (uint32_t done = 0; done < prompt;) {
     const uint32_t tokens = std::min(plan.prefill.tokens, prompt - done);
     const double seen = std::min(depth + done + (tokens + 1) / 2.0, visible);
-    // Once the window is full all whole chunks take the same.
+    // Once the window is full, all whole chunks take equally long.
     const uint32_t alike = seen < visible ? 1 : (prompt - done) / tokens;
     StepCost cost = plan.prefill;
     const double share = static_cast<double>(tokens) / plan.prefill.tokens;

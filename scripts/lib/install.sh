@@ -1,24 +1,23 @@
 # shellcheck shell=bash
-# What the scripts need on a machine: packages and a software Vulkan driver. To be sourced.
+# Installs packages and a software Vulkan driver for the scripts. To be sourced.
 #
-#   oriel_install_packages GROUP...   build, runtime, test, package, site or a target of cross.sh; installs
-#                                     what is missing
+#   oriel_install_packages GROUP...   build, runtime, test, package, site or a target of cross.sh; installs missing ones
 #   oriel_find_swiftshader            puts SwiftShader under build/swiftshader
-#   oriel_lavapipe_manifest           prints where this system's lavapipe has its manifest
+#   oriel_lavapipe_manifest           prints the path of this system's lavapipe manifest
 #   oriel_configure [CMAKE_ARG...]    the release preset in build/release
 #   oriel_npm NAME FOLDER             installs scripts/npm/NAME there: versions and hashes are in its lock file
-#   oriel_complete_notices FILE       fails where a THIRD_PARTY_NOTICES.txt lacks a licence, and says which
+#   oriel_complete_notices FILE       fails if a THIRD_PARTY_NOTICES.txt lacks a licence, and names it
 #   oriel_say TEXT                    one line for the person, on stderr
 #
-# Nothing here reads stdin or writes anything else to stdout. Output of other programs goes to the file ORIEL_LOG
-# where that is set, else to stderr.
+# No function reads stdin or prints anything else on stdout. Output of other programs goes to the file ORIEL_LOG if set,
+# else to stderr.
 
-# What the scripts run does what they say, whatever the user's config file says.
+# The scripts ignore the user's config file.
 export ORIEL_CONFIG=
 
 oriel_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
-# ccache takes what a file includes from its compiler, and runs no preprocessor of its own before each compilation.
+# ccache gets the list of included files from the compiler, and runs no preprocessor before each compilation.
 export CCACHE_DEPEND=1
 
 oriel_say() {
@@ -107,7 +106,7 @@ oriel_probe() {
   esac
 }
 
-# Sets missing=(PACKAGE...) and needed=(those that must be there) for the groups given.
+# Sets missing=(PACKAGE...) and needed=(required ones) for the groups given.
 oriel_list_missing() {
   local group package need probe
   missing=() needed=()
@@ -140,7 +139,8 @@ oriel_apt() {
     apt-get -q -y -o DPkg::Lock::Timeout=120 "$@"
 }
 
-# An update may fail for one foreign source and still bring what is needed, so the install decides.
+# An update may fail for an unrelated source and still bring the package lists, so only the result of the install
+# counts.
 oriel_apt_install() {
   oriel_apt update || true
   oriel_apt install --no-install-recommends "$@"

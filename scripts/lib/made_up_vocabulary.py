@@ -1,12 +1,13 @@
 """Vocabularies of true size made of made-up words, as the keys of a GGUF file.
 
 Families: smollm, qwen2, qwen35, llama-bpe, lfm2, granite, granite3, olmo, olmo2, exaone4, hunyuan-dense, tekken
-and falcon-h1 (byte-level BPE), llama-spm and gemma-spm (SentencePiece), gemma4 (merges over characters, bytes for others).
-Special tokens, their ids and what the files say besides are those of the published vocabularies; of those from
-lfm2 on the pieces that chats are made of, others by numbers.
+and falcon-h1 (byte-level BPE), llama-spm and gemma-spm (SentencePiece), gemma4 (merges over characters, bytes for
+others).
+Special tokens, their ids and the other keys come from the published vocabularies; from lfm2 on, only the tokens of
+chats have their names, the others are numbered.
 """
 
-# What the file calls the family's way of splitting text, where that is not the family's name.
+# The name of the pre-tokenizer in the file, if it differs from the family's name.
 PRE_TOKENIZERS = {"granite": "dbrx", "granite3": "refact", "olmo2": "dbrx"}
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
@@ -232,8 +233,8 @@ def add_spm(meta, family, n_vocab, rng):
 
 
 def add_gemma4(meta, n_vocab, rng):
-    """Pieces of whole lines: merges over characters with a mark for spaces; runs of newlines are pieces of their
-    own. Markup that the chat parser reads is no control piece."""
+    """Pieces of whole lines: merges over characters with a mark for spaces; runs of newlines are separate pieces.
+    Markup that the chat parser reads is not stored as control pieces."""
     control = {0: "<pad>", 1: "<eos>", 2: "<bos>", 4: "<mask>", 46: "<|tool>", 47: "<tool|>", 98: "<|think|>",
                105: "<|turn>", 106: "<turn|>"}
     shown = {48: "<|tool_call>", 49: "<tool_call|>", 50: "<|tool_response>", 51: "<tool_response|>",

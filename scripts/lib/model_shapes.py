@@ -5,13 +5,13 @@ import math
 
 @dataclasses.dataclass
 class State:
-    """Recurrent states: of each head a matrix, behind a convolution over 4 tokens."""
+    """Recurrent states: a matrix per head, after a convolution over 4 tokens."""
     heads: int
     key_heads: int  # groups of heads with the same keys and queries
     key_dim: int
     value_dim: int
     delta: bool = False  # the gated delta rule; else Mamba-2
-    beside: bool = False  # in every layer, beside attention
+    beside: bool = False  # in every layer, parallel to attention
     normed: bool = True
 
     @property
@@ -20,7 +20,7 @@ class State:
 
     @property
     def channels(self):
-        """What is convolved: queries, keys and values."""
+        """Inputs of the convolution: queries, keys and values."""
         return self.values + 2 * self.key_heads * self.key_dim
 
 
@@ -30,7 +30,7 @@ class Latent:
     width: int
     rope: int  # of a head's queries, and of that key
     value: int  # of a head
-    query: int = 0  # queries are made of a vector of so many; 0: of the layer's input
+    query: int = 0  # width of the vector that queries are made from; 0: the layer's input
     joined: bool = False  # keys' and values' matrices are one tensor
 
 
@@ -230,7 +230,7 @@ def qwen35(name, layers, embd, heads, kv_heads, ff, value_heads):
 
 def granite_hybrid(name, attention_layers, layers, embd, heads, kv_heads, head_dim, ff, state_heads, residual, logits,
                    **experts):
-    """No positions are encoded; what would turn, and how far the model was trained, is stated all the same."""
+    """Without position encoding; the file still states RoPE and the context length."""
     scales = {"embedding_scale": 12.0, "attention.scale": 1 / head_dim, "residual_scale": residual,
               "logit_scale": logits}
     state = State(state_heads, 1, 128, 2 * embd // state_heads)
@@ -348,8 +348,8 @@ def with_vocabulary(shape, n_vocab):
 
 
 def with_layers(shape, n_layers):
-    """Fewer or more layers, and as many of them share caches in proportion: those before them end with a layer
-    that sees all, which is what they share."""
+    """Fewer or more layers, with the same share of layers that reuse caches. The layers before those end with a
+    full-attention layer, whose cache they reuse."""
     shared = 0
     if shape.n_shared_layers:
         owners = shape.n_layers - shape.n_shared_layers

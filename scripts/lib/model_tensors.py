@@ -36,10 +36,10 @@ def key_bias(rng, shape, layer):
     return bias
 
 
-# Where it has another name than elsewhere.
+# Only if the name differs from the usual one.
 FEED_FORWARD_NORMS = {"qwen35": "post_attention_norm.weight", "falcon-h1": "ffn_norm"}
 
-ROUTER_GAIN = 1.5  # the deviation of what experts are chosen by
+ROUTER_GAIN = 1.5  # the deviation of the router's scores
 
 
 def mixture_deviation(shape):
@@ -70,7 +70,8 @@ class TensorList:
         # embedding, which would else be its own successor.
         added = math.sqrt(3 / shape.n_layers)
         self.branch = added / self.scale["residual_scale"]
-        # Gemma scales embeddings by sqrt(width) and norms what is added; others norm that alone.
+        # Gemma scales embeddings by sqrt(width) and normalises the residual branches; others normalise only the
+        # branches.
         self.gemma = shape.arch in ("gemma2", "gemma3", "gemma4")
         self.post_norms_only = shape.arch in ("exaone4", "olmo2")
         parts = 3 if shape.per_layer_width else 2
@@ -101,7 +102,7 @@ class TensorList:
             for length in ("long", "short"):
                 self.values(f"rope_factors_{length}.weight", np.linspace(1, 30, turned // 2))
         if shape.arch == "gemma4":
-            pairs = shape.head_dim // 2  # three in four stay as they are
+            pairs = shape.head_dim // 2  # three in four pairs are not rotated
             self.values("rope_freqs.weight", np.where(np.arange(pairs) < pairs // 4, 1.0, 1e30))
         if shape.per_layer_width:
             width = shape.per_layer_width * shape.n_layers
@@ -115,7 +116,7 @@ class TensorList:
         query, keys = shape.n_heads * head_dim, shape.n_kv_heads * head_dim
         owns = shape.owns_cache(layer)
         query_gain = 1.5 / math.sqrt(self.scale["attention.scale"] * math.sqrt(shape.head_dim))
-        # Of each head its query, then a gate of what the head gives.
+        # For each head its query, then a gate for the head's output.
         self.matrix("attn_q.weight", embd, 2 * query if shape.arch == "qwen35" else query, query_gain, layer)
         if owns:
             self.matrix("attn_k.weight", embd, keys, query_gain, layer)
@@ -136,7 +137,7 @@ class TensorList:
             self.norm("attn_k_norm.weight", keys, layer, gain)
 
     def latent_attention(self, layer):
-        """Latents have an rms of 1, so that their matrices' gains are those of queries and keys."""
+        """Latents have an rms of 1, so their matrices need the gains of queries and keys."""
         shape, latent = self.shape, self.shape.latent
         embd, query = shape.n_embd, shape.n_heads * shape.head_dim
         plain = shape.head_dim - latent.rope
@@ -151,7 +152,7 @@ class TensorList:
         if latent.joined:
             self.matrix("attn_kv_b.weight", latent.width, shape.n_heads * (plain + latent.value), 1.5, layer)
         else:
-            # Of what makes keys the columns are a head's values.
+            # The columns of the key matrix are a head's values.
             gain = 1.5 * math.sqrt(plain / latent.width)
             self.matrix("attn_k_b.weight", plain, latent.width, gain, layer, shape.n_heads)
             self.matrix("attn_v_b.weight", latent.width, latent.value, 1.5, layer, shape.n_heads)
@@ -164,7 +165,7 @@ class TensorList:
         self.matrix("shortconv.out_proj.weight", embd, embd, self.branch / 2, layer)
 
     def state(self, layer):
-        """Heads forget within 1 to 1000 tokens: steps and rates are those that training begins with."""
+        """Heads forget within 1 to 1000 tokens: steps and rates are the initial ones of training."""
         embd, state = self.shape.n_embd, self.shape.state
         steps = np.exp(self.rng.uniform(np.log(1e-3), np.log(0.1), state.heads))
         rates = -self.rng.uniform(1, 16, state.heads)

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# Files of other architectures, out of Debian packages, without touching what this system has installed.
-# To be sourced behind install.sh.
+# Files of other architectures from Debian packages, without changes to the installed packages. To be sourced after
+# install.sh.
 #
 #   oriel_unpack FOLDER PACKAGE...              packages of this system, unpacked below FOLDER
-#   oriel_sysroot FOLDER ARCH SUITE PACKAGE...  packages of ARCH with all they depend on
-#   oriel_gpu_drivers FOLDER                    Mesa's drivers for GPUs, and what imitates their kernel drivers
+#   oriel_sysroot FOLDER ARCH SUITE PACKAGE...  packages of ARCH with all dependencies
+#   oriel_gpu_drivers FOLDER                    Mesa's GPU drivers, and imitations of their kernel drivers
 #   oriel_sysroot_programs BIN FOLDER LOADER PROGRAM...  starts programs of FOLDER with its libraries: BIN/PROGRAM,
 #                                               and BIN/with FILE for any other
 #
-# SUITE is a release's name, or "" for this system's. Folders that are complete are left alone.
+# SUITE is a release's name, or "" for this system's. Complete folders are not changed.
 
 # Unpacks the packages in folder $1 below $2.
 oriel_unpack_files() {
@@ -60,7 +60,7 @@ oriel_sysroot() {
   shift 3
   oriel_is_complete "$folder" "$suite $*" && return 0
   oriel_begin_folder "$folder" || return 1
-  # An apt of its own: sources, lists and an empty list of what is installed.
+  # A private apt: its own sources, lists and an empty list of installed packages.
   local root=$folder/apt
   mkdir -p "$root"/{etc/preferences.d,lists/partial,cache} "$folder/packages/partial"
   : >"$root/status"

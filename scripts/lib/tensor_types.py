@@ -91,7 +91,7 @@ TYPES = {
 }
 FILE_TYPES = {"f16": ("F16", 1), "q4_0": ("Q4_0", 2), "q8_0": ("Q8_0", 7), "q4_k_m": ("Q4_K", 15)}
 NEXT_TO = {"Q4_K": "Q5_0", "Q6_K": "Q8_0"}
-KEPT = {"per_layer_model_proj.weight": "BF16"}  # as it came, by those who quantise
+KEPT = {"per_layer_model_proj.weight": "BF16"}  # quantisers keep the original type
 MORE_BITS = ("attn_v.weight", "ffn_down.weight", "ffn_down_exps.weight")
 
 

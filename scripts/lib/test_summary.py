@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 
 
 def skip_reason(case):
-    """What the test printed behind GoogleTest's `file:line: Skipped`, else its last line."""
+    """The message after GoogleTest's `file:line: Skipped`, else the last line."""
     lines = [line.strip() for line in (case.findtext("system-out") or "").splitlines()]
     for line, after in zip(lines, lines[1:]):
         if line.endswith(": Skipped") and after:
@@ -19,7 +19,7 @@ def skip_reason(case):
 
 
 def last_lines(case, most=25):
-    """Where a test says why it failed. CTest gives no output of one that it could not start."""
+    """The lines of the output with the failure. CTest gives no output for a test that did not start."""
     return [line for line in (case.findtext("system-out") or "").splitlines() if line.strip()][-most:]
 
 

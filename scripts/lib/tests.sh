@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# How a script that tests ends: with the line `N passed, N failed`, and with `, N skipped` behind it where
-# tests were skipped. To be sourced behind install.sh.
+# The last line of a test script: `N passed, N failed`, and `, N skipped` if tests were skipped. To be sourced after
+# install.sh.
 #
 #   oriel_fail TEXT                             ends the script before any test ran
 #   oriel_run_tests BUILD REPORT CTEST_ARG...   0 only if none failed and at least one passed

@@ -1,4 +1,4 @@
-// What was checked on a device, in order: progress for whoever watches, results for the JSON.
+// The checks on a device in order: progress for the user, results for the JSON.
 #pragma once
 
 #include <chrono>
@@ -11,18 +11,18 @@
 
 namespace oriel_internal::bundle {
 
-/// Fields stay in the order in which they were added.
+/// Fields keep their order of insertion.
 using Json = nlohmann::ordered_json;
 
 class CheckList {
  public:
-  /// Announces a check before it runs, so that a crash has a name.
+  /// Announces a check before it runs, so that a crash can be attributed.
   void begin(const std::string& group, const std::string& name);
-  /// Ends the check begun last. `detail` is for people; more fields may be added to `extra`.
+  /// Ends the current check. `detail` is for people; more fields may be added to `extra`.
   void end(bool passed, const std::string& detail, const Json& extra = Json::object());
   void skip(const std::string& reason);
 
-  /// Begins a check and calls `check`, which ends it; when that throws instead, the check has failed.
+  /// Begins a check and calls `check`, which ends it; if it throws, the check fails.
   template <typename Check>
   void run(const std::string& group, const std::string& name, const Check& check) {
     begin(group, name);
@@ -33,9 +33,9 @@ class CheckList {
     }
   }
 
-  /// Passed when `value` is at most `limit` (and a number).
+  /// Passes if `value` is a number and at most `limit`.
   void atMost(double value, double limit, const std::string& unit);
-  /// Passed when the status is the one wanted.
+  /// Passes if the status is the expected one.
   void status(oriel_status got, oriel_status wanted);
 
   int passed() const { return passed_; }

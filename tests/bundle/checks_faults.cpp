@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kModel[] = "llama-q4_0";
-/// As good as without an end, but ends where cancelling is broken.
+/// Practically endless, but ends even if cancelling is broken.
 constexpr uint32_t kManyTokens = 20000;
 
 oriel_status tryToLoad(const std::string& path, const Options& options) {
@@ -29,7 +29,7 @@ void write(const std::string& path, const std::vector<uint8_t>& bytes) {
             static_cast<std::streamsize>(bytes.size()));
 }
 
-/// malloc, until a number of blocks have been given.
+/// malloc that fails after a number of blocks.
 struct RefusingAllocator {
   int left;
   int live = 0;
@@ -40,7 +40,7 @@ struct RefusingAllocator {
     if (self->left-- <= 0) {
       return nullptr;
     }
-    // Room for the pointer that malloc gave, in front of the aligned block.
+    // Space for malloc's pointer before the aligned block.
     void* raw = std::malloc(bytes + 64 + sizeof(void*));
     if (raw == nullptr) {
       return nullptr;
@@ -59,7 +59,7 @@ struct RefusingAllocator {
   }
 };
 
-/// Refuses the first block, the second, ... until loading succeeds: OUT_OF_MEMORY each time, nothing kept.
+/// Refuses the first block, the second, ... until loading succeeds: OUT_OF_MEMORY each time, nothing leaked.
 void checkRefusedMemory(const Device& device, CheckList* list) {
   constexpr int kMost = 64;
   for (int blocks = 0; blocks < kMost; ++blocks) {
@@ -84,7 +84,7 @@ void checkRefusedMemory(const Device& device, CheckList* list) {
   list->end(false, "still refused after " + std::to_string(kMost) + " blocks");
 }
 
-/// Pipelines kept on disk are an advice: damaged ones must neither crash nor change a result.
+/// Damaged pipelines on disk must neither crash nor change a result.
 void checkDamagedCache(const Device& device, CheckList* list) {
   const std::string folder = device.scratch + "/pipelines";
   fs::create_directories(fs::u8path(folder));
@@ -113,7 +113,7 @@ void checkDamagedCache(const Device& device, CheckList* list) {
                              (got == want ? "same logits" : "other logits"));
 }
 
-/// A long generation is cancelled from another thread; the session goes on afterwards.
+/// A long generation is cancelled from another thread; the session continues afterwards.
 void checkCancel(const Device& device, CheckList* list) {
   const Loaded loaded = open(device.model(kModel), device.options());
   append(loaded, test::someIds(8, 384));

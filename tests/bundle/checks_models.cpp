@@ -94,8 +94,8 @@ void keepLogits(std::vector<BatchMember>* members) {
   }
 }
 
-// Sessions that decode together have to the bit what each has alone: on a GPU that rests on one pipeline giving the same
-// sums on any grid.
+// Sessions that decode together give exactly the same bits as alone: on a GPU a pipeline must give the same sums on any
+// grid.
 void checkBatch(const Device& device, const std::string& path, CheckList* list) {
   Options options = device.options();
   options.sessions = static_cast<uint32_t>(std::size(kBatchPrompts)) + 1;
@@ -138,7 +138,7 @@ void checkBatch(const Device& device, const std::string& path, CheckList* list) 
   list->end(true, "equal to the bit");
 }
 
-/// The files of the bundled model that the bundle carries: one of those in the reference.
+/// The bundle's file of the bundled model, one of those in the reference.
 std::vector<json> bundledModels(const Device& device) {
   const json golden = readJson(device.data + "/oriel-tiny-golden.json");
   std::vector<json> files;

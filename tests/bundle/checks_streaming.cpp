@@ -15,7 +15,7 @@ Options windowOptions(const Device& device, const json& run) {
   return options;
 }
 
-/// The run's first position may be anything: only distances count.
+/// The run's first position is arbitrary: only distances count.
 void checkRun(const Device& device, const json& file, const json& run, uint64_t first_position,
               CheckList* list) {
   const Options options = windowOptions(device, run);
@@ -37,8 +37,8 @@ void checkRun(const Device& device, const json& file, const json& run, uint64_t 
   list->atMost(worst, 2e-3, "relative L2 against float64");
 }
 
-/// Rounding is part of the format: two devices may round a value that lies between two codes differently,
-/// but on average they must agree far better than the format with f16.
+/// Rounding is part of the format: two devices may round a value near a boundary differently, but on average they must
+/// agree far better than the format agrees with f16.
 void checkFormats(const Device& device, const json& file, const char* formats, CheckList* list) {
   Options options = windowOptions(device, file["runs"][0]);
   options.set("kv", formats);

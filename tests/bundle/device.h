@@ -1,4 +1,4 @@
-// The device under test and the folder of the bundle; models opened on it through the public API.
+// The device under test and the bundle's folder; models opened on it through the public API.
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ using test::SessionOptions;
 struct Device {
   std::string option = "cpu";  ///< as in Options.device
   std::string data;            ///< the bundle's folder
-  std::string scratch;         ///< a folder of this run's own, removed at the end
-  std::string disabled;        ///< optional Vulkan features to do without, as in Options
-  std::string only;  ///< a group, or a group/ and how a model's name begins; "": everything
+  std::string scratch;         ///< a private folder for this run, removed at the end
+  std::string disabled;        ///< optional Vulkan features to disable, as in Options
+  std::string only;  ///< a group, or a group/ and the start of a model's name; "": everything
 
   std::string model(const std::string& name) const { return data + "/models/" + name + ".gguf"; }
   bool wants(const std::string& group) const {
@@ -32,7 +32,7 @@ struct Device {
   Options options() const;
 };
 
-/// The error line logged last; empty when nothing failed since `clear`.
+/// The latest error line; empty if nothing failed since `clear`.
 std::string lastError();
 void clearLastError();
 
@@ -46,7 +46,7 @@ void append(const Loaded& loaded, const std::vector<int32_t>& ids);
 std::vector<std::vector<float>> evaluate(const Loaded& loaded, const std::vector<int32_t>& ids);
 std::vector<int32_t> greedy(const Loaded& loaded, uint32_t tokens);
 
-/// Throws std::runtime_error unless the call went well.
+/// Throws std::runtime_error if the call failed.
 void require(oriel_status status, const std::string& what);
 
 }  // namespace oriel_internal::bundle

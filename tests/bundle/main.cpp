@@ -1,13 +1,13 @@
-// Tests one device through the public API alone and writes what it found as JSON.
+// Tests one device through the public API only and writes the results as JSON.
 //
 //   oriel_device_test --list
 //   oriel_device_test --device cpu|vulkan:N [--data FOLDER] [--out FILE] [--no-bench] [--only WHAT]
 //                     [--disable NAMES]
 //
-// --list prints the devices as JSON. --only takes a group, or models/ and how the name begins; --disable
-// optional Vulkan features to do without. Exit codes: 0 all passed, 1 something failed, 2 wrong usage.
-// One process tests one device, so that a driver which crashes takes nothing else with it; the line
-// printed last names the check it was in.
+// --list prints the devices as JSON. --only takes a group, or models/ and the start of a name; --disable names
+// optional Vulkan features to disable. Exit codes: 0 all passed, 1 something failed, 2 wrong usage.
+// One process tests one device, so that a crashing driver affects nothing else; the last printed line
+// names the current check.
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -113,7 +113,7 @@ Json listAsJson() {
   return list;
 }
 
-/// Throws when no device of the list has this name.
+/// Throws if no listed device has this name.
 Json chooseDevice(const std::string& option, Device* device) {
   for (const Json& entry : listAsJson()) {
     if (entry["option"] == option) {
@@ -133,7 +133,7 @@ void checkOnly(const Device& device) {
   }
 }
 
-/// The library reads the names with all other options, for any model.
+/// The library checks the names with all other options, for any model.
 void checkDisabled(const Device& device) {
   const Options options = device.options();
   size_t needed = 0;
@@ -142,7 +142,7 @@ void checkDisabled(const Device& device) {
   }
 }
 
-/// What ends a group before its last check is a failed check of it; the others are run all the same.
+/// An exception in a group is a failed check; the other groups still run.
 template <typename Group>
 void runGroup(const Device& device, const std::string& name, CheckList* list, const Group& group) {
   if (!device.wants(name)) {
@@ -156,7 +156,7 @@ void runGroup(const Device& device, const std::string& name, CheckList* list, co
   }
 }
 
-/// A folder of this run's own below the system's, removed with its contents.
+/// A private folder in the system's temporary folder, removed with its contents.
 class Scratch {
  public:
   Scratch() {
@@ -174,7 +174,7 @@ class Scratch {
   fs::path path_;
 };
 
-/// Text from drivers need not be UTF-8.
+/// Text from drivers may be invalid UTF-8.
 std::string textOf(const Json& value, int indent) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }

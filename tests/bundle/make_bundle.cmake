@@ -7,7 +7,7 @@ foreach(part models logits streaming oriel-tiny-golden.json)
 endforeach()
 file(COPY "${FROM}/models/oriel-tiny/oriel-tiny-q8_0.gguf" DESTINATION "${TO}/models")
 
-string(REPLACE "[" "[[]" here "${TO}")  # a bracket in the path is no pattern
+string(REPLACE "[" "[[]" here "${TO}")  # a bracket in the path must not be a pattern
 file(GLOB_RECURSE files RELATIVE "${TO}" "${here}/*")
 list(SORT files)
 if(NOT files)

@@ -1,4 +1,4 @@
-// Figures, not checks: nothing here passes or fails.
+// Figures only: nothing here passes or fails.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -62,7 +62,7 @@ Json start(const Device& device, const std::string& path, const std::string& cac
   const Json info = modelJson(loaded);
   figures["pipelines"] = info["pipelines"];
   figures["pipelines_ms"] = info["pipelines_ms"];
-  if (!info["pipelines_from_cache"].is_null()) {  // the driver says it
+  if (!info["pipelines_from_cache"].is_null()) {  // known to the driver
     figures["pipelines_from_cache"] = info["pipelines_from_cache"];
   }
   return figures;

@@ -1,7 +1,7 @@
-"""What the tests of the device bundle's scripts have in common.
+"""Shared helpers of the tests for the device bundle's scripts.
 
-A bundle's program may be a Python script; phones and other machines are folders here behind stand-ins for adb
-and ssh.
+A bundle's program may be a Python script. Phones and other machines are local folders, reached with fake adb and ssh
+programs.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ CPU = {"option": "cpu", "name": "C", "driver": "d", "kind": "cpu", "usable": Tru
 GPU = {**CPU, "option": "vulkan:0", "name": "G", "kind": "discrete", "features": "subgroup"}
 DEAD = {**GPU, "option": "vulkan:1", "name": "<Old>", "usable": False, "reason": "no compute queue"}
 
-PYTHON = [sys.executable, "-S"]  # starts in half of the time, without what is installed
+PYTHON = [sys.executable, "-S"]  # starts in half the time, without installed packages
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 # What every stand-in for the test program begins with; `finish` writes a result as the program does.
@@ -79,7 +79,7 @@ exec sh -c "$2"
 
 
 def script(name, *arguments, cwd=None, **environment):
-    """What `python NAME ARGUMENTS` does, in this process: to start another one takes longer than what it then does."""
+    """Runs `python NAME ARGUMENTS` in this process, because starting Python takes longer than the script."""
     sys.path.insert(0, str(SCRIPTS))
     main = importlib.import_module(name.removesuffix(".py")).main
     sys.path.pop(0)
@@ -128,7 +128,7 @@ def executable(path, text):
 
 
 def write_manifest(bundle, **fields):
-    """With the sums of all files as they are now."""
+    """Updates the checksums of all files."""
     path = bundle / "manifest.json"
     path.unlink(missing_ok=True)
     files = {file.relative_to(bundle).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
@@ -141,7 +141,7 @@ def is_alive(pid):
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    state = pathlib.Path(f"/proc/{pid}/stat")  # one that has ended and was not waited for does not count
+    state = pathlib.Path(f"/proc/{pid}/stat")  # an ended process that nobody waited for does not count
     return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
@@ -171,7 +171,7 @@ class InAFolder(unittest.TestCase):
         self.out = self.folder / "out.json"
 
     def refused(self, words, name, *arguments, code=2, **environment):
-        """One line that names what is wrong, and no traceback."""
+        """One line that names the problem, and no traceback."""
         done = script(name, *arguments, cwd=self.folder, **environment)
         self.assertEqual(code, done.returncode, done.stderr)
         self.assertIn(words, done.stderr)
@@ -194,7 +194,7 @@ class InAFolder(unittest.TestCase):
 
 @unittest.skipIf(os.name == "nt", "the stand-ins are shell scripts")
 class WithStandIns(InAFolder):
-    """A bundle whose program is a script, on this machine or behind stand-ins for adb and ssh."""
+    """A bundle with a script as program, on this machine or through fake adb and ssh."""
 
     def bundle(self, body="finish(check('a'), check('b'))\n", devices=(CPU,), **fields):
         bundle = self.folder / "bundle"
@@ -204,7 +204,7 @@ class WithStandIns(InAFolder):
         return bundle
 
     def local(self, code, *arguments, **environment):
-        """What run.py says, and what it writes."""
+        """The output of run.py and its result file."""
         done = script("run.py", "local", "--bundle", self.folder / "bundle", "--out", self.out, *arguments,
                       cwd=self.folder, **environment)
         self.assertEqual(code, done.returncode, done.stderr)
@@ -225,7 +225,7 @@ class WithStandIns(InAFolder):
         return [path.name for path in (self.folder / "phone").glob("oriel-device-test-*")]
 
     def over(self, target, code, *arguments, **environment):
-        """As `local`, behind adb or ssh."""
+        """Like `local`, through adb or ssh."""
         place = [] if target.startswith("adb") else ["--folder", self.folder / "phone"]
         done = script("run.py", target, "--bundle", self.folder / "bundle", *place, *arguments, cwd=self.folder,
                       **{**self.machine(), **environment})

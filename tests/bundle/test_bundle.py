@@ -18,7 +18,7 @@ GROUPS = {"kernels", "models", "streaming", "faults"}
 
 
 class RealBundle(InAFolder):
-    """The program that was built, in its emulator where it is another system's."""
+    """The built program, in its emulator if it is for another system."""
 
     def program(self, bundle, *arguments):
         manifest = json.loads((bundle / "manifest.json").read_text())

@@ -48,7 +48,7 @@ class Run(WithStandIns):
         said = self.over("ssh:board", 2)
         self.assertIn("for aarch64 and the device is x86_64: --bundle build/release/device-bundle", said)
         self.assertNotIn("copying", said)
-        # What is wrong in another way is looked for where the machine would do.
+        # On a machine that fits, the next problem is reported instead.
         for processor, machine, fits in (("aarch64", "arm64", 1), ("armv7l", "aarch64", 1), ("AMD64", "x86_64", 1),
                                          ("armv7-a", "armv8l", 1), ("aarch64", "armv7l", 0), ("x", "riscv64", 1)):
             self.bundle(processor=processor)
@@ -56,7 +56,7 @@ class Run(WithStandIns):
             self.refused(said, "run.py", "ssh:board", "--bundle", self.folder / "bundle", "--folder",
                          self.folder / "phone", "--out", self.out, "--patience", 0, **self.machine(machine))
 
-    # ---- Behind adb and ssh ----------------------------------------------------------------------
+    # ---- Through adb and ssh ---------------------------------------------------------------------
 
     def test_a_phone_is_a_folder_behind_adb(self):
         self.bundle()
@@ -114,7 +114,7 @@ class Run(WithStandIns):
         self.assertTrue(result["runs"][0]["crashed"]["connection_lost"])
         self.assertIn("the connection was lost in models/b", self.page_of(self.out))
 
-    # ---- Ends that are none ----------------------------------------------------------------------
+    # ---- Runs that end early ---------------------------------------------------------------------
 
     def test_a_crash_keeps_what_was_reported(self):
         for printed, during in (("models/first ... passed (x)\nmodels/2nd ... skipped (y)\nmodels/the third ... ",
@@ -208,7 +208,7 @@ class Run(WithStandIns):
             self.assertNotIn("crashed", said)
             self.assertIn("its result cannot be read", self.page_of(self.out))
 
-    # ---- Options and what they say ---------------------------------------------------------------
+    # ---- Options and output ----------------------------------------------------------------------
 
     def test_a_terminal_shows_the_current_check_in_one_line(self):
         self.bundle("print('models/the first ... passed (x)\\nmodels/the second ... ', flush=True)\n"

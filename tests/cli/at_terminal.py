@@ -1,4 +1,4 @@
-"""The program at a terminal of a given width, as its tests need it: keys in, what stands on the screen out."""
+"""The program at a terminal of a given width, for its tests: keys as input, the screen as output."""
 
 import fcntl
 import os
@@ -46,7 +46,7 @@ class AtTerminal:
         self.code = None  # as of subprocess
 
     def lead(self, args, env, report, stderr):
-        """What a shell does: Ctrl-C and Ctrl-Z are signals only in a session with job control."""
+        """The part of a shell: Ctrl-C and Ctrl-Z are signals only in a session with job control."""
         os.setsid()
         fcntl.ioctl(self.theirs, termios.TIOCSCTTY, 0)
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -82,7 +82,7 @@ class AtTerminal:
         """How it was stopped or ended since this was asked; None: it was not."""
         end = time.time() + seconds * PATIENCE
         while time.time() < end:
-            self.read(0.05)  # a terminal that nobody reads blocks who writes
+            self.read(0.05)  # a full terminal blocks the writing program
             if select.select([self.changes], [], [], 0)[0]:
                 status = struct.unpack("i", os.read(self.changes, 4))[0]
                 if os.WIFSTOPPED(status):
@@ -104,7 +104,7 @@ class AtTerminal:
         return bool(block)
 
     def until(self, condition, seconds=30):
-        """Reads until `condition()`, and then what comes at once; False: it never was."""
+        """Reads until `condition()`, then the rest that arrives at once. False: the condition never held."""
         end = time.time() + seconds * PATIENCE
         while not condition() and time.time() < end:
             self.read(0.1)
@@ -130,13 +130,13 @@ class AtTerminal:
         return self.screen.lines()[self.screen.row] == ">"
 
     def typed(self):
-        """What stands at the last prompt."""
+        """The text at the last prompt."""
         lines = self.screen.lines()
         last = max((i for i, line in enumerate(lines) if line == ">" or line.startswith("> ")), default=0)
         return "\n".join(lines[last:]).rstrip("\n")[2:]
 
     def send(self, keys):
-        """A message or a command, and what comes before the next empty prompt."""
+        """Sends a message or a command. Returns the output up to the next empty prompt."""
         before = len(self.screen.lines())
         self.keys(keys, settle=False)
         self.settle(0.1)

@@ -1,5 +1,5 @@
-// oriel_choose_kernels KIND DIR: as if `oriel doctor` had found the ways to multiply of that KIND (dot, half, matrix) the
-// fastest on the first Vulkan device. Prints of how many uses and types of weights the device has one.
+// oriel_choose_kernels KIND DIR: as if `oriel doctor` had found the matmul variants of that KIND (dot, half, matrix)
+// the fastest on the first Vulkan device. Prints the number of uses and weight types for which the device has one.
 #include <cstdio>
 #include <cstring>
 #include <memory>

@@ -1,10 +1,10 @@
-/* A Vulkan loader that hands everything on to the real one, ORIEL_TEST_LOADER, with a driver that lies or dies:
- *   ORIEL_TEST_LIE   names of kinds of kernels that compute wrong numbers: matrix, half, dot, subgroup, texel, plain
+/* A Vulkan loader that forwards everything to the real one, ORIEL_TEST_LOADER, with a driver that gives wrong results or crashes:
+ *   ORIEL_TEST_LIE   kinds of kernels with wrong results: matrix, half, dot, subgroup, texel, plain
  *   ORIEL_TEST_DIE   the function that ends the process: vkCreateInstance, vkCreateDevice (ORIEL_TEST_DIE=vkCreateDevice:NAME
  *                    where it enables an extension whose name has that part), vkCreatePipelineCache (of kept kernels),
  *                    vkCreateComputePipelines, vkQueueSubmit; :KIND after the last but one, of that kind of kernel
- *   ORIEL_TEST_ONCE  a file that is made by the first death: there are no more
- *   ORIEL_TEST_HANG  any text: it waits for ever in that function instead, and makes the file ORIEL_TEST_ONCE
+ *   ORIEL_TEST_ONCE  a file created by the first crash, which prevents further ones
+ *   ORIEL_TEST_HANG  any text: hangs in that function instead, and creates the file ORIEL_TEST_ONCE
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static void die_here(void) {
   if (once != NULL) {
     const int fd = open(once, O_CREAT | O_EXCL | O_WRONLY, 0600);
     if (fd < 0) {
-      return; /* it has died already */
+      return; /* it has crashed already */
     }
     close(fd);
   }
@@ -45,7 +45,7 @@ static void die_here(void) {
   abort();
 }
 
-/* What stands behind "FUNCTION" or "FUNCTION:" in ORIEL_TEST_DIE; NULL: it is about another function. */
+/* The text after "FUNCTION" or "FUNCTION:" in ORIEL_TEST_DIE; NULL: for another function. */
 static const char* death_in(const char* function) {
   const char* death = getenv("ORIEL_TEST_DIE");
   const size_t length = strlen(function);
@@ -55,7 +55,7 @@ static const char* death_in(const char* function) {
   return death[length] == '\0' ? "" : death[length] == ':' ? death + length + 1 : NULL;
 }
 
-/* By the capabilities that its code asks for. */
+/* Classified by the capabilities of its code. */
 static const char* kind_of(const uint32_t* words, size_t count) {
   const char* kind = "plain";
   for (size_t at = 5; at < count && (words[at] & 0xFFFF) == 17; at += words[at] >> 16) {

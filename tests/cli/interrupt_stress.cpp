@@ -1,4 +1,4 @@
-// Ctrl-C while sessions come and go: none is cancelled that is no longer there, whichever thread the signal comes to.
+// Ctrl-C while sessions are created and destroyed: a destroyed session is never cancelled, on any thread.
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -22,7 +22,7 @@ std::atomic<int> too_late{0};
 
 }  // namespace
 
-// Instead of the library's: as slow as it takes to be overtaken.
+// Replaces the library's: slow enough to be overtaken.
 void oriel_session_cancel(oriel_session* session) {
   for (int i = 0; i < 20; ++i) {
     too_late += session->alive.load() ? 0 : 1;
@@ -43,7 +43,7 @@ bool becomes(const std::function<bool()>& condition) {
   return condition();
 }
 
-/// Whenever it is pressed a call that begins later is cancelled, until it is spared or the interrupts are cleared.
+/// Calls that begin after a press are cancelled until spareCalls() or clearInterrupts().
 bool cancelsAgainUntilSpared() {
   static oriel_session session;
   session.alive.store(true);
@@ -79,11 +79,11 @@ int main() {
   }
   const pthread_t sessions = pthread_self();
   std::atomic<bool> done{false};
-  // Signals to this thread and to the other one, which takes no part in anything.
+  // Signals this thread and another idle one.
   std::thread signals([&] {
     for (int i = 0; !done.load(); ++i) {
       pthread_kill(i % 2 == 0 ? sessions : pthread_self(), SIGINT);
-      // The next one only when this one has come: two together end the program, as two Ctrl-C do.
+      // The next signal only after this one has arrived: two together end the program, like two Ctrl-C.
       while (cli::interrupts() == 0 && !done.load()) {
         std::this_thread::yield();
       }
@@ -91,7 +91,7 @@ int main() {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   });
-  // Never destroyed, so that who comes too late finds it dead and not another one.
+  // Never destroyed, so that a late call finds it marked dead.
   static oriel_session session;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   while (std::chrono::steady_clock::now() < end) {

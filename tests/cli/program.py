@@ -1,7 +1,7 @@
-"""The program under test and what its tests have in common; sys.argv: ORIEL_BINARY TEST_DATA_DIR
+"""The program under test and shared helpers of its tests; sys.argv: ORIEL_BINARY TEST_DATA_DIR
 
-One line per check; a file's tests exit with 1 when one failed. Nothing but the standard library. Models
-are compared with themselves and with tests/data, never with fixed words: the bundled one may be exchanged.
+One line per check; a file of tests exits with 1 if one failed. Needs only the standard library. Models are compared
+with themselves and with tests/data, never with fixed words, because the bundled model may change.
 """
 
 import json
@@ -60,7 +60,7 @@ class Result:
 def environment(**more):
     env = {k: v for k, v in os.environ.items() if k != "ORIEL_MODEL"}
     env["XDG_CACHE_HOME"] = str(scratch / "cache")
-    env["ORIEL_CONFIG"] = ""  # whatever the user's says
+    env["ORIEL_CONFIG"] = ""  # ignore the user's config file
     # The driver's own cache stays the user's: lavapipe takes a second for each shape of attention that it does not know.
     env.setdefault("MESA_SHADER_CACHE_DIR", os.environ.get("XDG_CACHE_HOME") or str(pathlib.Path.home() / ".cache"))
     env.update(more)
@@ -117,7 +117,7 @@ def oriel(*args, stdin=b"", env=None, cwd=None, binary=ORIEL, **options):
 
 
 def succeeds(name, *args, **options):
-    """Exit code 0 and, as nobody is watching, a silent stderr."""
+    """Exit code 0 and an empty stderr, because stderr is not a terminal."""
     result = oriel(*args, **options)
     check(name, result.code == 0 and result.err == b"", result)
     return result

@@ -1,4 +1,4 @@
-"""What a terminal shows: as much of an xterm as the program and libedit use, and what they must not send."""
+"""A terminal's screen: the subset of xterm that the program and libedit use, and the sequences they must not send."""
 
 import re
 import unicodedata
@@ -24,7 +24,7 @@ class Screen:
         self.modes = set()
         self.unknown = []
         self.inserting = False
-        self.shade = set()  # what is set of SGR, and each character that was written with some
+        self.shade = set()  # the active SGR attributes, and each character that was written with any
         self.shaded = ""
         self.rest = b""
 
@@ -132,7 +132,7 @@ class Screen:
             self.unknown.append(private + parameters + kind)
 
     def clear(self):
-        """As Ctrl-L has it; what was there before has scrolled away."""
+        """Like Ctrl-L; the old text has scrolled away."""
         self.rows, self.row, self.column, self.soft = [[]], 0, 0, set()
 
     def lines(self):

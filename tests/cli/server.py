@@ -133,7 +133,7 @@ class Server:
 
 
 class ReplayedServer(Server):
-    """Sends every finished conversation on, to a session that holds it and to one that never saw it: both say the same."""
+    """Sends every finished conversation to a session that holds it and to a new one: both give the same reply."""
 
     def __init__(self, *args, **env):
         super().__init__(*args, **env)

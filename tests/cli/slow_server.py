@@ -17,7 +17,7 @@ class File:
         self.status = 200
         self.headers = {}
         self.length = True        # says how long it is
-        self.claims = None        # says so many bytes instead
+        self.claims = None        # the Content-Length to claim instead
         self.drip = None          # seconds between blocks
         self.block = 65536
         self.location = None

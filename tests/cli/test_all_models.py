@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several models behind one server: test_all_models.py ORIEL_BINARY TEST_DATA_DIR"""
+"""Several models in one server: test_all_models.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import shutil
 import sys
@@ -25,7 +25,7 @@ def folder_of(**files):
 
 
 def bytes_of(model):
-    """What one of them takes in the server, whose model has room for forms."""
+    """The memory of one model in the server, including room for constraints."""
     with Server(model, *FORM, fixed=[]) as server:
         return server.about["memory_bytes"]
 
@@ -41,7 +41,7 @@ def ask(server, model, prompt="Once upon", **more):
 
 def test_by_name():
     one, two = bytes_of(SMALL), bytes_of(EXACT)
-    memory = max(one, two) + min(one, two) // 2  # room for one of them
+    memory = max(one, two) + min(one, two) // 2  # memory for one model
     files = folder_of(first=SMALL, second=EXACT, broken=b"GGUF nonsense")
     want = {"first": text_of(SMALL, "Once upon"), "second": text_of(EXACT, "Once upon")}
     assert want["first"] != want["second"]

@@ -12,7 +12,7 @@ sys.dont_write_bytecode = True  # nothing appears in the source tree
 from program import (CPU, EXACT, FIXED, SMALL, check, environment, fails, has_fields,
                      interrupt, json_of, run_tests, scratch, succeeds)
 
-# Each bench measures the device for a second: few of them show all of it, where that is not to be kept with one thread.
+# A bench without --threads 1 measures the device for a second, so only a few tests do that.
 ALONE = [*CPU, "--threads", "1"]
 
 

@@ -144,7 +144,7 @@ def test_loaded_conversations_have_their_text():
 def test_tab():
     models = scratch / "tab"
     (models / "folder").mkdir(parents=True)
-    for name in ("abc.gguf", "abd.gguf", "xyz\nforged.gguf"):  # the last is no line, and not completed
+    for name in ("abc.gguf", "abd.gguf", "xyz\nforged.gguf"):  # the last name has a newline, so it is not completed
         shutil.copyfile(SMALL, models / name)
     chat = talk(BUNDLED, *FEW, ORIEL_MODELS=str(models))
     for keys, want in (("/sys\t", "/system "), ("/set temp\t", "/set temperature "), ("/model ab\tc\t", "/model abc "),

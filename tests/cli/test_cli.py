@@ -269,7 +269,7 @@ def test_vulkan():
 def test_model_choice():
     prompt = ["run", "--prompt", "Hello!", "--tokens", "6", "--greedy", *FIXED]
     want = json_of("the bundled model by name", "run", BUNDLED, *prompt[1:])["token_ids"]
-    if ORIEL.name == "oriel-emulated":  # a script: what is found beside the program is not beside it
+    if ORIEL.name == "oriel-emulated":  # a script in another folder, so the program's own folder is not found
         print("skipped where the model is looked for: the program runs in an emulator")
         return
     installed = scratch / "installed"
@@ -392,7 +392,7 @@ def test_streams():
 
 
 def test_interrupt():
-    # A model that cannot stop by itself: its stop tokens are called otherwise.
+    # A model that never stops: its stop tokens have other names.
     model = scratch / "endless.gguf"
     model.write_bytes(SMALL.read_bytes().replace(b"<|im_end|>", b"<|no_end|>")
                       .replace(b"<|endoftext|>", b"<|nooftexts|>")
@@ -458,7 +458,7 @@ def test_drawings_are_svg_by_name():
 
 
 def test_a_format_has_one_colour():
-    """f16 in a plan's drawing and in the cache's; the conversation's picture has a break mark where it is not to scale."""
+    """f16 in a plan's drawing and in the cache's; the conversation's picture has a break mark if it is not to scale."""
     plot, cache = scratch / "plot.svg", scratch / "cache.svg"
     succeeds("a plot", "plan", BUNDLED, "--memory", "16MiB", "--plot", plot)
     text = scratch / "long.txt"

@@ -31,7 +31,7 @@ class Chat(Terminal):
 
 
 def talk(*lines):
-    """The replies of one conversation with nothing beside it."""
+    """The replies of one conversation that runs alone."""
     chat = Terminal("chat", BUNDLED, *CHAT, "--system", "You are kind.")
     replies = [reply_of(chat.say(line)) for line in lines]
     chat.leave()

@@ -19,7 +19,7 @@ FORMATS = ["f16", "k8v8", "k8v4", "k4v4"]
 
 
 def story_ids(count):
-    """Ids that the bundled model finds likely: what it says itself."""
+    """Ids that the bundled model finds likely: its own reply."""
     made = json_of("the bundled model talks", "run", BUNDLED, "--prompt", "Tell me a long story.",
                    "--tokens", count, "--seed", 3, "--memory", "64MiB", "--kv", "f16", *CPU)
     return made["prompt_token_ids"] + made["token_ids"]
@@ -272,7 +272,7 @@ def test_calibrate():
     check("says so", "lets 1 layer see only" in succeeds("in words", *shared_out, "--explain").out.decode())
     asked = json_of("a window that was asked for", *shared_out, "--window", "100")
     check("is that of all layers", len(asked["groups"]) == 1, asked)
-    # What is measured decides.
+    # The measurement decides.
     written["constants"].update(keys_int8=9, keys_int4=9, values_int8=9, values_int4=9,
                                 forget_scale=0.001, forget_power=0.5)
     sidecar.write_text(json.dumps(written))

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""What must be the same on every system, emulated ones included: test_everywhere.py ORIEL TEST_DATA_DIR
+"""Checks that hold on every system, including emulated ones: test_everywhere.py ORIEL TEST_DATA_DIR
 
-The bundled model's greedy words are those of its float64 reference, from a folder whose name has spaces
-and letters outside ASCII.
+The bundled model's greedy words equal its float64 reference, in a folder with spaces and non-ASCII letters in its name.
 """
 import json
 import pathlib

@@ -193,7 +193,7 @@ def test_a_driver_that_died_is_not_asked_for_the_same():
         check(f"{place}: works, or is refused", same(third) or (third.code == 1 and not third.out), third)
         check(f"{place}: no marker stays", not list(CACHE.glob("*.contact")), list(CACHE.iterdir()))
         if place not in ("vkCreateComputePipelines:subgroup", "vkCreateInstance"):
-            continue  # what they leave is in the same file as the first one's
+            continue  # their entries are in the same file as the first
         oriel("doctor", "--forget-drivers")
         last = run(ORIEL_TEST_DIE=place, ORIEL_TEST_ONCE=once)
         check(f"{place}: forgotten", same(last) and b"ended a process" not in last.err, last)

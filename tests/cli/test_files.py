@@ -198,7 +198,7 @@ def test_a_pipe_is_no_model():
 
 
 def test_byte_order_marks():
-    """Windows editors and shells write one in front of UTF-8; the text is what stands behind it."""
+    """Windows editors and shells write a byte order mark before UTF-8; the text begins after it."""
     mark = b"\xef\xbb\xbf"
 
     def both(what, text, *command, stdin=False):

@@ -86,7 +86,7 @@ def test_logprobs():
         top = json_of("eval", "eval", EXACT, "--tokens-file", write_ids(ids), *FIXED)["top"]
         check("the most likely, best first", [i for i, _ in token["top"]] == [i for i, _ in top[:3]],
               (token, top))
-        # Differences of log-probabilities are those of logits.
+        # Differences of log-probabilities equal those of logits.
         near = all(abs((token["top"][0][1] - token["top"][k][1]) - (top[0][1] - top[k][1])) < 1e-3
                    for k in range(3))
         check("as far apart as their logits", near, (token, top))
@@ -145,7 +145,7 @@ def test_where_prompts_come_from():
 
 
 def test_samples():
-    # A raw prompt's last token is read again by itself, which rounds in another order.
+    # A raw prompt's last token is computed in its own step, which rounds in another order.
     for mode, exact in (([], 4), (["--window", "16"], 4), (["--raw", "--presence-penalty", "1"], 4),
                         (["--raw"], 1), (["--raw", "--window", "16"], 1)):
         args = ["run", BUNDLED, "One upon a time", "--tokens", "30", "--temperature", "2", *FIXED, "--json",
@@ -163,7 +163,7 @@ def test_samples():
 
 
 def test_more_samplers():
-    """Each changes what is drawn; greedy replies change by DRY alone."""
+    """Each option changes sampled replies; only DRY changes greedy ones."""
     def ids(*args, tokens="60"):
         return json_of(f"with {' '.join(args)}", "run", BUNDLED, "Tell me a story about the sea.", "--json",
                        "--device", "cpu", "--tokens", tokens, *args)["token_ids"]

@@ -75,7 +75,7 @@ def test_what_was_forgotten_stays_forgotten():
 
 
 def test_several_conversations_go_on():
-    """Both, behind the one copy of the system message; the one that was not talking, too."""
+    """Both sessions, after the one copy of the system message, including the idle one."""
     if no_terminals():
         return
     marker = scratch / "lost"
@@ -111,7 +111,7 @@ SERVE = ["--device-test", "never", "--memory", "64MiB", "--kv", "f16", "--window
 
 
 def serving(device, marker, lost_before, works_again):
-    """Statuses and texts of requests, and what /health says behind each. The device is lost before one of them."""
+    """Statuses and bodies of requests, and the /health reply after each. The device is lost before one of them."""
     said, messages = [], []
     with Server(SMALL, *SERVE, "--device", device, fixed=(), **(losing(marker) if device == "vulkan" else {})) as server:
         for number, line in enumerate([LINES[0], "And yours?", *LINES[1:]]):
@@ -126,7 +126,7 @@ def serving(device, marker, lost_before, works_again):
                 reply = server.chat(asked, max_tokens=16)
             text = reply.json["choices"][0]["message"]["content"] if reply.status == 200 else reply.body
             said.append((reply.status, text, server.get("/health").status))
-            # What this model says is no text whose words are found again.
+            # The words of this model's replies are random, so tests do not look for them.
             messages = asked + [{"role": "assistant", "content": "Yes."}]
         marker.unlink(missing_ok=True)
         code, _, err = server.stop()
@@ -152,7 +152,7 @@ def test_a_server_goes_on():
 
 
 def test_a_server_that_begins_on_a_lost_device_recovers():
-    """The loss is met while the first session is created. The second request recovers what it creates."""
+    """The device is lost during the creation of the first session. The second request recovers it."""
     marker = scratch / "lost"
     marker.unlink(missing_ok=True)
     want = serving("cpu", marker, None, False)
@@ -165,7 +165,7 @@ def test_a_server_that_begins_on_a_lost_device_recovers():
 
 
 def test_a_reset_that_is_refused_is_made_up_for():
-    """The request that met it is told; the next one is answered as if the conversation before had never been."""
+    """The request during the loss gets an error; the next one is answered as if the conversation were new."""
     marker = scratch / "refused"
     marker.unlink(missing_ok=True)
     refusing = {**losing(marker), "ORIEL_FAULTS": "vkQueueSubmit@1+=-1"}

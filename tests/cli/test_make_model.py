@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """scripts/make_model.py writes models that run: test_make_model.py ORIEL_BINARY TEST_DATA_DIR
 
-What is in a file is asked of the program, or read from its header; the published numbers stand here.
+The program or the header shows a file's contents; the published numbers are in this test.
 """
 
 import array

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Names of files, and what a model says of itself, make no rows and drive no terminal:
-test_names.py ORIEL_BINARY TEST_DATA_DIR"""
+"""Names of files and strings from a model cannot forge rows or control the terminal: test_names.py ORIEL_BINARY
+TEST_DATA_DIR"""
 
 import os
 import re
@@ -12,8 +12,8 @@ import program
 from at_terminal import AtTerminal, no_terminals
 from program import BUNDLED, FIXED, SMALL, check, environment, json_of, run_tests, scratch, succeeds
 
-# Escape sequences, a line, C1 control characters, what is one once the character within it is left out, and
-# separators of lines.
+# Escape sequences, a newline, C1 control characters, a sequence that becomes one after removal of the character inside
+# it, and line separators.
 EVIL = b"\x1b[31mred\x1b]0;title\x07\nforged\t\xc2\x9b2J\xc2\xc2\x85\x9b7m\xc2\x85\xe2\x80\xa8\xe2\x80\xa9"
 HARMLESS = "[31mred]0;title forged 2J\ufffd\ufffd7m  "
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")

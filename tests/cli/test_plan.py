@@ -37,8 +37,8 @@ LOCAL = {
     "gpt-oss-20b": (24576, 3145728, 204472320),
     "gemma-4-e2b": (6144, 6291456, 56623104), "gemma-4-e4b": (16384, 20971520, 155189248),
 }
-# Recurrent states: bytes a token in f16 and K8V4, and one version of all states: heads x 128 x 128 (or 64 x 128, or
-# inner x state size) and three columns of what is convolved, in float32, times layers.
+# Recurrent states: bytes per token in f16 and K8V4, and one version of all states: heads x 128 x 128 (or 64 x 128, or
+# inner x state size) and three columns of the convolution's input, in float32, times layers.
 STATES = {
     "qwen3.5-0.8b": (12288, 4992, 18 * 4 * (16 * 128 * 128 + 3 * 6144)),
     "qwen3.5-2b": (12288, 4992, 18 * 4 * (16 * 128 * 128 + 3 * 6144)),
@@ -152,7 +152,7 @@ def loss_of(plan):
 
 
 def test_experts_after_the_window():
-    """Slots take what formats and window leave; a plan that differs in them alone is told as that."""
+    """Slots get the memory that formats and window leave. Plans that differ only in slots are reported as such."""
     shape = ("--arch", "olmoe-1b-7b", "--memory")
     least, most = 2**30, 2**34
     while least < most:
@@ -170,7 +170,7 @@ def test_experts_after_the_window():
 
 
 def test_more_or_less_precise():
-    """By the formats' bits, whatever the window."""
+    """By the formats' bits, for any window."""
     bits = {"K4V4": 8, "K8V4": 12, "K8V8": 16, "f16": 32}
     words = set()
     for args in (["12MB", "--sessions", "3", "--prefix-tokens", "12"], ["10.8MB"], ["10.3MB"], ["1GiB"]):
@@ -205,7 +205,7 @@ def test_the_length_of_a_path():
 
 
 def test_windows_by_layer_are_as_long_as_was_measured():
-    """At most twice as long as a step of calibration: what it leaves over is not said to be full."""
+    """At most twice as long as a step of calibration: the output does not call its free memory full."""
     said = 0
     for memory in range(10130000, 10200000, 5000):
         told = oriel(BUNDLED, "--memory", memory, "--explain").out.decode()
@@ -289,7 +289,8 @@ def test_speed():
     kept = list((scratch / "cache").rglob("*.speed"))
     check("rates are kept", len(kept) == 1, kept)
     check("and used again", plan_of(SMALL, *cpu)["predicted"] == told)
-    # One whose full window costs many times what the weights do: rates are measured beside other tests. The same rates.
+    # A model whose full window needs many times the memory of the weights. Both plans use the same rates, because other
+    # tests run during the measurement.
     trained = b"llama.context_length" + struct.pack("<I", 4)
     long = scratch / "long.gguf"
     long.write_bytes(SMALL.read_bytes().replace(trained + struct.pack("<I", 512), trained + struct.pack("<I", 1 << 20)))
@@ -356,7 +357,7 @@ def test_unknown_weights():
 
 
 def test_readme():
-    """README's example is what the command prints: lines, but for those that "..." stands for."""
+    """README's example equals the command's output, line by line, except for lines shown as "..."."""
     readme = (DATA.parent.parent / "README.md").read_text("utf-8")
     command, *lines = [line[4:] for line in readme.split("## A plan\n\n")[1].split("\n\nOriel allocates ")[0]
                        .split("\n")]
@@ -511,7 +512,7 @@ def test_plot():
         check(f"plot of a {name}: its title", ("without its weights" in words[0]) == (name == "latent"), words)
         check(f"plot of a {name}: its title says the result", re.search(r": \w+, [\d,]+ tokens$", words[0]), words)
         check(f"plot of a {name}: separators", not any(re.search(r"\d{4}", word) for word in words), words)
-    for memory in ("9MiB", "64GiB"):  # far below what is needed, far above what changes anything
+    for memory in ("9MiB", "64GiB"):  # far below the needed memory, and far above any effect
         path = scratch / "given.svg"
         oriel("--arch", "smollm2-135m", "--memory", memory, "--plot", path)
         root = xml.etree.ElementTree.parse(path).getroot()

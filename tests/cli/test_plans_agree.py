@@ -43,7 +43,7 @@ def agree(name, model, memory, calibrated, *calibration):
 
 
 def sidecar_for(model, **constants):
-    """As `oriel calibrate` writes it; whether that is what is read, its own test says."""
+    """Written as by `oriel calibrate`; another test checks that it is read."""
     data = model.read_bytes()
     value = 0xcbf29ce484222325
     for byte in data[:1 << 20] + data[-min(len(data), 1 << 20):]:
@@ -153,7 +153,7 @@ def test_what_commands_load():
             result = oriel(name, *loading, *args, stdin=stdin)
             rows = loads_of(f"{name} {options}", result)
             check(f"{name} {options} loads what plan says", set(rows) == {want}, (rows, want))
-    # What a chat pins is as many sinks.
+    # A chat pins its system message as sinks.
     system = ["--system", "You answer in one word, always.", "--template", "chatml"]
     chat = oriel("chat", model, "--memory", "16MiB", *CPU, "--verbose", *system)
     (total, memory, window, sinks, chunk), = loads_of("a chat with a system message", chat)

@@ -100,7 +100,7 @@ def test_cuts():
     fields = pulled("another day", folder, url)
     check("goes on there", fields["resumed_from"] == 50000 and
           server.files["/m.gguf"].requests[-1] == "bytes=50000-", fields)
-    # The whole is there, but for its name.
+    # The whole file is present under its temporary name.
     folder = place()
     (folder / "m.gguf.part").write_bytes(MODEL)
     (folder / "m.gguf.part.json").write_text(json.dumps(
@@ -237,7 +237,7 @@ def test_room():
         big = server.put("/big.gguf", MODEL, length=False, etag=None)
         refused("more by its header, where nobody says a length", disk, big, words=b"free: make room",
                 keeps=["big.gguf.part", "big.gguf.part.json"])
-        # Of a header that does not end nobody knows.
+        # The size of a header without an end is unknown.
         big = server.put("/big.gguf", b"GGUF" + struct.pack("<IQQQcIIQ", 3, 0, 1, 1, b"a", 9, 0, 1 << 29) +
                          bytes(4 << 20), length=False, etag=None)
         full = pull(disk, big)
@@ -322,7 +322,7 @@ def test_terminal():
 
 
 def test_repositories():
-    """The paths of huggingface.co, on the tests' server; what a pull asks for, with which token."""
+    """The paths of huggingface.co on the tests' server: the requests of a pull, and their tokens."""
     import http.server
     import threading
     seen = []

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`oriel pull` and what may happen to it: portals, lies, files of others: test_pull_hostile.py ORIEL_BINARY TEST_DATA_DIR"""
+"""`oriel pull` with captive portals, lying servers and planted files: test_pull_hostile.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ def send(handler, status, *fields, body=b""):
 
 
 def rest(handler, wanted, *fields, to=len(MODEL)):
-    """The file from where it is wanted, with nothing said but its length; cut at `to`."""
+    """The file from its address, with only a Content-Length header; cut at `to`."""
     begin = int(wanted[len("bytes="):-1]) if wanted else 0
     fields += (f"Content-Length: {len(MODEL) - begin}",)
     if wanted:
@@ -50,7 +50,7 @@ def contents(folder):
 
 
 def untouched(name, folder, *args, **options):
-    """It fails, and all that is there stays as it is."""
+    """The pull fails, and all existing files stay unchanged."""
     before = contents(folder)
     result = refused(name, folder, *args, keeps=before, **options)
     check(f"{name}: as it was", contents(folder) == before)
@@ -67,7 +67,7 @@ def with_curl(text):
 
 
 def test_answers_that_are_no_file():
-    """What was kept stays until the file itself comes."""
+    """Partial data stays until the complete file arrives."""
     folder = place()
     url = server.put("/m.gguf", MODEL)
     etag = server.files["/m.gguf"].etag
@@ -119,7 +119,7 @@ def test_files_of_others():
 
 
 def beside(name, folder, planted, url, *args):
-    """The file comes, in a part of an unpredictable name: what was planted is neither used nor changed."""
+    """The file arrives under an unpredictable temporary name; planted files are neither used nor changed."""
     before = {each: (folder / each).read_bytes() for each in planted if (folder / each).is_file()}
     result = pull(folder, url, *args, "--json")
     check(f"{name}: the file comes whole", result.code == 0 and (folder / "m.gguf").read_bytes() == MODEL

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How replies look, and what is kept of chats: test_replies.py ORIEL_BINARY TEST_DATA_DIR"""
+"""The look of replies, and the files that chats write: test_replies.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import base64
 import json
@@ -23,7 +23,7 @@ def grammar_of(text, name="said.gbnf"):
 
 
 def shown(text, *options, columns=40, **env):
-    """What a terminal is sent for a reply, and its lines."""
+    """The bytes that a terminal receives for a reply, and its lines."""
     run = AtTerminal("run", BUNDLED, "Hi", "--memory", "64MiB", "--tokens", "900", "--grammar", grammar_of(text), *CPU,
                      *options, columns=columns, **env)
     check("it ends well", run.ended() == 0, run.raw)

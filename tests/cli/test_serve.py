@@ -295,7 +295,7 @@ def test_errors_name_the_field():
 
 
 def test_thought_limits():
-    """The names that clients have for it; what it does to a reply is the library's."""
+    """Clients' names for a parameter; the library's tests check its effect."""
     user = {"messages": [USER], "max_tokens": 4}
     with Server(BUNDLED) as server:
         for name, path, body, field in (
@@ -375,7 +375,7 @@ def test_past_the_window():
 
 
 class Endless:
-    """A reply that does not end by itself, being read."""
+    """A reply without an end, during its transfer."""
 
     def __init__(self, server, **fields):
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60 * PATIENCE)

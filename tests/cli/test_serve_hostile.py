@@ -316,7 +316,7 @@ def test_memory_of_probabilities():
         after = server.peak_bytes()
         check("all are there", len(reply.json["choices"][0]["logprobs"]["content"]) == 4000)
         check("at most 512 bytes a token", before is None or after - before < 4000 * 512 + (1 << 20), (before, after))
-        fields["logit_bias"] = {"1": 100}  # a control token, which is no text
+        fields["logit_bias"] = {"1": 100}  # a control token, which has no text
         events = server.chat("Hi.", max_tokens=300, stream=True, **fields).events
         counts = [len(choice["logprobs"]["content"]) for event in events for choice in event["choices"]
                   if choice.get("logprobs")]
@@ -327,7 +327,7 @@ CHUNKED = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunke
 
 
 def test_lines_without_end():
-    """Refused at once, whoever sends them; and what comes behind is thrown away."""
+    """Refused at once from any client; the following bytes are discarded."""
     with Server(BUNDLED, "--max-body", "64KiB") as server:
         before = server.peak_bytes()
         for name, begin, more in (("a header", b"GET / HTTP/1.1\r\nX: ", b"a" * 65536),
@@ -357,7 +357,7 @@ def test_lines_without_end():
 
 
 def test_where_a_request_ends():
-    """What a proxy in front could read in another way is refused, and the connection ends."""
+    """Requests that a proxy might parse differently are refused, and the connection closes."""
     with Server(BUNDLED) as server:
         behind = request(b"", "GET", "/health", headers=CLOSE)
         for coding in ("xchunked", "chunked, identity", "identity", "gzip", "chunked, chunked", '"chunked"', ","):
@@ -409,7 +409,7 @@ def test_bodies_of_many_values():
         for thread in threads:
             thread.join()
         several = server.peak_bytes()
-        # The bodies themselves, and one that was read in the system's other arena.
+        # The bodies, and one body read in malloc's other arena.
         check("several at once take little more", one is None or several - one < one - start + 5 * len(body),
               (start, one, several, len(body)))
         chat = '"messages": [{"role": "user", "content": "Hi."}], "max_tokens": 1'

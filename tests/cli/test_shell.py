@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Completions in real shells, and manual pages: test_shell.py ORIEL_BINARY TEST_DATA_DIR
 
-What has to be there is read from --help, as a person would."""
+The expected words come from --help."""
 
 import os
 import pty
@@ -122,7 +122,7 @@ def test_bash():
 
 
 def typed(command, lines, keys, wanted):
-    """What a shell at a terminal shows after keys; with `wanted` as soon as that is there."""
+    """The text that a shell at a terminal shows after keys; returns as soon as `wanted` appears."""
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(FOLDER)

@@ -100,7 +100,7 @@ def test_thoughts_are_no_answer():
     args = ["run", BUNDLED, "--prompt", "Hello!", "--template", template, "--greedy", "--tokens", "12", *FIXED]
     whole = json_of("a thought", *args)
     check("all is thought", whole["text"] == "" and len(whole["thought"]) > 8, whole)
-    # What may be a stop text's beginning is held back to the end, and still is thought.
+    # A possible beginning of a stop text is held back to the end, and remains thought.
     held = json_of("held back", *args, "--stop", whole["thought"][-4:] + "@#")
     check("nothing becomes answer", (held["text"], held["thought"]) == ("", whole["thought"]), held)
     stopped = json_of("stopped", *args, "--stop", whole["thought"][4:8])

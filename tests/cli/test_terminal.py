@@ -16,7 +16,7 @@ from program import (BUNDLED, CPU, FIXED, ORIEL, PATIENCE, SMALL, check, environ
 
 
 class Terminal:
-    """A chat at a terminal; say() gives what it answers up to the next prompt."""
+    """A chat at a terminal; say() returns the output up to the next prompt."""
 
     def __init__(self, *args):
         import pty
@@ -48,7 +48,7 @@ class Terminal:
 
     def say(self, line):
         os.write(self.fd, (line + "\n").encode())
-        # The terminal echoes what was typed.
+        # The terminal echoes the input.
         return self.answer().split("\n", 1)[-1]
 
     def leave(self):

@@ -70,7 +70,7 @@ def test_wrong_usage():
 
 
 def test_parameters_may_be_deep():
-    """A schema says an object in an object by two levels: 30 of them in 64 levels, with those of the list around."""
+    """Each nested object takes two levels of a schema: 30 objects in 64 levels, with the list around them."""
     def tools(depth):
         schema = {"type": "integer"}
         for _ in range(depth):

@@ -15,7 +15,7 @@ LEFT, RIGHT, UP, DOWN, DELETE = "\x1b[D", "\x1b[C", "\x1b[A", "\x1b[B", "\x1b[3~
 HOME, END, ALT_ENTER = "\x1b[H", "\x1b[F", "\x1b\r"
 PASTE_BEGINS, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 SHORT = ["--tokens", "2", "--greedy", *FIXED]
-ENDLESS = DATA / "models" / "gemma3.gguf"  # never comes to an end by itself
+ENDLESS = DATA / "models" / "gemma3.gguf"  # its replies never end
 LONG = ["--tokens", "1000000", "--greedy", "--threads", "1", *FIXED]
 
 
@@ -250,7 +250,7 @@ def test_stopped_and_continued():
         return
     chat = chat_at()
     chat.keys("half a")
-    # The shell's part: this process is no shell, so the signal is sent, and the process group stays.
+    # The part of a shell: this test sends the signal, and the process group stays.
     for stop in (signal.SIGTSTP, signal.SIGSTOP):
         chat.send_signal(stop)
         chat.settle()

@@ -14,7 +14,7 @@ COMMANDS = "chat run plan bench eval calibrate info tokenize render parse embed 
 
 
 def shown(columns, *args):
-    """The screen after a command that ends by itself."""
+    """The screen after a command that ends."""
     terminal = AtTerminal(*args, columns=columns, COLUMNS="")
     code = terminal.ended()
     check(f"{columns} columns, {args}: nothing that a terminal might not know", not terminal.screen.unknown,
@@ -48,7 +48,7 @@ def words(text):
 def test_results_fit():
     if no_terminals():
         return
-    # At 80, too: test_bench.py. What it measured is kept for plan.
+    # test_bench.py covers 80 columns. plan uses the rates measured there.
     fits(40, "bench", SMALL, "--prefill", "8", "--decode", "8", "--repeat", "1", *FIXED)
     for columns in (80, 40):
         fits(columns, "plan", BUNDLED, "--memory", "16MiB")

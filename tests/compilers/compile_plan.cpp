@@ -1,15 +1,15 @@
-// Compiles the pipelines that a plan would use on a device and prints the compiler's statistics. Nothing runs, so a
-// driver without its hardware will do (scripts/gpu_compilers.sh).
+// Compiles the pipelines that a plan uses on a device and prints the compiler's statistics. Nothing runs, so a driver
+// without its hardware is enough (scripts/gpu_compilers.sh).
 //
 //   oriel_compile_plan [--window N] [--kv FORMAT]... [--candidates] [--only TEXT] MODEL...
 //
-// The first line describes the device. Then one line a pipeline, with tabs between the columns:
+// The first line describes the device. Then one line per pipeline, tab-separated:
 //
 //   KERNEL[CONSTANTS]  LISTS  MILLISECONDS  NAME=VALUE;...     statistics as the driver names them
 //   KERNEL[CONSTANTS]  LISTS  failed        RESULT
 //
-// LISTS names the plan's lists that use the pipeline. With --candidates every way to multiply is compiled, under the
-// list "candidate" unless the plan uses it anyway.
+// LISTS names the plan's lists that use the pipeline. With --candidates every matmul variant is compiled, under the
+// list "candidate" unless the plan uses it.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -58,7 +58,7 @@ const char* listName(uint32_t list) {
   return kNames[list];
 }
 
-/// Pipelines by name, each with the lists that use it.
+/// Pipelines by name, with the lists that use them.
 class Pipelines {
  public:
   void add(const Kernel& kernel, const std::string& list) {
@@ -167,7 +167,7 @@ void addModel(const Arguments& given, const std::string& path, const std::string
   chooser->addPlan(plan, given.candidates);
 }
 
-/// Puts a logical device with statistics in the place of Oriel's.
+/// Replaces Oriel's logical device by one with statistics.
 class Compiler {
  public:
   explicit Compiler(VulkanDevice* opened) : device_(*opened) {
@@ -259,7 +259,7 @@ class Compiler {
   }
 
  private:
-  // As Oriel's own Pipelines makes it.
+  // Like Oriel's own Pipelines.
   VkResult compile(const Kernel& kernel, VkPipeline* pipeline) {
     const ShaderCode& code = kShaders[kernel.shader];
     const ShaderBlock& block = kShaderBlocks[code.block];

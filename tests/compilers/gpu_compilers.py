@@ -71,8 +71,8 @@ class Pipeline:
 
     @property
     def kind(self):
-        """Products of several tokens are "chunk", ways to multiply that only a measurement chooses "candidate"; everything
-        else has to do without memory."""
+        """Products of several tokens are "chunk"; kernels that only a measurement can choose are "candidate"; all
+        others must compile without scratch memory."""
         if self.lists == ["candidate"]:
             return "candidate"
         product = re.fullmatch(r"(?:expert_|head_)?matmul\w*\[\d+,\d+,(\d+),.*\]", self.name)

@@ -1,9 +1,9 @@
-// Everything that an app does with a model, on a device that computes nothing: whatever it answers is taken as it is.
+// A typical app's use of a model, on a device that computes nothing: its results are not checked.
 //
 //   oriel_whole_program MODEL FOLDER
 //
-// Prints one JSON object: the device, planned and allocated bytes, microseconds a generated token. The exit code is 1 if a
-// call failed or did not do what it says.
+// Prints one JSON object: the device, planned and allocated bytes, microseconds per generated token. The exit code is 1
+// if a call failed or broke its contract.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
   const oriel_generation timed = answer(&session, 200);
   expect(timed.tokens > 1, "generate");
 
-  // Cancelled from a callback; the session goes on.
+  // Cancelled from a callback; the session continues.
   oriel::ReplyOptions until;
   until.max_tokens = 100;
   until.set("min_tokens", 100);

@@ -75,7 +75,7 @@ class Window:
         xdo("windowfocus", self.id)
 
     def settled(self, widget):
-        """Where it is, once it stays there: what is drawn above it may still grow."""
+        """Its position, once it stops moving: items drawn above it may still grow."""
         seen, end = [], time.time() + WAIT_S
         while len(seen) < 4 or seen[-1] is None or any(one != seen[-1] for one in seen[-4:]):
             if time.time() > end:
@@ -256,7 +256,7 @@ Greetings: \u0645\u0631\u062d\u0628\u0627, \u05e9\u05dc\u05d5\u05dd \U0001f600 \
 
 
 def kept():
-    """Chats come back after the window was closed, and one of the store can be opened."""
+    """Chats return after the window was closed, and a stored chat can be opened."""
     before = state()
     texts = lambda now: [[message["text"] for message in chat["messages"]] for chat in now["chats"] if chat["messages"]]
     check("every chat is in the store", len(list(CHATS.glob("*.json"))) >= len(texts(before)) > 1)

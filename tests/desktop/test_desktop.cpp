@@ -1,4 +1,4 @@
-// What the desktop app does behind its window: texts, plans, conversations that move to another memory.
+// The desktop app without its window: texts, plans, conversations that move to another memory size.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -153,7 +153,7 @@ TEST(DesktopText, lines_are_ordered_by_their_paragraph) {
   }
   EXPECT_EQ(characters, (std::vector<uint32_t>{'b', ' ', '(', 0x1f600, 'a', ')'}));
   EXPECT_FALSE(visualLine(text, {text.size() - 1, text.size()}).leftwards);
-  // Wrong bytes and separators of paragraphs lose nothing.
+  // Invalid bytes and paragraph separators lose nothing.
   EXPECT_EQ(drawn("\xd7\xa9\xff\xe2\x80\xa9"
                   "a\xf5")
                 .size(),
@@ -225,7 +225,7 @@ TEST(DesktopEngine, a_conversation_is_carried_into_other_memory_and_into_a_file)
   std::remove(path.c_str());
 }
 
-// The device is lost while the file is there that ORIEL_FAULTS_WHEN names (tests/faults/layer).
+// The device is lost while the file named by ORIEL_FAULTS_WHEN exists (tests/faults/layer).
 TEST(DesktopRecovery, both_chats_go_on_on_the_same_device_or_on_the_cpu) {
   const char* const marker = std::getenv("ORIEL_FAULTS_WHEN");
   ASSERT_NE(marker, nullptr) << "run by ctest";
@@ -312,7 +312,7 @@ TEST(DesktopEngine, a_file_is_written_before_its_chat_or_the_program_ends) {
   std::filesystem::remove(path);
 }
 
-/// A snapshot of another program: of messages, or of text that is in no message.
+/// A snapshot from another program: of messages, or of text outside messages.
 void saveSnapshot(const std::string& path, int turns, bool messages) {
   PlanSettings settings = settingsFor(40u << 20);
   oriel::Options options = libraryOptions(settings);
@@ -348,7 +348,7 @@ TEST(DesktopEngine, a_snapshot_without_a_transcript_is_carried_over_or_a_line_sa
 
   engine.load(settingsFor(48u << 20));
   engine.wait();
-  EXPECT_EQ(engine.state().chats.at(0).note, "");  // nothing was said there
+  EXPECT_EQ(engine.state().chats.at(0).note, "");  // the conversation is empty
   EXPECT_EQ(engine.state().chats.at(1).cache.position, before.cache.position);
   EXPECT_NE(engine.state().chats.at(1).note.find("kept"), std::string::npos);
 
@@ -362,7 +362,8 @@ TEST(DesktopEngine, a_snapshot_without_a_transcript_is_carried_over_or_a_line_sa
   EXPECT_GT(note.size(), std::string("not carried over: ").size());
   engine.load(settingsFor(40u << 20));
   engine.wait();
-  EXPECT_EQ(engine.state().chats.at(0).note, "");  // the shared prompt is nothing that was said
+  // the shared prompt is not part of the conversation
+  EXPECT_EQ(engine.state().chats.at(0).note, "");
   EXPECT_EQ(engine.state().chats.at(1).note, "");
   std::filesystem::remove(path);
 }
@@ -386,7 +387,7 @@ TEST(DesktopEngine, a_chat_of_the_store_is_read_with_its_next_message) {
   const ChatState after = engine.state().chats.at(1);
   ASSERT_EQ(after.messages.size(), 4u);
   EXPECT_NE(after.messages[3].text.find("83"), std::string::npos) << after.messages[3].text;
-  // As a session that heard it all from the beginning.
+  // Like a session that heard everything from the start.
   const std::string path = testing::TempDir() + "desktop-unread.oriel";
   std::filesystem::remove(path);
   engine.save(engine.state().chats.at(0).id, path);
@@ -422,12 +423,12 @@ TEST(DesktopEngine, a_message_that_does_not_fit_is_sent_only_if_told_so) {
   EXPECT_EQ(engine.state().chats.at(0).refused.tokens, 0u);
 }
 
-/// An engine, and what a test does when its state changes: on the thread that changed it, one at a time.
+/// An engine with a test hook for state changes: called on the thread that made the change, one at a time.
 class Watched {
  public:
   using Answer = std::function<void(Engine&, const AppState&)>;
   Watched() : engine_([this] { changed(); }) {}
-  /// Until the engine has nothing to do.
+  /// Runs until the engine is idle.
   void during(const std::function<void(Engine&)>& begin, const Answer& answer) {
     answer_ = answer;
     busy_ = false;
@@ -458,7 +459,7 @@ TEST(DesktopEngine, a_chat_that_moves_or_is_restored_takes_no_message_and_no_sav
   Watched watched;
   Engine& engine = watched.engine();
   PlanSettings settings = settingsFor(40u << 20);
-  settings.model_path = kOtherModel;  // what is restored is read again
+  settings.model_path = kOtherModel;  // forces restored chats to be read again
   engine.load(settings);
   engine.wait();
   engine.send(engine.state().chats.at(0).id, "Hello!", greedyFor(5));
@@ -505,7 +506,7 @@ TEST(DesktopEngine, a_message_said_just_before_a_chat_moves_is_said_once_and_ans
     const int id = engine.state().chats.at(1).id;
     engine.send(id, "Hello!", greedyFor(5));
     engine.wait();
-    // One while the chat before this one moves, and one as soon as this one is idle again.
+    // One while the previous chat moves, and one as soon as this one is idle again.
     std::vector<std::string> lines = {late, early};
     settings.model_path = kOtherModel;
     watched.during([&](Engine& now) { now.load(settings); },

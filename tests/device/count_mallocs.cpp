@@ -19,8 +19,7 @@ thread_local uint64_t counted = 0;
 }  // namespace
 
 #if ORIEL_COUNTS_MALLOCS
-// The program's definitions come before the C library's for everything in the process; these are the
-// names under which glibc keeps its own.
+// These definitions override the C library's in the whole process; below are glibc's internal names.
 extern "C" {
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);

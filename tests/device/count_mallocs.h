@@ -1,15 +1,15 @@
-// Counts what the calling thread takes from the heap, whoever asks: this program, the library, the C
-// and C++ runtimes. Needs glibc, and no sanitizer (which owns malloc).
+// Counts the calling thread's heap allocations by the program, the library, and the C and C++ runtimes. Needs glibc,
+// and no sanitizer (which replaces malloc).
 #pragma once
 
 #include <cstdint>
 
 namespace oriel_internal::test {
 
-/// False: nothing is counted in this build.
+/// False: this build cannot count.
 bool canCountMallocs();
 
-/// While one lives, calls of malloc, calloc, realloc and the aligned ones on this thread are counted.
+/// During its lifetime, counts malloc, calloc, realloc and the aligned variants on this thread.
 class MallocCount {
  public:
   MallocCount();

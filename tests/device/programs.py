@@ -14,7 +14,7 @@ import time
 
 CONTACT_S = 30  # a command that does next to nothing
 ENDED = re.compile(r"(passed|failed|skipped) \((.*)\)$")
-# A terminal's Ctrl-C must reach run.py alone, which then ends what it started.
+# Ctrl-C at the terminal must reach run.py alone, which then ends its child processes.
 OWN_GROUP = {"creationflags": 0x200} if os.name == "nt" else {"start_new_session": True}
 
 
@@ -27,7 +27,7 @@ def say(text):
 
 
 def end_group(process):
-    """Kills what was started and what it has started."""
+    """Kills the program and its child processes."""
     if os.name == "nt":
         subprocess.run(["taskkill", "/T", "/F", "/PID", str(process.pid)], stdin=subprocess.DEVNULL,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
@@ -40,7 +40,7 @@ def end_group(process):
 
 
 def command_output(command, seconds=CONTACT_S):
-    """Exit code, stdout and stderr; code None when there was no answer in time."""
+    """Exit code, stdout and stderr; code None after a timeout."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           encoding="utf-8", errors="replace", **OWN_GROUP) as process:
         try:
@@ -59,10 +59,10 @@ def last_line(text, otherwise):
 
 
 class Running:
-    """A started test program and what it writes; what comes before the marker is not its own."""
+    """A started test program and its output; text before the marker comes from the shell."""
 
     def __init__(self, command, marker=None, quiet=False, **options):
-        """`quiet`: what it says on stderr is kept, not shown."""
+        """`quiet`: stderr is kept, not shown."""
         self.errors = tempfile.TemporaryFile() if quiet else None
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=self.errors, **OWN_GROUP, **options)
@@ -79,7 +79,7 @@ class Running:
                 return
 
     def read(self, seconds):
-        """Text as it comes, "" at the end; None when nothing came in time."""
+        """Text as it arrives, "" at the end; None after a timeout."""
         until = time.monotonic() + seconds
         while True:
             ended = self.process.poll() is not None
@@ -104,14 +104,14 @@ class Running:
                 return chunk
 
     def last_error(self):
-        """The last line on stderr of a quiet program that has ended; empty when there is none."""
+        """The last line on stderr of a quiet program that has ended; empty if it wrote nothing."""
         with self.errors as file:
             file.seek(0)
             return last_line(file.read().decode("utf-8", "replace"), "")
 
 
 class Watch:
-    """Follows what the program writes: checks that have ended and the one that it is in."""
+    """Reads the program's output: ended checks and the current one."""
 
     def __init__(self, verbose):
         self.verbose, self.one_line = verbose, not verbose and sys.stderr.isatty()

@@ -61,7 +61,7 @@ def cell(text, *classes, number=False, title=""):
 
 
 def is_cpu(run):
-    """Oriel's own executor, which lacks what is there for Vulkan drivers."""
+    """Oriel's own executor, without the features for Vulkan drivers."""
     return run["device"]["kind"] == "cpu"
 
 
@@ -146,7 +146,7 @@ def not_tested(results):
 
 
 def features(columns):
-    """A row for each feature; `subgroup arithmetic (8 lanes)` is one with a value."""
+    """A row for each feature; `subgroup arithmetic (8 lanes)` has a value."""
     owned = []
     for run in columns:
         parts = [part.strip() for part in (run["device"].get("features") or "").split(",")]
@@ -164,7 +164,7 @@ def features(columns):
 
 
 def figure(run, field):
-    """`a.b` is field b of a; None where it is not known."""
+    """`a.b` is field b of a; None if unknown."""
     value = run.get("figures")
     for part in field.split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -197,7 +197,7 @@ def figures(columns):
 
 
 def candidates(columns):
-    """Microseconds of each way to do an op; the one that is used marked."""
+    """Microseconds of each implementation of an op; the used one is marked."""
     by_run = [{(c["op"], c["name"]): c for c in run.get("candidates") or []} for run in columns]
     rows = []
     for key in dict.fromkeys(key for own in by_run for key in own):

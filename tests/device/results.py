@@ -2,7 +2,7 @@
 
 import json
 
-# A field with ? may be absent or null, NUMBER is null where it was not finite.
+# A field with ? may be absent or null; NUMBER is null if it was not finite.
 NUMBER = (int, float, type(None))
 SAID = {str: "text", int: "number", bool: "truth value", dict: "object"}
 CHECK = {"group": str, "name": str, "status": str, "detail": str, "value?": NUMBER, "limit?": NUMBER}
@@ -18,7 +18,7 @@ RESULT = {"format": int, "label": str, "when": str, "emulated": bool, "only?": s
 
 
 def fault(value, shape, where="it"):
-    """What of the value is not as the shape has it; None when all is."""
+    """The part of the value that differs from the shape; None if all matches."""
     if isinstance(shape, list):
         if not isinstance(value, list):
             return f"{where} is no list"
@@ -41,7 +41,7 @@ def fault(value, shape, where="it"):
 
 
 def number(value):
-    """None for what is not finite, or no number at all."""
+    """None unless the value is a finite number."""
     return value if type(value) in (int, float) and abs(value) < 1e300 else None
 
 
@@ -66,7 +66,7 @@ def ending(crash):
 
 
 def read(path):
-    """The file's result; ValueError names what is wrong with it."""
+    """The file's result; ValueError names its problem."""
     result = json.loads(path.read_text(encoding="utf-8"))
     wrong = fault(result, RESULT)
     if not wrong and result["format"] != 1:

@@ -2,24 +2,24 @@
 """Tests a device with the device bundle and brings back one JSON.
 
     run.py local                  this machine, with build/release/device-bundle
-    run.py PRESET                 the bundle in build/PRESET; a foreign one runs under its emulator
+    run.py PRESET                 the bundle in build/PRESET; if for another system, in its emulator
     run.py adb[:SERIAL]           an Android device, with build/android-arm64/device-bundle
     run.py ssh:HOST               any machine with a POSIX shell
 
-    --bundle DIR   another bundle           --devices LIST   cpu,vulkan:0 (default: all that are usable)
-    --label TEXT   what the report calls it (default: the phone's name, else the target)
+    --bundle DIR   another bundle           --devices LIST   cpu,vulkan:0 (default: all usable ones)
+    --label TEXT   name in the report (default: the phone's name, else the target)
     --out FILE     default: device-LABEL.json                --no-bench       checks only
     --only WHAT    kernels, models, streaming or faults; models/NAME for models whose names begin so
     --disable NAMES   optional Vulkan features to do without (default: ORIEL_DISABLE; docs/porting.md)
-    --patience N   how many times longer devices are waited for (default: ORIEL_TEST_PATIENCE, else 20 in
+    --patience N   factor on waiting times (default: ORIEL_TEST_PATIENCE, else 20 in
                    an emulator, else 1)
     --limit SECONDS   the longest silence before the program is killed (default: 600 times the patience)
     --folder DIR   for adb and ssh: where the run makes a folder of its own (/data/local/tmp, /tmp)
     --keep         leave that folder there   --verbose       show each check as it runs
 
 One process tests one device of the target, so a driver that crashes is reported with the check it
-crashed in. Exit codes: 0 all passed, 1 something failed, 2 wrong usage, no contact, or a result that cannot be
-read or written, 130 interrupted (what devices that were finished gave is written).
+crashed in. Exit codes: 0 all passed, 1 something failed, 2 wrong usage, no contact, or an unreadable or unwritable
+result, 130 interrupted (the results of finished devices are written).
 """
 
 import argparse
@@ -103,7 +103,7 @@ def read_bundle(folder):
 
 
 def check_only(only, files):
-    """`only` must name a group, or some model of the bundle; one with a suffix has no logits of its own."""
+    """`only` must name a group or a model of the bundle; a model with a suffix has no logits of its own."""
     paths = [pathlib.PurePosixPath(name) for name in files if name.startswith("models/")]
     models = [path.stem if f"logits/{path.stem}.json" in files else path.name for path in paths]
     group, slash, name = only.partition("/")
@@ -211,7 +211,7 @@ def tell(run):
 
 
 def choose(devices, names):
-    """Those to test; those that cannot be are said where nobody chose."""
+    """The devices to test; without --devices, unusable ones are reported."""
     if names:
         unknown = set(names.split(",")) - {device["option"] for device in devices}
         if unknown:
@@ -229,7 +229,7 @@ def choose(devices, names):
 
 
 def write(result, out):
-    """Whether the file could be written; if not, what is in it has gone to stdout."""
+    """Whether the file could be written; otherwise its text has gone to stdout."""
     text = json.dumps(result, indent=1) + "\n"
     try:
         out.write_text(text, encoding="utf-8")
@@ -276,7 +276,7 @@ def test(target, arguments, manifest):
                 broken = True
             else:
                 result["interrupted"] = True
-        ignore_interrupts()  # what is left to do ends by itself, within seconds
+        ignore_interrupts()  # the rest ends within seconds
     for count in ("passed", "failed", "skipped"):
         result[count] = sum(run[count] for run in runs)
     written = write(result, out)

@@ -1,6 +1,7 @@
 """Where run.py tests: this machine, a phone behind adb, a machine behind ssh.
 
-A target is a context: entered it is ready to start the bundle's program, left it keeps nothing of the run.
+A target is a context manager: after entry it can start the bundle's program, after exit no file of the run remains on
+it.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ PRESETS = {("adb", "arm64"): "android-arm64", ("adb", "x86_64"): "android-x64",
 
 
 def family(processor):
-    """Processors that run the same programs; None for a name that is not known."""
+    """Processors that run the same programs; None for an unknown name."""
     name = processor.lower()
     return "arm" if re.match(r"armv[67]", name) else FAMILIES.get(name)
 
@@ -40,7 +41,7 @@ def runs_on(built_for, machine):
 
 
 class Local:
-    """Runs in place, under the emulator that the bundle was configured with where that is there."""
+    """Runs in place, in the emulator that the bundle was configured with, if installed."""
 
     def __init__(self, bundle, manifest):
         program, emulator = str(bundle / manifest["program"]), manifest["emulator"]
@@ -65,7 +66,7 @@ class Local:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def start(self, arguments, patience, quiet=False):
-        """As all targets do: a Running program; `quiet` ones keep what they say on stderr."""
+        """A Running program, as for all targets; `quiet` ones keep their stderr."""
         folder = os.path.join(self.scratch, "tmp")
         os.makedirs(folder, exist_ok=True)
         names = ("TMP", "TEMP") if os.name == "nt" else ("TMPDIR",)
@@ -76,7 +77,8 @@ class Local:
             raise Problem(f"{self.command[0]} does not start: {error.strerror}") from error
 
     def stop(self, running):
-        if running.process.poll() not in (0, 1):  # helpers of one that ended well, as wine's, may go on
+        if running.process.poll() not in (0, 1):  # child processes of a program that ended well, such as wine's, may
+                                                  # continue
             end_group(running.process)
 
     def in_contact(self):
@@ -114,7 +116,7 @@ class Remote:
         raise NotImplementedError
 
     def advice(self, said):
-        """What to do where there is no contact, by what the connecting program said last."""
+        """Advice for a failed connection, from the last message of the connecting program."""
         raise NotImplementedError
 
     def script(self, command):
@@ -122,8 +124,7 @@ class Remote:
         return self.shell(f"sh -c {shlex.quote(f'echo {self.marker} $$; {command}')}")
 
     def attempt(self, command, seconds=CONTACT_S):
-        """Exit code and what the command wrote, without what came before; None in place of it, and why, where
-        the shell was not reached."""
+        """Exit code and output of the command, without earlier output; (None, reason) if the shell was not reached."""
         code, out, err = command_output(self.script(command), seconds)
         parts = re.split(self.marker + r" \d+\n", out, maxsplit=1)
         return code, parts[1] if len(parts) == 2 else None, err
@@ -152,7 +153,7 @@ class Remote:
             say(f"{self.folder} is left on {self.name}: it could not be removed")
 
     def greet(self):
-        """Contact, and whether the bundle is for what is there; nothing is copied before that is known."""
+        """Connects, and checks that the bundle fits the machine; copies nothing before."""
         ask = "; ".join(f'echo "$({command} 2>/dev/null)"' for command in (
             "uname -m", "getprop ro.product.manufacturer", "getprop ro.product.model"))
         try:

@@ -1,4 +1,4 @@
-// What apps do that read the headers in passing: each is answered, refused, or changes nothing.
+// Calls by an app that only skimmed the headers: each is answered, refused, or a no-op.
 #include <cstring>
 #include <limits>
 
@@ -28,7 +28,7 @@ const char* const kAngles =
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
     "{% if add_generation_prompt %}<assistant>{% endif %}";
 
-// ---- Room for a prefix, and none yet -------------------------------------------------------------
+// ---- Reserved memory without a prefix ------------------------------------------------------------
 
 class RoomForAPrefix : public ScratchFolder {
  protected:

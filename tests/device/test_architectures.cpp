@@ -1,5 +1,5 @@
-// Architectures beyond llama: any shape and any window against float64, and what layers with a short
-// window of their own do to snapshots, rewinding, formats and bytes.
+// Architectures beyond llama: any shape and any window against float64; local-window layers in snapshots, rewinds,
+// formats and byte counts.
 #include <gtest/gtest.h>
 
 #include "support/against_float64.h"
@@ -21,7 +21,7 @@ TEST(Architectures, streaming_past_every_window_equals_float64) {
     model.n_layers = 5;
     const TemporaryModel file(model);
     const std::vector<int32_t> ids = someIds(70, static_cast<int32_t>(model.n_vocab));
-    // Local windows of 8: shorter than the session's, as long as it, longer.
+    // Local windows of 8: shorter than the session's, equal, longer.
     for (const Setting s : {Setting{4, 20, 8}, Setting{0, 8, 1}, Setting{2, 3, 5}}) {
       expectReference(file.path(), s.sinks, s.window, s.chunk, ids, 2.5e-3);
     }
@@ -83,7 +83,7 @@ TEST(Architectures, layers_that_turn_unlike_shares_of_a_head_equal_float64_past_
   RandomLlama wider_sliding = smallGemma();
   wider_sliding.rope_dims = 4;
   wider_sliding.sliding_rope_dims = 16;
-  RandomLlama mostly_unturned = smallGemma();  // as Gemma 4 says which pairs do not turn
+  RandomLlama mostly_unturned = smallGemma();  // Gemma 4's way of marking pairs that do not rotate
   mostly_unturned.rope_freqs = {1, 1, 1e30f, 1e30f, 1e30f, 1e30f, 1e30f, 1e30f};
   mostly_unturned.sliding_rope_dims = 8;
   RandomLlama neighbours;
@@ -163,7 +163,7 @@ TEST(LocalLayers, every_device_agrees_with_the_reference_executor_in_every_forma
       options.device = "cpu";
       const auto want = evaluate(load(file.path(), options), ids);
       for (size_t t = 0; t < ids.size(); ++t) {
-        // As in test_cache_formats.cpp: a last bit upstream may tip a code.
+        // As in test_cache_formats.cpp: a last-bit difference may change a code.
         EXPECT_LT(relativeL2(got[t], want[t]), 0.03) << "k " << k << " v " << v << " token " << t;
       }
     }
@@ -183,7 +183,7 @@ TEST(LocalLayers, their_rings_are_short_and_the_plan_says_so) {
   EXPECT_EQ((2 * (side(4 + 115) + 4 * side(23)) + 4095) / 4096 * 4096, plan.kv_bytes);
   EXPECT_EQ(2u * 2 * 16 * 2, plan.kv_bytes_per_token) << "one layer grows";
   EXPECT_EQ(4u * 8 * 2 * 2 * 16 * 2, plan["groups"][1]["bytes"]);
-  // A session that sees less than the local window: so do the local layers.
+  // A session window below the local window limits the local layers, too.
   const FullPlan narrow = planOf(load(file.path(), windowOptions(2, 4, 3)));
   EXPECT_EQ(6u, narrow["groups"][1]["window_tokens"]);
   EXPECT_EQ(8u, narrow["groups"][1]["ring_tokens"]);
@@ -237,7 +237,7 @@ TEST(LocalLayers, rewinding_stops_where_their_ring_has_been_overwritten) {
   const Loaded fresh = load(file.path(), options);
   mustAppend(fresh, ids);
   EXPECT_LT(relativeL2(again, logitsOf(fresh)), 1e-3);
-  // While the local ring has never wrapped, anything goes.
+  // Before the local ring wraps, any position is reachable.
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   mustAppend(loaded, {ids.begin(), ids.begin() + 13});
   EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 1));
@@ -261,11 +261,11 @@ TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
   gemma.chat_template = kChatMlTemplate;
   const TemporaryModel file(gemma);
   Options options = windowOptions(4, 100, 16);
-  options.device = "cpu";  // nothing here but indices
+  options.device = "cpu";  // only indices matter here
   const Loaded loaded = load(file.path(), options);
   uint32_t bounded = 0;
   for (int turn = 0; turn < 12; ++turn) {
-    // With its frame less than half the window: a turn is evicted as a whole.
+    // With its frame less than half the window: evicted as a whole turn.
     const std::string text = "in bytes" + std::string(turn % 4, '.');
     ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));
     const oriel_stats view = statsOf(loaded);

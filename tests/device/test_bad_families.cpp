@@ -1,4 +1,4 @@
-// Files of Granite to LFM2 with one thing wrong: refused through the public API with one line that names it.
+// Files of Granite to LFM2 with one fault: refused through the public API with one line that names it.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -22,7 +22,7 @@ class BadFamilies : public BadFiles {
   }
 };
 
-/// Without these a layer does something else.
+/// Optional tensors: without these a layer is valid, but different.
 bool isOptional(const RandomFamily& family, const std::string& tensor) {
   const bool gemma4 = family.model.architecture == "gemma4";
   return tensor.find("exp_probs_b.bias") != std::string::npos ||
@@ -47,7 +47,7 @@ TEST_F(BadFamilies, a_missing_tensor_and_one_of_another_shape) {
     GgufWriter sound = family.model.writer();
     for (const GgufWriter::Tensor& tensor : sound.tensors()) {
       const std::string& name = tensor.name;
-      // Of layers one convolution or state and one attention will do; every other family's are alike.
+      // One convolution or state and one attention layer are enough; all layers of other families are alike.
       if (name.find("blk.") == 0 && name.find("blk.1.") != 0 && name.find("blk.2.") != 0) {
         continue;
       }
@@ -58,7 +58,7 @@ TEST_F(BadFamilies, a_missing_tensor_and_one_of_another_shape) {
         expectRefused(without, ORIEL_ERROR_FORMAT, name);
       }
       GgufWriter other = sound;
-      // As many rows as there are tokens: else these are what does not fit.
+      // The number of rows must equal the number of tokens; otherwise the error names the vocabulary.
       const uint64_t rows = name == "token_embd.weight" ? family.model.n_vocab : 7;
       other.addTensorF32(name, {33, rows}, std::vector<float>(33 * rows));
       expectRefused(other, ORIEL_ERROR_FORMAT, name);
@@ -188,7 +188,7 @@ TEST_F(BadFamilies, layers_of_the_other_kind) {
   expectNamed(smallLfm2(), "blk.4.attn_", [](GgufWriter* file) {
     file->addInt32s(kKvHeads, {0, 0, 2, 0, 0, 0});
   });
-  // One number for all says that every layer attends.
+  // A single number means that every layer attends.
   expectNamed(smallLfm2(), "blk.0.shortconv.",
               [](GgufWriter* file) { file->addUint32(kKvHeads, 2); });
 }
@@ -203,7 +203,7 @@ TEST_F(BadFamilies, convolutions_of_no_or_too_many_taps) {
   expectNamed(smallLfm2(), key,
               [&](GgufWriter* file) { file->addUint64(key, (uint64_t{1} << 32) + 3); });
   expectNamed(smallLfm2(), key, [&](GgufWriter* file) { file->addFloat32(key, kNan); });
-  // Taps that the tensor does not have.
+  // Taps that the tensor lacks.
   for (const uint32_t taps : {1u, 4u}) {
     expectNamed(smallLfm2(), "shortconv.", [&](GgufWriter* file) { file->addUint32(key, taps); });
   }

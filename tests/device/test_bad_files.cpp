@@ -1,5 +1,5 @@
-// Files that must be refused, through the public API: with the right status, one line that names the
-// culprit and says what to do, and nothing left behind.
+// Files that must be refused through the public API: with the right status, one line that names the fault and the
+// remedy, and nothing left behind.
 #include <gtest/gtest.h>
 #include "support/bad_files.h"
 #include "support/tiny_llama.h"
@@ -7,7 +7,7 @@
 namespace oriel_internal::test::test_bad_files {
 namespace {
 
-/// A complete model that loads, to be bent.
+/// A complete, loadable model for tests to damage.
 GgufWriter goodFile(const TinyLlama& shape = TinyLlama()) {
   GgufWriter out = shape.writer();
   std::vector<std::string> tokens = {"<|endoftext|>"};
@@ -55,7 +55,7 @@ TEST_F(BadFiles, truncated_anywhere) {
   GgufWriter writer = goodFile();
   writer.pad_last = false;
   const std::vector<uint8_t> whole = writer.build();
-  // All of the header in steps, then the tensors' data.
+  // Truncates in the header in small steps, then in the tensors' data.
   for (size_t keep = 1; keep < whole.size(); keep += keep < 3000 ? 97 : 4999) {
     SCOPED_TRACE(std::to_string(keep) + " bytes kept");
     write({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(keep)});

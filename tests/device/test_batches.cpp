@@ -1,5 +1,5 @@
-// Sessions that decode together in one step have to the bit what each has alone: every kind of layer, every type of
-// weights, whatever their windows are and wherever they are in them.
+// Sessions that decode together in one step give exactly the same bits as alone: for every kind of layer, every weight
+// type, any windows and any positions.
 #include <gtest/gtest.h>
 
 #include "support/batch_rig.h"
@@ -10,7 +10,7 @@
 namespace oriel_internal::test::test_batches {
 namespace {
 
-/// Tokens that each session has read before, in chunks: of nothing, into the sinks, before and after it evicts.
+/// Tokens that each session reads before, in chunks: none, within the sinks, before and after eviction.
 struct Reading {
   std::vector<uint32_t> tokens;
   uint32_t steps = 3;
@@ -27,7 +27,7 @@ void readAll(const Reading& reading, uint32_t chunk, BatchRig* rig) {
   }
 }
 
-// In every step another choice of them, in another order.
+// Each step has another subset, in another order.
 std::vector<uint32_t> membersOf(uint32_t step, uint32_t count) {
   std::vector<uint32_t> members;
   for (uint32_t i = 0; i < count; ++i) {
@@ -168,7 +168,7 @@ TEST(Batches, windows_that_are_split_give_the_bits_of_one_token_in_every_cache_f
 TEST(Batches, heads_that_share_no_whole_tile_give_the_bits_of_one_token) {
   RandomLlama model;
   model.n_layers = 1;
-  model.n_heads = 9;  // of one key head: on a GPU tiles of four, four and one
+  model.n_heads = 9;  // of one key head: a GPU uses tiles of four, four and one
   model.n_kv_heads = 1;
   const TemporaryModel file(model);
   expectSame(file.path(), everyWay({}).back());

@@ -1,4 +1,4 @@
-// Low-bit caches: what they cost, and that every device stores and reads them alike.
+// Low-bit caches: their cost, and equal storage and reading on every device.
 #include <gtest/gtest.h>
 
 #include "support/api.h"
@@ -43,7 +43,7 @@ TEST(CacheFormats, every_device_agrees_with_the_reference_executor_in_every_form
     const std::vector<int32_t> ids = someIds(50, static_cast<int32_t>(llama.n_vocab));
     for (const oriel_kv_format k : kAll) {
       for (const oriel_kv_format v : kAll) {
-        // All pairs in one or two shapes, the usual ones in the others: every pair compiles kernels of its own.
+        // All pairs in one or two shapes, the usual ones in the others: each pair compiles its own kernels.
         const bool usual = k == v || (k == ORIEL_KV_INT8 && v == ORIEL_KV_INT4);
         if (!usual && s.head_dim != 80 && (s.head_dim != 64 || !allCases())) {
           continue;
@@ -60,8 +60,7 @@ TEST(CacheFormats, every_device_agrees_with_the_reference_executor_in_every_form
           worst = worse(worst, error);
           total += error / static_cast<double>(ids.size());
         }
-        // A last-bit difference upstream may tip a value from one code to the next: rare, and small
-        // beside what rounding itself costs (0.02 and more).
+        // A last-bit difference may change a value's code: rare, and small compared with rounding (0.02 and more).
         EXPECT_LT(worst, 0.03) << s.head_dim << " k " << k << " v " << v;
         EXPECT_LT(total, 0.006) << s.head_dim << " k " << k << " v " << v;
       }
@@ -111,9 +110,9 @@ TEST(CacheFormats, divergence_on_stories260k_is_that_of_the_best_scheme_known) {
                          {{ORIEL_KV_INT4, ORIEL_KV_INT4}, 1.1 * 0.39485}});
 }
 
-// 1.1 times what scripts/kv_formats.py finds for the same file and tokens with the formats of docs/kv-formats.md
-// (--rows int8+H/int8,int8+H/cubic-s16,cubic-s16+H/cubic-s16).
-// With AVX-512 the first is 0.000465 where it finds 0.00042: the order of float sums tips codes of int8 activations.
+// 1.1 times the results of scripts/kv_formats.py for the same file and tokens with the formats of docs/kv-formats.md
+// (--rows int8+H/int8,int8+H/cubic-s16,cubic-s16+H/cubic-s16). With AVX-512 the first is 0.000465 instead of 0.00042:
+// the order of float sums changes codes of int8 activations.
 TEST(CacheFormats, divergence_on_oriel_tiny_is_that_of_the_formats) {
   expectDivergenceBelow(kTrained, someIds(150, 2048),
                         {{{ORIEL_KV_INT8, ORIEL_KV_INT8}, 1.2 * 0.00042},

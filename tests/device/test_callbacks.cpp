@@ -17,7 +17,7 @@
 namespace oriel_internal::test::test_callbacks {
 namespace {
 
-/// What calls are tried on, with room for what they write.
+/// The target of the calls, with buffers for their output.
 struct Caller {
   oriel_model* model = nullptr;
   oriel_session* session = nullptr;
@@ -31,11 +31,11 @@ struct Caller {
 };
 
 enum class Rule {
-  kAnswered,        ///< works inside callbacks as anywhere
+  kAnswered,        ///< works inside callbacks as elsewhere
   kAsks,            ///< the same, but not from another thread
   kRefused,         ///< ORIEL_ERROR_STATE and one line
   kRefusedInside,   ///< the same, but only inside a callback: another thread may
-  kDoesNothingBut,  ///< returns nothing: says so in one line
+  kDoesNothingBut,  ///< returns nothing: logs one line
 };
 
 struct Call {
@@ -233,7 +233,7 @@ const std::vector<Call>& everyCall() {
   return calls;
 }
 
-/// Those that this build has: a function that is only declared says so (ORIEL_ERROR_UNSUPPORTED) where no call runs.
+/// Functions of this build. A declared but missing function gives ORIEL_ERROR_UNSUPPORTED when no call runs.
 const std::set<std::string>& builtCalls() {
   static const std::set<std::string> built = [] {
     std::set<std::string> names;
@@ -254,7 +254,7 @@ const std::set<std::string>& builtCalls() {
   return built;
 }
 
-/// What runs inside callbacks, once.
+/// Work that runs once inside callbacks.
 struct Inside {
   std::function<void()> work;
   uint32_t ran = 0;
@@ -282,7 +282,7 @@ struct Inside {
   }
 };
 
-/// A model and its session, whose callbacks all do the same.
+/// A model and its session with identical callbacks.
 class Callbacks : public testing::Test {
  protected:
   void SetUp() override {
@@ -303,7 +303,7 @@ class Callbacks : public testing::Test {
   }
   oriel_session* session() { return app_.session; }
 
-  /// What tries every call, and looks at what comes of it.
+  /// Tries every call and checks the results.
   std::function<void()> tryEverything(bool from_another_thread = false) {
     std::map<std::string, oriel_status> answers;
     for (const Call& call : everyCall()) {
@@ -336,7 +336,7 @@ class Callbacks : public testing::Test {
 
   std::vector<uint8_t> snapshot() { return savedBytes(session()); }
 
-  /// `call` does the same, to the bit, whether its callbacks try everything or not.
+  /// `call` gives the same bits whether its callbacks try everything or not.
   void expectNothingChanges(Inside* inside, const std::function<oriel_status()>& call) {
     const std::vector<uint8_t> begin = snapshot();
     ASSERT_EQ(ORIEL_OK, restoreFrom(session(), begin));
@@ -438,7 +438,7 @@ TEST_F(Callbacks, what_may_be_asked_is_answered) {
   EXPECT_EQ("", log_.errors());
 }
 
-// Not only the session of the call: the rule is the same for all of the model.
+// The rule covers all sessions of the model.
 TEST(CallbacksOfAnotherSession, may_ask_but_change_nothing) {
   CapturedLog log;
   Options options = cpuOptions(&log);
@@ -469,7 +469,7 @@ TEST(CallbacksOfAnotherSession, may_ask_but_change_nothing) {
   EXPECT_EQ(ORIEL_OK, oriel_chat_reply(made, &few, nullptr, nullptr, nullptr));
 }
 
-// A trim waits for the reply. Who asks waits for neither, on whatever thread.
+// A trim waits for the reply. Getters wait for neither, on any thread.
 TEST(CallsThatAsk, do_not_wait_for_a_call_that_waits) {
   CapturedLog log;
   Options options = cpuOptions(&log);
@@ -510,7 +510,7 @@ TEST(CallsThatAsk, do_not_wait_for_a_call_that_waits) {
   EXPECT_EQ("scratch", describe(model).at("resident").at("level"));
 }
 
-// An app that answers every error line with the same wrong call again.
+// An app that responds to every error line with the same wrong call.
 TEST(CallbacksOfTheLog, may_not_change_the_session_and_do_not_go_round_for_ever) {
   struct App {
     Loaded loaded;

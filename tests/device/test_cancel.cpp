@@ -13,7 +13,7 @@
 namespace oriel_internal::test::test_cancel {
 namespace {
 
-/// Hands everything on, and cancels the session after a number of runs.
+/// Forwards everything, and cancels the session after a number of runs.
 class CancellingExecutor final : public ForwardingExecutor {
  public:
   using ForwardingExecutor::ForwardingExecutor;
@@ -31,7 +31,7 @@ class CancellingExecutor final : public ForwardingExecutor {
   }
 
   uint32_t runs_left = 0;
-  /// Before the piece of this number in any run another thread cancels the session. 0: never.
+  /// Another thread cancels the session before this piece of any run. 0: never.
   uint32_t cancel_before_piece = 0;
   uint32_t asked_since_cancelled = 0;
   oriel_session* session = nullptr;
@@ -47,7 +47,7 @@ class CancellingExecutor final : public ForwardingExecutor {
     return stop_();
   }
 
-  StopCheck stop_;  // of the run in progress
+  StopCheck stop_;  // of the current run
   uint32_t run_asked_ = 0;
 };
 
@@ -78,7 +78,7 @@ class Cancel : public testing::Test {
   Cancellable model_{options()};
 };
 
-// The penalty must not remember tokens that are not there, nor the reply count them.
+// Neither the penalty nor the reply's counters may include removed tokens.
 TEST_F(Cancel, a_message_that_was_taken_back_leaves_no_trace_in_the_reply) {
   ReplyOptions options = greedyOptions(40);
   options.greedy = 0;
@@ -146,11 +146,11 @@ TEST_F(Cancel, that_meets_no_call_changes_nothing) {
 }
 
 TEST_F(Cancel, of_a_call_that_has_nothing_more_to_begin_does_not_stop_the_next_one) {
-  model_.executor->runs_left = 2;  // behind the second and last chunk
+  model_.executor->runs_left = 2;  // after the second and last chunk
   EXPECT_EQ(ORIEL_OK, append(model_.loaded, {1, 2, 3, 4}));
   EXPECT_EQ(0u, model_.executor->runs_left);
   EXPECT_EQ(ORIEL_OK, append(model_.loaded, {5, 6}));
-  // A token callback that cancels behind the last token.
+  // A token callback that cancels after the last token.
   const ReplyOptions one = greedyOptions(1);
   const auto cancel = [](const oriel_token_event*, void* session) {
     oriel_session_cancel(static_cast<oriel_session*>(session));
@@ -172,12 +172,12 @@ TEST_F(Cancel, stays_until_its_call_has_ended) {
   EXPECT_EQ(ORIEL_OK, append(model_.loaded, ids));
 }
 
-// One thread makes calls, the other cancels that of every even number, at any moment: no call of an odd number ends
-// before its time. The second thread's cancel is often overtaken by the end of its call.
+// One thread makes calls; the other cancels every even call at a random moment. No odd call may end early. A cancel is
+// often overtaken by the end of its call.
 TEST_F(Cancel, from_a_second_thread_never_ends_another_call_than_the_one_that_ran) {
   const uint32_t n_rounds = allCases() ? 2000 : 500;
   std::atomic<uint32_t> begun{0};  // the call that is about to begin, or runs
-  std::atomic<uint32_t> over{0};   // the last that the canceller is done with
+  std::atomic<uint32_t> over{0};   // the last call that the canceller has finished with
   std::thread canceller([&] {
     for (uint32_t at = 2; at <= n_rounds; at += 2) {
       while (begun.load() < at) {
@@ -216,8 +216,8 @@ class CancelPrefill : public testing::TestWithParam<Kind> {
  protected:
   static constexpr uint32_t kWindow = 32, kChunk = 32, kBefore = 72;
 
-  /// On the device under test, with a ring that has wrapped and chunks of several pieces: the pace of
-  /// chunks is still what it is at first, since all tokens so far came one by one.
+  /// On the device under test, with a wrapped ring and chunks of several pieces: the chunk pace is still the initial
+  /// one, since all tokens so far came one by one.
   struct Wrapped : Cancellable {
     explicit Wrapped(const std::string& path) : Cancellable(options(), path.c_str()) {
       for (const int32_t id : someIds(kBefore, 300)) {
@@ -239,7 +239,7 @@ class CancelPrefill : public testing::TestWithParam<Kind> {
   void SetUp() override {
     if (GetParam() != Kind::kBundled) {
       RandomLlama model = GetParam() == Kind::kMixedWindows ? smallGemma() : smallLfm2();
-      model.n_layers = 6;  // and wide, so that a chunk is several pieces
+      model.n_layers = 6;  // wide enough for a chunk of several pieces
       model.n_embd = 256;
       model.n_heads = 16;
       model.n_ff = 1024;
@@ -279,7 +279,7 @@ TEST_P(CancelPrefill, leaves_a_session_that_goes_on_as_if_the_chunk_had_not_begu
   EXPECT_EQ(logitsOf(plain.loaded), logitsOf(wrapped.loaded));
 }
 
-// They are made in rows that the next chunk writes over.
+// They are computed in rows that the next chunk overwrites.
 TEST_P(CancelPrefill, leaves_the_logits_of_an_evaluation) {
   Wrapped wrapped(path());
   ASSERT_NE(nullptr, wrapped.executor);

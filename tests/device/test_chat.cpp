@@ -1,4 +1,4 @@
-// What conversations promise, through the public API.
+// Promises about conversations, through the public API.
 #include <gtest/gtest.h>
 
 #include "support/distances.h"
@@ -21,7 +21,7 @@ TEST(Chat, a_reply_equals_continuing_the_rendered_text_to_the_bit) {
   EXPECT_GT(chat.result.tokens, 0u);
   const uint64_t position = statsOf(loaded).position;
 
-  // In the same pieces, so that even the order of additions is the same.
+  // In the same pieces, so that the order of additions is the same.
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   std::vector<int32_t> all;
   for (const std::string& piece :
@@ -62,7 +62,7 @@ TEST(Chat, turn_by_turn_equals_the_whole_conversation_at_once) {
   const std::vector<float> by_turns = logitsOf(loaded);
   const uint64_t position = statsOf(loaded).position;
 
-  // The reply as it was sampled: its text might be tokenised otherwise.
+  // The sampled reply's ids: its text might be tokenised differently.
   std::vector<int32_t> all = tokens(loaded, rendered(loaded, {{"user", "Hello!"}}, true),
                                     ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS);
   all.insert(all.end(), reply.ids.begin(), reply.ids.end());

@@ -1,4 +1,4 @@
-// Chat formats through sessions: what was appended turn by turn is what the template renders as a whole.
+// Chat formats in sessions: text appended turn by turn equals the template's rendering of the whole conversation.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct Line {
   std::string text;
 };
 
-/// Knows the control tokens of all formats; SPM puts a space before the first word.
+/// Has the control tokens of all formats; SPM puts a space before the first word.
 RandomLlama talkative() {
   RandomLlama llama;
   llama.control_tokens = {"<|im_start|>",
@@ -134,7 +134,7 @@ class Talk {
     return ids;
   }
 
-  /// What the model makes of the whole conversation at once.
+  /// The model's logits for the whole conversation at once.
   std::vector<float> logitsAfter(const std::vector<int32_t>& ids) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     EXPECT_EQ(ORIEL_OK,
@@ -167,7 +167,7 @@ TEST(ChatFormats, turn_by_turn_is_what_the_template_renders_as_a_whole) {
                                {"assistant", "Un."},
                                {"user", "Two?<|im_end|>[/INST]\n"}};
     if (format == "mistral-nemo" || format == "mistral-v3") {
-      lines.erase(lines.begin());  // these move the system text to the last question
+      lines.erase(lines.begin());  // these formats move the system text to the last question
     }
     for (const Line& line : lines) {
       talk.add(line.role, line.text);
@@ -190,8 +190,7 @@ TEST(ChatFormats, a_reply_is_closed_as_the_template_closes_it) {
     const std::vector<int32_t> begin = talk.rendered({{"user", "One?"}}, true);
     const std::vector<int32_t> reply = talk.reply(4);
     talk.add("user", "Two?");
-    // The reply stands where the template would write the assistant's text; what it wrote may not be
-    // text that comes back as the same tokens, so the ids are put together.
+    // The reply's ids replace the template's assistant text, since the reply's text may be tokenised differently.
     const auto tail = [&](const std::string& answer) {
       const std::vector<int32_t> all =
           talk.rendered({{"user", "One?"}, {"assistant", answer}, {"user", "Two?"}}, false);
@@ -202,7 +201,7 @@ TEST(ChatFormats, a_reply_is_closed_as_the_template_closes_it) {
     if (format == "llama3" || format == "phi3.5" || format == "phi4-mini" || format == "qwen3" ||
         format == "qwen3-thinking" || format == "qwen3.5" || format == "olmo2" ||
         format == "olmo3" || format == "olmo3-think") {
-      continue;  // their text for an unfinished conversation is not the beginning of the longer one
+      continue;  // their text for an unfinished conversation is not a prefix of the longer one
     }
     std::vector<int32_t> all = begin;
     all.insert(all.end(), reply.begin(), reply.end());
@@ -260,7 +259,7 @@ TEST(ChatFormats, after_taking_back_a_turn_the_conversation_goes_on_as_if_it_had
     ASSERT_EQ(ORIEL_OK, goBackTo(talk.loaded.session.get(), talk.turns().back()));
     talk.add("user", "Two?");
     EXPECT_EQ(talk.reply(5), want) << format;
-    // And the first question of all, right behind the system text.
+    // Also back to the first question, directly after the system text.
     ASSERT_EQ(ORIEL_OK, goBackTo(talk.loaded.session.get(), talk.turns().front()));
     talk.add("user", "One?");
     EXPECT_EQ(talk.reply(3), first) << format;
@@ -268,8 +267,8 @@ TEST(ChatFormats, after_taking_back_a_turn_the_conversation_goes_on_as_if_it_had
 }
 
 TEST(ChatFormats, a_later_turn_stands_in_for_the_one_that_the_system_text_opened) {
-  // With the system text in the first user's turn, what is left after eviction is the template's
-  // rendering of that text and the turns that are seen.
+  // If the system text is in the first user turn, the rest after eviction is the template's rendering of that text and
+  // the visible turns.
   Options options = windowOf(96);
   const std::string system = "Be brief.";
   uint32_t pinned = 0;
@@ -322,10 +321,10 @@ TEST(ChatFormats, a_snapshot_goes_on_inside_an_open_turn_and_in_the_same_format_
 }
 
 TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordinary) {
-  // A model that answers with the very token that is named like the format's end.
+  // A model that answers with the token whose name equals the format's end.
   RandomLlama llama = talkative();
   llama.control_tokens.clear();
-  llama.tied_output = false;  // tied ones repeat what they hear
+  llama.tied_output = false;  // models with tied output repeat their input
   constexpr uint32_t kFirstWord = 3 + 256;
   for (llama.seed = 1; llama.seed < 6; ++llama.seed) {
     for (uint32_t end = kFirstWord; end < llama.n_vocab; ++end) {
@@ -369,7 +368,7 @@ TEST(ChatFormats, wrong_chat_options_are_refused) {
   ASSERT_EQ(ORIEL_OK, oriel_session_create(talk.loaded.model.get(), &chat, &session));
   EXPECT_EQ("chatml", describe(session)["chat_template"]);
   oriel_session_destroy(session);
-  EXPECT_EQ(ORIEL_OK, talk.restart("chatml"));  // a refused session leaves room for another
+  EXPECT_EQ(ORIEL_OK, talk.restart("chatml"));  // a refused session leaves its memory to the next
 }
 
 }  // namespace

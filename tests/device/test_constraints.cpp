@@ -1,4 +1,4 @@
-// Replies that an app can rely on: held to a schema or a grammar, on every device.
+// Replies constrained by a schema or a grammar, on every device.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -121,7 +121,7 @@ TEST_F(Constraints, a_trigger_lets_it_take_hold) {
   ReplyOptions options = wild(9, 150);
   options.set("ignore_stop", true);
   const std::string free_text = generate(options).text;
-  // A letter that is sure to come.
+  // A letter that is certain to come.
   const size_t letter = free_text.find_first_of("abcdefghijklmnopqrstuvwxyz", free_text.size() / 4);
   ASSERT_LT(letter, free_text.size() / 2);
   const std::string trigger(1, free_text[letter]);
@@ -151,7 +151,7 @@ TEST_F(Constraints, a_chat_reply_is_held_to_it) {
   EXPECT_TRUE(isValid(reply.text)) << reply.text;
 }
 
-// Each branch is held against each other one: the longest part of such a call.
+// Comparing all pairs of branches is the longest part of such a call.
 TEST_F(Constraints, what_takes_long_to_work_out_can_be_cancelled) {
   std::string schema = R"({"oneOf": [)";
   for (uint32_t i = 0; i < 250; ++i) {
@@ -216,7 +216,7 @@ TEST_F(Constraints, nothing_is_allocated_from_one_token_to_the_next) {
   EXPECT_EQ(reply.first_calls, reply.last_calls + 1);
 }
 
-// Everything at once that a reply may ask for besides.
+// Combined with all other reply options.
 TEST_F(Constraints, neither_are_triggers_parts_stop_texts_and_log_probabilities) {
   if (!canCountMallocs()) {
     GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
@@ -250,7 +250,7 @@ TEST_F(Constraints, neither_are_triggers_parts_stop_texts_and_log_probabilities)
   EXPECT_GT(parts, 20u);
 }
 
-// Scores of another type, of the same number of bytes: what the vocabulary's tree is counted with is the first to see it.
+// Scores of another type with the same size: counting the vocabulary's trie detects it first.
 using ConstraintsOfBadFiles = ScratchFolder;
 
 TEST_F(ConstraintsOfBadFiles, a_tokenizer_that_cannot_be_built_is_said) {
@@ -258,7 +258,7 @@ TEST_F(ConstraintsOfBadFiles, a_tokenizer_that_cannot_be_built_is_said) {
   const std::string key = "tokenizer.ggml.scores";
   const auto at = std::search(bytes.begin(), bytes.end(), key.begin(), key.end());
   ASSERT_NE(bytes.end(), at);
-  const uint8_t int32s = 5;  // behind the key: the type of the value, then that of its elements
+  const uint8_t int32s = 5;  // after the key: the type of the value, then of its elements
   *(at + static_cast<std::ptrdiff_t>(key.size()) + 4) = int32s;
   const std::string model_path = write("model.gguf", std::string(bytes.begin(), bytes.end()));
   CapturedLog log;

@@ -1,4 +1,4 @@
-// What oriel.h promises where apps, or what they load, are hostile or careless.
+// Contracts of oriel.h with hostile or careless apps and files.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -24,7 +24,7 @@ Options onTheCpu(CapturedLog* log = nullptr) {
 
 std::vector<uint8_t> savedSession(const Loaded& loaded) { return savedBytes(loaded.session.get()); }
 
-// Where what describes a snapshot ends, its sum included.
+// End of the snapshot's description, including its checksum.
 size_t endOfDescription(const SnapshotHeader& header) {
   return sizeof(header) + header.n_memories * sizeof(SnapshotMemory) + 8;
 }
@@ -46,7 +46,7 @@ TEST(Contracts, a_forged_snapshot_with_a_valid_checksum_is_refused) {
   EXPECT_EQ(ORIEL_ERROR_FORMAT, restore(forged(honest, [](SessionState* s) { s->stored = 0; })));
 }
 
-// Behind the header: where turns begin, then the ids of the tokens.
+// After the header: turn starts, then token ids.
 TEST(Contracts, forged_turns_and_ids_of_a_snapshot_are_refused) {
   const Loaded loaded = load(kTiny, onTheCpu());
   for (const char* text : {"Hello!", "Hello again!", "And again!"}) {
@@ -174,7 +174,7 @@ TEST(Contracts, a_load_ends_at_the_step_at_which_the_app_says_so) {
   }
 }
 
-// 1 ms a chunk of 64 tokens, and another for what a full window of 1024 adds.
+// 1 ms per chunk of 64 tokens, and 1 ms more for a full window of 1024.
 TEST(Contracts, prompts_of_any_length_are_predicted_at_once) {
   Json step = {{"tokens", 1},         {"overhead_s", 1e-3}, {"weights_s", 0},
                {"weights_once_s", 0}, {"head_s", 0},        {"groups", Json::array()}};
@@ -189,7 +189,7 @@ TEST(Contracts, prompts_of_any_length_are_predicted_at_once) {
   };
   EXPECT_NEAR(2e-3, seconds(1024, 64), 1e-9);
   EXPECT_NEAR(20e-3, seconds(1024, 640), 1e-9);
-  // Into an empty window, then past its end, then a part of a chunk: the sum of these.
+  // Into an empty window, past its end, and a partial chunk: their sum.
   EXPECT_NEAR(seconds(0, 1024) + seconds(1024, 640) + seconds(1024, 10), seconds(0, 1674), 1e-9);
   const double chunks = static_cast<double>(UINT32_MAX) / 64;
   EXPECT_NEAR(chunks * 2e-3, seconds(UINT64_MAX, UINT32_MAX), 1);

@@ -1,4 +1,4 @@
-// oriel.hpp: errors as values and as exceptions, callables, and who keeps what alive.
+// oriel.hpp: errors as values and as exceptions, callables, and lifetimes.
 #include <algorithm>
 #include <stdexcept>
 
@@ -175,7 +175,7 @@ TEST(CppHeader, a_progress_callable_may_cancel_the_load) {
   EXPECT_EQ(2u, calls);
 }
 
-// A copy has texts of its own; what it points to is not the other's.
+// A copy owns its texts and does not point to the original's.
 TEST(CppHeader, options_are_values) {
   auto first = std::make_unique<oriel::Options>(onCpu());
   first->set("kv", "k8v4").set("sinks", 7u).set("constraints", true);
@@ -215,7 +215,7 @@ TEST_F(CppHeaderFiles, a_session_is_saved_moved_and_restored) {
   const oriel_restored restored = second.restore(path("chat")).value();
   EXPECT_EQ(ORIEL_RESTORED_EXACTLY, restored.how);
   EXPECT_EQ(moved.stats().position, second.stats().position);
-  moved = std::move(second);  // the session that was there ends
+  moved = std::move(second);  // ends the session that was there
   EXPECT_TRUE(model.session()) << "so that there is room again";
 }
 

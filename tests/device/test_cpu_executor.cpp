@@ -1,4 +1,4 @@
-// What is the CPU executor's own: threads, instruction sets, that it has no time limit.
+// Specific to the CPU executor: threads, instruction sets, no time limit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -90,7 +90,7 @@ struct SlowRig {
   KernelRig rig;
 };
 
-// However slow the processor is: the time limit is for devices that may hang.
+// The time limit is for devices that may hang, not for slow processors.
 TEST_F(CpuExecutor, a_step_is_never_late) {
   SlowRig slow;
   slow.rig.options.timeout_ms = 1;
@@ -100,8 +100,8 @@ TEST_F(CpuExecutor, a_step_is_never_late) {
   EXPECT_TRUE(slow.rig.executor->run(StepRun::kHead).ok()) << slow.rig.log.errors();
 }
 
-// Of chunks of any length, with every set of instructions: weights times activations of 16 or of 8 bits are what they
-// should be, and those of a token are to the bit what they are of the token alone.
+// For chunks of any length and every instruction set: products with 16- or 8-bit activations are correct, and a token's
+// results are exactly those of the token alone.
 TEST_F(CpuExecutor, chunks_are_multiplied_as_their_tokens_alone_with_activations_of_16_and_8_bits) {
   constexpr uint32_t kChunk = 70;
   for (uint32_t t = 0; t < kWeightTypes; ++t) {
@@ -123,7 +123,7 @@ TEST_F(CpuExecutor, chunks_are_multiplied_as_their_tokens_alone_with_activations
         rig.header().n_tokens = 1;
         ASSERT_TRUE(rig.executor->run(StepRun::kDecode).ok()) << rig.log.errors();
         product.check(rig.floats(product.out), rounds);
-        // Rows that were computed, of the shortest run that has them.
+        // Computed rows, from the shortest run that contains them.
         std::vector<float> known(rig.floats(product.out),
                                  rig.floats(product.out) + product.out_stride);
         for (const uint32_t n : {2u, 5u, 13u, 64u, kChunk}) {
@@ -169,7 +169,7 @@ TEST_F(CpuExecutor, a_model_reads_text_with_activations_of_8_bits_and_says_so) {
 
 TEST_F(CpuExecutor, a_token_alone_in_the_last_part_of_a_chunk_is_as_good_as_the_others) {
   constexpr uint32_t kTokens = 9;
-  constexpr uint32_t kCols = 2048;  // of which the upload ring holds eight tokens
+  constexpr uint32_t kCols = 2048;  // the upload ring holds eight tokens of it
   constexpr uint32_t kRows = 40;
   Random random(1);
   KernelRig rig(kTokens);

@@ -1,4 +1,4 @@
-// The describe calls: how they fill a buffer, and that docs/describe.md names every field and no other.
+// The describe calls: buffer handling, and docs/describe.md names exactly the existing fields.
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -26,7 +26,7 @@ std::string section(const std::string& title) {
   return all.substr(begin + 1, all.find("\n## ", begin + 1) - begin);
 }
 
-/// Names in code outside of parentheses and brackets; of `[{"a", "b"}]` the names in quotes.
+/// Names in code outside of parentheses and brackets; for `[{"a", "b"}]` the names in quotes.
 Names namesIn(std::string text) {
   Names names;
   static const std::regex kList("`\\[?\\{([^}]*)\\}\\]?`"), kQuoted("\"([a-z_0-9]+)\"");
@@ -68,7 +68,7 @@ Names fieldsOf(const Json& object) {
   return names;
 }
 
-/// Of the rows, and of objects and lists of objects that a row explains.
+/// Checks the rows, and the objects and lists of objects that a row explains.
 void expectTable(const std::string& title, const Json& object) {
   Names named;
   for (const Row& row : rowsOf(title)) {
@@ -86,7 +86,7 @@ void expectTable(const std::string& title, const Json& object) {
   EXPECT_EQ(named, fieldsOf(object)) << title;
 }
 
-/// A page's sections in prose name fields in code; what their values may be stands in parentheses.
+/// Prose sections name fields in code; their values are in parentheses.
 void expectNamed(const std::string& title, const Json& object) {
   EXPECT_EQ(namesIn(section(title)), fieldsOf(object)) << title;
 }
@@ -185,7 +185,7 @@ TEST_F(Describe, the_page_has_the_fields_of_a_plan) {
   expectTable("Plan", describeShape("qwen3.5-0.8b:q8_0", Options()));
 }
 
-// Of a plan with rates, which alone has steps.
+// For a plan with rates: only these have steps.
 TEST_F(Describe, the_page_has_the_fields_of_a_predicted_step) {
   oriel_speed speed = ORIEL_INIT(oriel_speed);
   speed.submit_ns = speed.dispatch_ns = 1000;
@@ -257,7 +257,7 @@ TEST_F(Describe, the_page_has_the_fields_of_a_snapshot) {
   expectNamed("Snapshot", describeSnapshot(bytes.data(), bytes.size()));
 }
 
-// What a caller may have put into names comes out as JSON.
+// Special characters in an app's names are escaped in JSON.
 TEST_F(Describe, texts_of_an_app_are_escaped) {
   const std::string name = "a\"b\\c\n\x01";
   ASSERT_EQ(ORIEL_OK, oriel_session_mark(loaded_.session.get(), name.c_str()));

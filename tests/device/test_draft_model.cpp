@@ -1,4 +1,4 @@
-// A model that guesses for another: its guesses are those of the float64 pass, and a reply is to the bit what it is without.
+// A draft model: its drafts equal those of the float64 pass, and a reply is bit-identical with and without it.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -18,19 +18,19 @@ namespace {
 
 constexpr uint32_t kDrafts = 3;
 constexpr uint32_t kSinks = 4;
-// Weights are float32 here: what is left is the cache in f16.
+// Weights are float32 here: only the f16 cache rounds.
 constexpr double kTolerance = 1e-2;
 
 RandomLlama targetOf(const std::string& name = "gemma4") { return randomFamily(name); }
 
-/// One that guesses four tokens and seldom others.
+/// A draft model that prefers four tokens.
 RandomDraft fewGuesses(const RandomLlama& target) {
   RandomDraft draft(target);
   draft.favourites = {70, 71, 72, 73};
   return draft;
 }
 
-/// Tokens of which no three stood there before.
+/// Tokens without repeated trigrams.
 std::vector<int32_t> newText(size_t tokens) {
   std::vector<int32_t> ids(tokens);
   for (size_t i = 0; i < tokens; ++i) {
@@ -77,7 +77,7 @@ void put(Executor* executor, oriel_model* model) {
   }
 }
 
-/// Notes what each guess found to be best.
+/// Records the best token of each draft.
 class Watching : public ForwardingExecutor {
  public:
   Watching(oriel_model* model, std::vector<TopTokens>* guesses)
@@ -100,7 +100,7 @@ class Watching : public ForwardingExecutor {
   std::vector<TopTokens>* all_;
 };
 
-/// A model on the executor that is plain C++, for as long as this lives. Its sessions begin anew there.
+/// Runs the model on the reference executor during its lifetime. Sessions restart there.
 class OnReference {
  public:
   OnReference(oriel_model* model, const std::string& path, const char* draft)
@@ -141,7 +141,7 @@ class OnReference {
   std::vector<Line> block_;
 };
 
-// Token by token, through windows that fill and move on: the first guess behind each token and two more.
+// Token by token, through windows that fill and move on: the first draft after each token and two more.
 TEST_F(DraftModel, guesses_are_those_of_the_reference) {
   const bool all = !onVulkan() || allCases();
   for (const char* name :
@@ -170,7 +170,7 @@ TEST_F(DraftModel, guesses_are_those_of_the_reference) {
       Written written;
       {
         const Watching watching(loaded.model.get(), &seen);
-        // A step of one token first: the reply below makes its guesses behind heads of all kinds.
+        // A step of one token first: the reply below drafts after heads of all kinds.
         ASSERT_EQ(ORIEL_OK, append(loaded, {77}));
         exact.step(77, kSinks, window);
         ReplyOptions how = few(3, 24, false);
@@ -178,13 +178,13 @@ TEST_F(DraftModel, guesses_are_those_of_the_reference) {
       }
       ASSERT_EQ(ORIEL_OK, written.status) << log_.errors();
       ASSERT_EQ(24u, written.ids.size());
-      // Three guesses at a time behind tokens whose step was not done yet, up to the last tokens'.
+      // Three drafts at a time, after tokens whose step was not done yet, up to the last tokens.
       size_t at = 0;
       size_t compared = 0;
       uint32_t taken = 0;
       double worst = 0;
       for (size_t t = 0; t < written.ids.size() && at < seen.size(); ++t) {
-        if (taken != 0) {  // its step was done as a guess
+        if (taken != 0) {  // its step was done as a draft
           --taken;
           exact.step(written.ids[t], kSinks, window);
           continue;
@@ -206,7 +206,7 @@ TEST_F(DraftModel, guesses_are_those_of_the_reference) {
           }
           const auto best = static_cast<uint32_t>(
               std::max_element(expected[g].begin(), expected[g].end()) - expected[g].begin());
-          // Where two are nearly as good either is right, but what follows is another text.
+          // If two are nearly equal, either is right, but the text then differs.
           same = same && top.best[0].id == best;
           const bool right = t + 1 + g < written.ids.size() &&
                              static_cast<int32_t>(top.best[0].id) == written.ids[t + 1 + g];
@@ -243,7 +243,7 @@ TEST_F(DraftModel, guesses_of_the_reference_executor_are_the_same) {
   EXPECT_GT(seen[0].size(), 40u);
   for (size_t i = 0; i < seen[0].size(); ++i) {
     EXPECT_EQ(seen[0][i].best[0].id, seen[1][i].best[0].id);
-    // Sums in another order may round a key or a value to the next f16, which is 2^-10 of it.
+    // Another order of sums may round a key or value to the next f16, a relative 2^-10.
     const float logit = seen[1][i].best[0].logit;
     EXPECT_NEAR(seen[0][i].best[0].logit, logit, std::ldexp(std::abs(logit), -10));
   }
@@ -295,7 +295,7 @@ TEST_F(DraftModel, low_bit_caches_and_rows_on_file_are_read_as_well) {
   EXPECT_GT(right, 5u);
 }
 
-// Left to the session, which goes by the clock.
+// Left to the session, which decides by time.
 TEST_F(DraftModel, a_reply_says_when_to_guess) {
   const RandomLlama target = targetOf();
   const TemporaryModel file(target);
@@ -383,7 +383,7 @@ TEST_F(DraftModel, the_plan_says_what_it_takes_to_the_byte) {
   wanted.set("speculate", 0);
   EXPECT_EQ(3u, planOf(load(file.path(), wanted)).count("draft_tokens"))
       << "where no number is given";
-  // What the cap has no room for is refused.
+  // Refused if it exceeds the cap.
   wanted.memory_bytes = plan.minimum_bytes - 1;
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_MEMORY_BUDGET, oriel_model_load(file.path().c_str(), &wanted, &model));
@@ -446,7 +446,7 @@ TEST_F(DraftModel, nothing_is_allocated) {
   expectNothingAllocated(loaded);
 }
 
-// In a guess, or in the step that verifies some.
+// While drafting, or in the step that verifies.
 TEST_F(DraftModel, a_device_that_is_lost_leaves_what_was_shown) {
   const RandomLlama target = targetOf();
   const TemporaryModel file(target);
@@ -475,7 +475,7 @@ TEST_F(DraftModel, a_device_that_is_lost_leaves_what_was_shown) {
     size_t count = 0;
     ASSERT_EQ(ORIEL_OK, oriel_session_logits(made, &logits, &count));
     EXPECT_TRUE(logitsOf(plain) == std::vector<float>(logits, logits + count));
-    // And it guesses again.
+    // Drafting resumes.
     const Written on = generate(made, few(4, 20), "always");
     EXPECT_EQ(generate(plain, few(4, 20), "auto").ids, on.ids);
     EXPECT_LT(0u, on.result.tokens_drafted);

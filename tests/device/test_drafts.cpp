@@ -1,4 +1,4 @@
-// Guessed tokens: whatever is guessed, a reply is to the bit what it is without, and so is the session behind it.
+// Drafted tokens: for any drafts, a reply and the session after it are bit-identical to those without.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -44,7 +44,7 @@ class Drafts : public testing::Test {
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     ASSERT_EQ(ORIEL_OK, append(loaded, repeating(tokens))) << log_.errors();
   }
-  /// The same reply with guesses as without, and logits behind it. How many were right.
+  /// Compares the reply, and the logits after it, with and without drafts. Returns the number of accepted drafts.
   uint32_t expectSame(const Loaded& plain, const Loaded& guessing, const ReplyOptions& sampling) {
     const Written expected = generate(plain, sampling, "auto");
     const Written got = generate(guessing, sampling, "always");
@@ -131,7 +131,7 @@ TEST_F(Drafts, every_way_of_choosing_draws_the_same_tokens) {
   EXPECT_GT(right, 50u);
 }
 
-// Where it is turned off, and where it is left to the session, which goes by the clock.
+// If it is off, and if it is left to the session, which decides by time.
 TEST_F(Drafts, a_reply_says_when_to_guess) {
   const Loaded guessing = load(kRandom, options(kDrafts));
   start(guessing);
@@ -153,7 +153,7 @@ TEST_F(Drafts, a_reply_says_when_to_guess) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, generate(guessing, wrong, "sometimes").status);
 }
 
-// Guesses behind the end of a reply, at whatever token it ends, leave nothing behind.
+// Drafts after the end of a reply leave no trace, at any last token.
 TEST_F(Drafts, a_reply_that_ends_anywhere_goes_on_as_one_without_guesses) {
   const Loaded plain = load(kRandom, options(0));
   const Loaded guessing = load(kRandom, options(kDrafts));
@@ -247,7 +247,7 @@ TEST_F(Drafts, formats_and_prefixes_and_windows_of_all_kinds) {
   }
 }
 
-// Behind a prefix a model has one session all the same.
+// After a prefix: the model still has one session.
 TEST_F(Drafts, behind_a_prefix) {
   const auto of = [&](uint32_t drafts) {
     Options wanted = options(drafts, 60);
@@ -306,7 +306,7 @@ TEST_F(Drafts, nothing_is_allocated) {
   expectNothingAllocated(loaded);
 }
 
-// In a step of guesses, or when the last row's logits are put where the next call looks for them.
+// In a step of drafts, or when the last row's logits are moved to their usual place.
 TEST_F(Drafts, a_device_that_is_lost_among_guesses_leaves_what_was_shown) {
   const Loaded plain = load(kRandom, options(0, 100));
   for (const auto& [work, after] :
@@ -323,7 +323,7 @@ TEST_F(Drafts, a_device_that_is_lost_among_guesses_leaves_what_was_shown) {
     losing.lose(work, after);
     const Written cut = generate(made, sampling, "always");
     if (cut.status == ORIEL_OK) {
-      continue;  // it ended with a token that was no guess
+      continue;  // the last token was not drafted
     }
     EXPECT_EQ(ORIEL_ERROR_DEVICE, cut.status);
     oriel_recovered recovered = ORIEL_INIT(oriel_recovered);
@@ -340,7 +340,7 @@ TEST_F(Drafts, a_device_that_is_lost_among_guesses_leaves_what_was_shown) {
   }
 }
 
-// Text that was held back, as a stop text might have begun with it, when the logits of the last row could not be fetched.
+// Text held back as a possible stop text, when the last row's logits could not be fetched.
 TEST_F(Drafts, a_device_that_is_lost_behind_the_last_guess_leaves_the_text_in_the_transcript) {
   Options some = options(7, 400, 16);
   some.set("transcript", 16384);
@@ -364,7 +364,7 @@ TEST_F(Drafts, a_device_that_is_lost_behind_the_last_guess_leaves_the_text_in_th
     losing.lose(Work::kCopy, 1);
     const oriel_status status = oriel_chat_reply(made, &reply, nullptr, nullptr, nullptr);
     if (status == ORIEL_OK) {
-      continue;  // it ended with a token that was no guess
+      continue;  // the last token was not drafted
     }
     ASSERT_EQ(ORIEL_ERROR_DEVICE, status);
     ++lost;
@@ -383,7 +383,7 @@ TEST_F(Drafts, a_device_that_is_lost_behind_the_last_guess_leaves_the_text_in_th
   EXPECT_NE(0u, lost);
 }
 
-// The chance of each token behind a text, from a model that guesses nothing.
+// The probability of each next token, from a model without drafts.
 std::map<int32_t, double> chances(const std::vector<float>& logits, double temperature) {
   std::map<int32_t, double> chances;
   double total = 0;
@@ -398,8 +398,8 @@ std::map<int32_t, double> chances(const std::vector<float>& logits, double tempe
   return chances;
 }
 
-// Of tokens that guesses were verified for, by chi-squared: with three degrees of freedom 16.3 is exceeded once in a
-// thousand times, and the seeds are always the same.
+// For tokens with verified drafts, by chi-squared: with three degrees of freedom 16.3 is exceeded once in a thousand
+// times; the seeds are fixed.
 TEST_F(Drafts, drawn_tokens_have_the_chances_that_the_model_gives_them) {
   const uint32_t draws = !onVulkan() ? 1500 : 150;
   const Loaded guessing = load(kRandom, options(kDrafts, 100));
@@ -408,7 +408,7 @@ TEST_F(Drafts, drawn_tokens_have_the_chances_that_the_model_gives_them) {
   sampling.set("top_k", 0);
   sampling.set("top_p", 1);
   sampling.set("min_p", 0);
-  std::map<std::vector<int32_t>, std::map<int32_t, uint32_t>> counts;  // by what came before
+  std::map<std::vector<int32_t>, std::map<int32_t, uint32_t>> counts;  // by the preceding tokens
   start(guessing);
   const std::vector<uint8_t> snapshot = save(guessing);
   uint32_t drafted = 0;
@@ -452,7 +452,7 @@ TEST_F(Drafts, drawn_tokens_have_the_chances_that_the_model_gives_them) {
   EXPECT_GE(judged, 4u);
 }
 
-// Its memory is given back in between: what the guess left on the device is settled before.
+// Its memory is given back meanwhile: the draft's data on the device is settled first.
 TEST_F(Drafts, a_reply_that_rests_behind_a_guess_is_cancelled) {
   const Loaded loaded = load(kRandom, options(kDrafts, 400));
   oriel_model* const model = loaded.model.get();

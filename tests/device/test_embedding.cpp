@@ -1,4 +1,4 @@
-// Texts as vectors: against float64, whatever the architecture, the pooling and the chunks.
+// Embeddings against float64, for any architecture, pooling and chunking.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace oriel_internal::test::test_embedding {
 namespace {
 
-// As logits of the same families: keys and values are rounded to f16.
+// Same as for logits of these families: keys and values are rounded to f16.
 constexpr double kTolerance = 2.5e-3;
 constexpr uint32_t kSinks = 4;
 constexpr uint32_t kWindow = 120;
@@ -48,7 +48,7 @@ double length(const std::vector<float>& values) {
   return std::sqrt(squares);
 }
 
-/// Rows of the last norm in float64, as many as are clear (support/against_float64.h).
+/// Rows of the last norm in float64, up to the first unclear choice (support/against_float64.h).
 std::vector<std::vector<double>> exactNorms(const std::string& path,
                                             const std::vector<int32_t>& ids) {
   Float64Model model(path);
@@ -87,7 +87,7 @@ TEST_P(EmbeddedFamilies, vectors_equal_float64) {
   std::string text = kText;
   const std::vector<int32_t> ids = tokens(whole, text, ORIEL_TEXT_BOS);
   const auto rows = exactNorms(file_.path(), ids);
-  text.resize(text.size() - (ids.size() - rows.size()));  // a token a byte
+  text.resize(text.size() - (ids.size() - rows.size()));  // one token per byte
   ASSERT_GE(text.size(), 12u) << "too few choices are clear, take another seed";
   ASSERT_EQ(rows.size(), tokens(whole, text, ORIEL_TEXT_BOS).size());
   for (const uint32_t chunk : {1u, 7u, 64u}) {
@@ -226,7 +226,7 @@ TEST(Embedding, refusals_leave_the_session_as_it_was) {
   const int none = 9;
   oriel_pooling unknown;
   std::memcpy(&unknown, &none,
-              sizeof(unknown));  // a cast out of the enum's range would be undefined
+              sizeof(unknown));  // casting a value outside the enum would be undefined
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, embed(loaded, "a", unknown).status);
   std::string text;
   while (tokens(loaded, text, ORIEL_TEXT_BOS).size() < 37) {

@@ -1,5 +1,5 @@
-// Granite, MiniCPM, ERNIE 4.5, Hunyuan, Mistral 3, EXAONE 4, OLMo 2 and 3, Gemma 2 and LFM2: any shape, any
-// window and any chunk against float64.
+// Granite, MiniCPM, ERNIE 4.5, Hunyuan, Mistral 3, EXAONE 4, OLMo 2 and 3, Gemma 2 and LFM2: any shape, window and
+// chunk against float64.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace oriel_internal::test::test_families {
 namespace {
 
-// A float64 pass with nothing but keys and values rounded to f16 is up to 2e-3 away.
+// A float64 pass with only keys and values rounded to f16 differs by up to 2e-3.
 constexpr double kTolerance = 2.5e-3;
 
 std::vector<FamilyParam> everyFamily() {
@@ -32,14 +32,14 @@ TEST_P(Families, streaming_past_every_window_equals_float64) {
   struct Setting {
     uint32_t sinks, window, chunk;
   };
-  // Their own windows of 7 or 8: shorter than the session's, as long as it, longer.
+  // Their own windows of 7 or 8: shorter than the session's, equal, longer.
   for (const Setting s : {Setting{4, 20, 7}, Setting{0, 8, 1}, Setting{2, 3, 0}}) {
     expectReference(file_.path(), s.sinks, s.window, s.chunk, ids(70), kTolerance);
   }
 }
 
-// Families whose scores are functions of distances: norms after RoPE make Hunyuan's depend on where a conversation
-// begins.
+// Families whose scores depend only on distances. Hunyuan's norms after RoPE make its scores depend on the start
+// position.
 class FarFamilies : public Families {};
 
 TEST_P(FarFamilies, far_from_zero_is_as_exact_as_near_it) {
@@ -74,7 +74,7 @@ TEST_P(Families, every_device_agrees_with_the_reference_executor) {
   for (size_t t = 0; t < got.size(); ++t) {
     mean += relativeL2(got[t], want[t]) / static_cast<double>(got.size());
   }
-  EXPECT_LT(mean, 0.03);  // as in test_cache_formats.cpp: a last bit upstream may tip a code
+  EXPECT_LT(mean, 0.03);  // as in test_cache_formats.cpp: a last-bit difference may change a code
 }
 
 std::vector<FamilyParam> farFamilies() {
@@ -97,7 +97,7 @@ struct Shape {
   bool tied;
 };
 
-/// Families by architecture, each in all of `shapes`; those without windows leave that of a shape alone.
+/// Families by architecture, each in all of `shapes`. Families without windows ignore a shape's window.
 void expectOddShapes(const std::vector<std::string>& architectures,
                      const std::vector<Shape>& shapes) {
   for (const RandomFamily& family : randomFamilies()) {
@@ -155,7 +155,7 @@ TEST(FamilyShapes, gemma2_has_caps_and_a_window_when_its_file_does_not_say) {
   expectReference(file.path(), 4, 20, 7, someIds(60, 320), kTolerance);
 }
 
-// Published files of LFM2 give the width before it was adjusted.
+// Published files of LFM2 state the width before its adjustment.
 TEST(FamilyShapes, lfm2_is_as_wide_as_its_tensors_whatever_the_file_says) {
   RandomLlama lfm2 = smallLfm2();
   lfm2.says_n_ff = 144;

@@ -1,4 +1,4 @@
-// What was said does not stay behind: neither in memory that Oriel holds nor in what it gives back.
+// No trace of a conversation remains in Oriel's memory or in memory it frees.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace oriel_internal::test::test_forgetting {
 namespace {
 
-/// Bytes of a device's arenas that are not zero, by kind. What the host sees first: reading the others goes
+/// Nonzero bytes in a device's arenas, by kind. The host-visible one is read first, because reading the others passes
 /// through it.
 struct Left {
   uint64_t staging = 0;
@@ -55,7 +55,7 @@ Left leftOn(const oriel_model& model) {
   return left;
 }
 
-/// Everything that writes somewhere: a message, a greedy reply, a drawn one, logits, a snapshot.
+/// Everything that writes: a message, greedy and sampled replies, logits, a snapshot.
 void talk(const Loaded& loaded) {
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "My password is Quetzalcoatl-5591."));
   ASSERT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded, greedyOptions(12)).status);
@@ -69,7 +69,7 @@ void talk(const Loaded& loaded) {
 struct Memory {
   const char* name;
   oriel_kv_format format;
-  bool convolved;  ///< layers that keep the last tokens' columns, too
+  bool convolved;  ///< with layers that keep columns of the last tokens
 };
 
 class ForgettingOnDevice : public testing::TestWithParam<Memory> {};
@@ -118,7 +118,7 @@ TEST_P(ForgettingOnDevice, texts_that_became_vectors_leave_zeros) {
   uint32_t rounds = 0;
   for (const oriel_status end : {ORIEL_OK, ORIEL_ERROR_CANCELLED, ORIEL_OK}) {
     if (end == ORIEL_OK && rounds++ != 0) {
-      // What was gone back from is there, too, in an empty session.
+      // Also text that was taken back, in an empty session.
       const std::vector<int32_t> ids = tokens(loaded, text + text, 0);
       ASSERT_EQ(ORIEL_OK, append(loaded, {ids.begin(), ids.begin() + 40}));
       ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 0));
@@ -154,10 +154,10 @@ TEST(Forgetting, no_block_that_is_given_back_says_what_was_typed) {
     const FullPlan plan = planOf(loaded);
     std::vector<int32_t> ids = tokens(loaded, secret, 0);
     ASSERT_LT(6u, ids.size());
-    ids.erase(ids.begin());  // may be another one behind other text
+    ids.erase(ids.begin());  // may be another token after other text
     ids.resize(4);
     memory.lookFor(ids);
-    // Short text lives in planned memory, long text in borrowed blocks, files in one of their size.
+    // Short text is in planned memory, long text in borrowed blocks, files in a block of their size.
     std::string letter;
     while (letter.size() < 2600) {
       letter += "The password is " + secret + ". ";
@@ -199,7 +199,7 @@ TEST(Forgetting, no_block_that_is_given_back_says_what_was_typed) {
   }
 }
 
-// A session's own block, whatever is in it.
+// A session's own block with any contents.
 TEST(Forgetting, the_memory_of_a_session_is_zeros_when_it_is_given_back) {
   SearchingAllocator memory;
   CapturedLog log;
@@ -217,18 +217,18 @@ TEST(Forgetting, the_memory_of_a_session_is_zeros_when_it_is_given_back) {
 #if defined(__linux__)
 constexpr int32_t kFlips = 0x5a5a5a5a;
 
-// How often four of the ids, which are given flipped, stand one behind the other in the dead part of this thread's stack.
+// How often four consecutive ids (given bit-flipped) appear in the unused part of this thread's stack.
 __attribute__((noinline)) size_t findBelow(const std::vector<int32_t>& flipped) {
   constexpr size_t kBytes = 512 << 10;
   constexpr size_t kPage = 4096;
   const char here = 0;
   const uintptr_t top = reinterpret_cast<uintptr_t>(&here) / kPage * kPage;
   const int memory =
-      open("/proc/self/mem", O_RDONLY);  // what is dead no sanitizer lets anybody read
+      open("/proc/self/mem", O_RDONLY);  // sanitizers forbid direct reads of unused stack
   EXPECT_LE(0, memory);
   std::vector<int32_t> stack(kBytes / sizeof(int32_t));
   for (size_t at = 0; at < kBytes; at += kPage) {
-    // Pages that the stack has not grown to are not there.
+    // Stack pages that were never touched are missing.
     (void)pread(memory, reinterpret_cast<char*>(stack.data()) + at, kPage,
                 static_cast<off_t>(top - kBytes + at));
   }
@@ -251,7 +251,7 @@ struct StackCase {
   void (*call)(const Loaded& loaded, const std::string& secret);
 };
 
-// One whose penalties look back at what was said.
+// A reply whose penalties look back at the conversation.
 void replyWithPenalties(const Loaded& loaded) {
   ReplyOptions options = wildOptions(6, 3);
   options.set("repeat_penalty", 1.1f);

@@ -1,10 +1,10 @@
-// What an app gives by name: texts are copied during the call, and what is wrong is said in its own words.
+// Options given by name: texts are copied during the call, and error lines use the caller's words.
 #include "support/sessions.h"
 
 namespace oriel_internal::test::test_given_options {
 namespace {
 
-/// A setting in memory that is overwritten once the call is over.
+/// A setting whose memory is overwritten after the call.
 class Passing {
  public:
   Passing& add(const std::string& name, const std::string& value) {
@@ -126,7 +126,7 @@ TEST(GivenOptions, a_value_by_name_replaces_the_field) {
   EXPECT_EQ(2u, listen(oriel_chat_reply, loaded, reply).ids.size());
 }
 
-/// One line, which names what the caller wrote.
+/// One line, which names the caller's text.
 void expectSaid(const CapturedLog& log, const std::vector<std::string>& words) {
   EXPECT_EQ(1u, errorLines(log)) << log.errors();
   for (const std::string& word : words) {

@@ -1,5 +1,5 @@
-// What is true of a session that went back and went on, beside those that tests of rewinds look at: what is held counts
-// from there, what was taken back leaves nothing behind.
+// Sessions that went back and continued, beyond the tests of rewinds: held tokens count from there, and removed text
+// leaves no trace.
 #include <gtest/gtest.h>
 
 #include "support/recovery.h"
@@ -28,7 +28,7 @@ class GoingBack : public ScratchFolder {
     model_.reset(model);
     return newSession(model_, how);
   }
-  /// A name, and turns that push it out of the window.
+  /// A name, then turns that evict it.
   static void tellFarBack(const SessionPtr& session) {
     ASSERT_EQ(ORIEL_OK, say(session, "My dog is called Biscuit."));
     ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 8).status);
@@ -57,7 +57,7 @@ class GoingBack : public ScratchFolder {
 };
 
 TEST_F(GoingBack, behind_the_sinks_what_was_held_before_counts_no_more) {
-  const uint8_t shares[] = {64, 128, 128, 64, 64, 0};  // windows by layer have the sinks, too
+  const uint8_t shares[] = {64, 128, 128, 64, 64, 0};  // windows by layer include the sinks
   for (const bool by_layer : {false, true}) {
     SCOPED_TRACE(by_layer);
     Options some = options();
@@ -79,7 +79,7 @@ TEST_F(GoingBack, behind_the_sinks_what_was_held_before_counts_no_more) {
   }
 }
 
-// A snapshot of another window has no tokens before some place. The next one may.
+// A snapshot of another window lacks tokens before some position. The next one may have them.
 TEST_F(GoingBack, a_snapshot_is_held_as_it_says_whatever_was_there) {
   const auto savedBy = [&](uint32_t window, uint32_t tokens) {
     const SessionPtr session = open(options(window, 16));
@@ -149,10 +149,10 @@ TEST_F(GoingBack, a_message_that_was_cancelled_changes_nothing_of_the_next) {
   EXPECT_EQ(next[0], next[1]);
 }
 
-// The opening is read, and read again with what comes back.
+// The opening is read, and read again with the recalled turns.
 TEST_F(GoingBack, a_reply_that_was_cancelled_while_something_came_back_leaves_no_opening) {
   struct Stop {
-    uint32_t in = 0;  // calls; 0: never
+    uint32_t in = 0;  // counts calls; 0: never
   } stop;
   SessionOptions how;
   how.progress = [](uint64_t, uint64_t, void* user) {
@@ -205,7 +205,7 @@ TEST_F(GoingBack, what_the_recall_files_ring_has_written_over_is_not_found) {
     size_t needed = 0;
     ASSERT_EQ(ORIEL_OK, oriel_detokenize(model_.get(), ids.data(), ids.size(), 0, text.data(),
                                          text.size(), &needed));
-    // What comes back was said before the place, and not behind it.
+    // Recalled text was said before that position, not after it.
     for (size_t k = 0; k < words.size(); ++k) {
       EXPECT_TRUE(places[k] < end - 60 ||
                   std::string(text.data()).find(words[k]) == std::string::npos)

@@ -1,4 +1,4 @@
-// The ids of what a session's memory holds: enough to build the conversation again elsewhere.
+// The ids of a session's held tokens: enough to rebuild the conversation elsewhere.
 #include <gtest/gtest.h>
 
 #include "support/sessions.h"
@@ -12,7 +12,7 @@ oriel_stats viewOf(const Loaded& loaded) {
   return view;
 }
 
-/// From `first` on, as far as they follow each other.
+/// Consecutive ids from `first` on.
 std::vector<int32_t> held(const Loaded& loaded, uint64_t first) {
   size_t needed = 0;
   const oriel_status asked =
@@ -70,7 +70,7 @@ TEST(HeldTokens, are_the_sinks_and_the_ring_as_the_window_slides) {
     all.insert(all.end(), said.begin(), said.end());
     expectHeld(loaded, all);
   }
-  // A rewind takes tokens away; what follows takes their numbers.
+  // A rewind removes tokens; the next ones take their numbers.
   const uint64_t back = all.size() - 4;
   ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), back));
   all.resize(back);
@@ -122,7 +122,7 @@ TEST(HeldTokens, of_a_session_that_only_assumes_them_are_unknown) {
   EXPECT_EQ((std::vector<int32_t>{-1, -1, 5, 6}), ids);
 }
 
-// The same tokens in the same window say the same next word, up to what chunks of another length round.
+// The same tokens in the same window predict the same next token, up to rounding by other chunk lengths.
 TEST(HeldTokens, build_the_conversation_again_in_another_session) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, cpuOptions(&log, 200, 8));

@@ -1,4 +1,4 @@
-// What an app asks of replies besides how they are sampled: stop texts, biases, least lengths, log-probabilities.
+// Reply options besides sampling: stop texts, biases, minimum lengths, log-probabilities.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -9,7 +9,7 @@
 namespace oriel_internal::test::test_knobs {
 namespace {
 
-/// A token as the app was told of it.
+/// A token as reported to the app.
 struct Told {
   int32_t id;
   std::string text;
@@ -66,7 +66,7 @@ class Knobs : public WatchedSession {
     return out;
   }
   uint64_t position() { return statsOf(model_->loaded).position; }
-  /// As WatchedSession draws, or the best each time.
+  /// Sampled as in WatchedSession, and greedy.
   static std::vector<ReplyOptions> bothWays() {
     std::vector<ReplyOptions> ways = {options(), options()};
     ways[1].greedy = 1;
@@ -74,8 +74,8 @@ class Knobs : public WatchedSession {
   }
 };
 
-// Wherever a stop text is taken from a reply, the same reply stops in front of it, and the session is as one that was
-// told to stop at that token.
+// For a stop text at any place of a reply: the reply ends before it, and the session equals one that was stopped at
+// that token.
 TEST_F(Knobs, a_reply_ends_in_front_of_a_stop_text) {
   for (ReplyOptions sampling : bothWays()) {
     const Reply all = reply(sampling);
@@ -160,7 +160,7 @@ TEST_F(Knobs, neither_stop_tokens_nor_stop_texts_end_a_reply_before_its_least_le
       const std::vector<int32_t> ids = late.ids();
       EXPECT_EQ(0, std::count(ids.begin(), ids.end(), eos_id));
     }
-    way.set("ignore_stop", true);  // a token like any other
+    way.set("ignore_stop", true);  // treated like any token
     EXPECT_EQ(std::vector<int32_t>(kTokens, eos_id), reply(way).ids());
   }
 }
@@ -173,7 +173,7 @@ TEST_F(Knobs, log_probabilities_are_of_the_models_own_distribution) {
   const Reply told = reply(sampling);
   EXPECT_EQ(kTokens, model_->executor->logits_asked);
 
-  // The same tokens given as a prompt, logits after each.
+  // The same tokens as a prompt, with logits after each.
   std::vector<int32_t> ids = {11, 42, 7, 99, 3};
   const std::vector<int32_t> said = told.ids();
   ids.insert(ids.end(), said.begin(), said.end());
@@ -291,7 +291,7 @@ TEST_F(Knobs, a_stop_text_ends_the_turn_of_a_chat) {
   EXPECT_EQ("", log.errors());
 }
 
-// The window of repetition is longer than the older 64, and so is what a snapshot remembers.
+// The repetition window is longer than the former 64, and a snapshot stores all of it.
 TEST_F(Knobs, a_snapshot_remembers_as_many_tokens_as_penalties_look_back) {
   ReplyOptions sampling = options();
   sampling.set("presence_penalty", 4);

@@ -1,4 +1,4 @@
-// The line of the last failed call, kept by the object that it was made on.
+// The line of the last failed call, kept by the object of the call.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -99,14 +99,14 @@ TEST_F(LastError, stays_where_a_call_fails_without_a_line) {
   EXPECT_STREQ("", oriel_model_last_error(nullptr));
 }
 
-// A line may quote what was said.
+// A line may quote the conversation.
 TEST_F(LastError, is_forgotten_with_the_conversation) {
   ASSERT_EQ(ORIEL_ERROR_ARGUMENT, append(loaded_, {-1}));
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(session()));
   EXPECT_EQ("", of(session()));
 }
 
-/// An app whose log calls the session for each error line.
+/// An app whose log callback calls the session for each error line.
 struct AppInTheLog {
   oriel_session* session = nullptr;
   std::vector<std::string> lines;

@@ -1,5 +1,5 @@
-// Models with latent attention: shapes that no published one has, weights of every layout, and sessions that go back, are
-// saved and round what they remember.
+// Models with latent attention: unpublished shapes, weights of every layout, and sessions that go back, are saved and
+// round their memory.
 #include <gtest/gtest.h>
 
 #include "support/against_float64.h"
@@ -27,7 +27,7 @@ RandomLlama smallLatents(bool joined) {
   } else {
     model.n_experts = 4;
     model.expert_ff = 32;
-    model.dense_layers = 2;  // no choices that could be close
+    model.dense_layers = 2;  // no close choices
   }
   return model;
 }
@@ -105,7 +105,7 @@ TEST(Latents, odd_shapes_equal_float64) {
   }
 }
 
-// The model of a context that is longer than what short factors are for.
+// The model's context is longer than its short factors support.
 TEST(Latents, long_factors_count_where_the_window_is_longer_than_the_trained_context) {
   RandomLlama model = smallLatents(true);
   model.context = 16;

@@ -1,5 +1,5 @@
-// What sessions promise, of models whose layers have gates, norms behind branches, one more score a head, experts
-// beside a feed-forward, layer norms, several passes or weights of one bit: snapshots, going back, cancelling, streams.
+// Promises of sessions for models with gates, norms after branches, an extra score per head, experts with a shared
+// feed-forward, layer norms, several passes or one-bit weights: snapshots, going back, cancelling, streams.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ TEST_P(LayerKinds, that_went_back_are_those_that_were_never_further) {
     ASSERT_EQ(ORIEL_OK, append(loaded, all));
     const oriel_status status = goBackTo(loaded.session.get(), position - 1);
     if (status == ORIEL_ERROR_CONTEXT) {
-      continue;  // a window of some layers has let go of what was there
+      continue;  // some layer's window has evicted that position
     }
     ASSERT_EQ(ORIEL_OK, status);
     ASSERT_EQ(ORIEL_OK, append(loaded, {all[position - 1]}));
@@ -66,7 +66,7 @@ TEST_P(LayerKinds, that_went_back_are_those_that_were_never_further) {
   }
 }
 
-// Far past the window, again and again the same.
+// Far past the window, repeatedly with the same result.
 TEST_P(LayerKinds, stream_past_their_window) {
   const Loaded loaded = fresh(24, 7);
   std::vector<float> first;

@@ -1,4 +1,4 @@
-// A device that is lost in the middle of anything: one line, no waiting, and the conversation can be had back.
+// A device lost during any operation: one line, no waiting, and the conversation is recoverable.
 #include <gtest/gtest.h>
 
 #include "oriel/advanced.h"
@@ -15,7 +15,7 @@ struct Place {
   const char* name;
   Work in;
   uint32_t after;
-  /// What is done when it happens; the session has read the prompt.
+  /// The operation during which it happens; the session has read the prompt.
   oriel_status (*act)(const Loaded&);
   uint64_t tokens;  ///< committed by then
 };
@@ -122,7 +122,7 @@ TEST_P(LostDevice, is_one_line_and_every_call_fails_at_once_but_the_tokens_are_t
     ASSERT_EQ(ids.size(), needed);
     EXPECT_TRUE(std::equal(kPrompt.begin(), kPrompt.end(), ids.begin()));
 
-    // On the CPU it goes on.
+    // On the CPU it continues.
     const Loaded cpu = load(kRandom, cpuOptions(&log, 100, 16));
     EXPECT_EQ(ORIEL_OK, append(cpu, ids));
     EXPECT_EQ(3u, greedy(cpu, 3).size());

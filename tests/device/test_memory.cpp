@@ -1,5 +1,4 @@
-// The memory promise: what is planned is what is taken, it is never more than the cap, and generating
-// takes nothing.
+// The memory promise: allocated bytes equal planned bytes, the cap is never exceeded, and generating allocates nothing.
 #include <gtest/gtest.h>
 #include <cmath>
 
@@ -41,7 +40,7 @@ oriel_plan planFile(const std::string& path, const Options& options) {
   return plan;
 }
 
-/// Loads, makes a session, takes a few steps and generates some tokens.
+/// Loads, makes a session, runs some steps and generates some tokens.
 void expectExactly(const std::string& path, const Options& options, const Ledger& ledger,
                    uint32_t steps) {
   const oriel_plan plan = planFile(path, options);
@@ -63,8 +62,8 @@ void expectExactly(const std::string& path, const Options& options, const Ledger
     // The CPU's arenas are host memory, too.
     const bool cpu = !onVulkan();
     EXPECT_EQ(cpu ? plan.total_bytes : plan.host_bytes, ledger.live_bytes);
-    // The file's header and what weights were read into had gone before the rest was taken. On a GPU that rest
-    // is the device's.
+    // The header and the weights' read buffer were freed before the rest was allocated. On a GPU the rest is the
+    // device's.
     EXPECT_LE(ledger.peak_bytes, plan.total_bytes) << "more was taken for a while";
     const uint64_t peak = ledger.peak_bytes;
     EXPECT_TRUE(!cpu || peak == ledger.live_bytes) << peak;
@@ -79,7 +78,7 @@ void expectExactly(const std::string& path, const Options& options, const Ledger
   EXPECT_LE(ledger.peak_bytes, options.memory_bytes);
 }
 
-/// Bytes of this process that are in memory; 0: the system does not say.
+/// Resident bytes of this process; 0: unknown.
 uint64_t residentBytes() {
   uint64_t pages = 0;
 #if defined(__linux__)
@@ -121,7 +120,7 @@ TEST(Memory, what_is_not_used_yet_is_not_touched) {
     EXPECT_LT(more(), cache_bytes / 4) << "with a few tokens";
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     EXPECT_LT(more(), cache_bytes / 4) << "after a reset";
-    // Wiped, and taken again: zeros both times, still of pages that nothing has touched.
+    // Wiped and taken again: zeros both times, on untouched pages.
     ASSERT_EQ(ORIEL_OK, oriel_trim(loaded.model.get(), ORIEL_TRIM_SCRATCH, nullptr));
     ASSERT_EQ(ORIEL_OK, oriel_resume(loaded.model.get(), nullptr, nullptr));
     EXPECT_LT(more(), cache_bytes / 4) << "after a trim";
@@ -233,8 +232,8 @@ TEST(Memory, a_load_stopped_by_the_app_gives_everything_back) {
   EXPECT_EQ(0u, ledger.live_bytes);
 }
 
-/// A conversation that runs past a small window, a reset, and `text_bytes` (up to 2000) of a new one.
-// Everything that can be asked of a reply: none of it ends this one.
+/// A conversation past a small window, a reset, and `text_bytes` (up to 2000) of a new one. With all reply options that
+/// do not end this reply.
 const ReplyOptions& talkOptions() {
   static const ReplyOptions made = [] {
     ReplyOptions options;
@@ -287,7 +286,7 @@ TEST(Memory, generating_takes_nothing_from_the_app) {
   EXPECT_GT(statsOf(loaded).evicted, 0u);
 }
 
-// Drivers allocate as they like; with the CPU the process is all ours.
+// Drivers allocate freely; on the CPU the whole process is checked.
 TEST(Memory, generating_takes_nothing_from_the_heap) {
   if (!canCountMallocs()) {
     GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
@@ -297,12 +296,12 @@ TEST(Memory, generating_takes_nothing_from_the_heap) {
   options.device = "cpu";
   options.memory_bytes = 64u << 20;
   options.window_tokens = 50;
-  options.log = [](oriel_log_level, const char*, void*) {};  // keeping a line takes from the heap
+  options.log = [](oriel_log_level, const char*, void*) {};  // storing a line allocates
   const Loaded loaded = load(kSmall, options);
   ASSERT_TRUE(loaded.session);
   {
     const MallocCount count;
-    void* volatile block = std::malloc(1);  // volatile: not to be optimised away
+    void* volatile block = std::malloc(1);  // volatile: prevents optimising it away
     std::free(block);
     ASSERT_EQ(1u, count.calls()) << "the counter does not count";
   }
@@ -359,7 +358,7 @@ TEST(Memory, a_message_borrows_for_the_template_and_gives_back) {
   EXPECT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", "Hello there!", 12));
 }
 
-// Ids of a long prompt took 34 times the budget of a small model.
+// Ids of a long prompt used to take 34 times the budget of a small model.
 TEST(Memory, a_long_prompt_of_ordinary_words_borrows_nothing) {
   Ledger ledger;
   CapturedLog log;
@@ -377,7 +376,7 @@ TEST(Memory, a_long_prompt_of_ordinary_words_borrows_nothing) {
   EXPECT_EQ(ORIEL_OK, oriel_session_append_text(loaded.session.get(), text.data(), text.size(), 0));
   EXPECT_EQ(calls, ledger.calls);
 
-  // What comes to nothing at its end changes nothing: text is checked, and memory had, before the first token.
+  // A call that fails at its end changes nothing: text is checked, and memory taken, before the first token.
   const uint64_t position = statsOf(loaded).position;
   const std::string broken = text + "\xFF";
   EXPECT_EQ(ORIEL_ERROR_TEXT,
@@ -414,7 +413,7 @@ TEST(Memory, a_long_prompt_gives_the_tokens_of_the_whole) {
   EXPECT_EQ(2 * steps, countOf(loaded, "submissions"));
   EXPECT_EQ(expected, logitsOf(loaded));
 
-  // A long message stays where it is between its frame.
+  // A long message is not copied into its frame.
   const std::string message = Json({{"role", "user"}, {"content", text}}).dump();
   ids.resize(text.size());
   ASSERT_EQ(ORIEL_OK,

@@ -1,5 +1,4 @@
-// Weights that stay in the file: the same bits as with all of them held, planned memory, and what becomes of a file that
-// changes meanwhile.
+// Weights on file: the same bits as in memory, the planned memory, and files that change meanwhile.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -33,7 +32,7 @@ Options onFileOptions(CapturedLog* log, const char* on_file, uint32_t chunk = 0)
   return options;
 }
 
-/// Logits after a prompt, after some tokens more and at every position of a text, and the tokens.
+/// Logits after a prompt, after more tokens and at every position of a text, and the tokens.
 struct Said {
   std::vector<std::vector<float>> logits;
   std::vector<int32_t> ids;
@@ -126,7 +125,7 @@ TEST(RowsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
   EXPECT_EQ("", log.errors());
 }
 
-/// A copy of a model that may be written to.
+/// A writable copy of a model.
 class ChangedFile : public ScratchFolder {
  protected:
   std::string copyOf(const std::string& model) const {
@@ -135,7 +134,7 @@ class ChangedFile : public ScratchFolder {
     std::filesystem::permissions(copy, std::filesystem::perms::owner_all);
     return copy;
   }
-  /// Byte by byte the same, but written.
+  /// Rewrites a file with identical bytes.
   static void touch(const std::string& file) {
     std::filesystem::last_write_time(
         file, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(7));
@@ -145,7 +144,7 @@ class ChangedFile : public ScratchFolder {
   }
 };
 
-/// The call fails with one line, and the session is where it was.
+/// The call fails with one line, and the session is unchanged.
 void expectRefused(const Loaded& loaded, CapturedLog* log, const std::vector<int32_t>& ids) {
   const uint64_t position = statsOf(loaded).position;
   const std::vector<float> logits = logitsOf(loaded);
@@ -178,7 +177,7 @@ TEST_F(RowsOnChangedFile, are_refused_unless_they_are_in_memory) {
     ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3, 4}));
     cut ? cutOff(file) : touch(file);
     expectRefused(loaded, &log, {3, 250, 251, 1});
-    // What was read before is what the file had.
+    // Data read before the change is valid.
     EXPECT_EQ(ORIEL_OK, append(loaded, {4, 3, 2, 1}));
     EXPECT_EQ(8u, statsOf(loaded).position);
   }
@@ -208,7 +207,7 @@ TEST_F(RowsOnChangedFile, are_read_from_a_descriptor_that_the_app_has_closed) {
   const Loaded loaded = load(name, onFileOptions(&log, "auto"));
   ASSERT_TRUE(loaded.session);
   ::close(fd);
-  name.assign(name.size(), '?');  // the path is the app's, too
+  name.assign(name.size(), '?');  // the app may change its path string
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(61, 300)));
   EXPECT_EQ(held.logits[0], logitsOf(loaded));
   EXPECT_EQ("", log.errors());
@@ -262,7 +261,7 @@ class ExpertsOnFile : public testing::TestWithParam<ExpertModel> {};
 TEST_P(ExpertsOnFile, give_the_bits_of_experts_that_are_held_in_any_number_of_slots) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
-  // On Vulkan an ordinary run has the fewest slots, some, and all.
+  // On Vulkan an ordinary run uses the fewest slots, some, and all.
   const bool all = !onVulkan() || allCases();
   const uint32_t some = (model.used + model.count) / 2;
   size_t number = 0;
@@ -298,7 +297,7 @@ TEST_P(ExpertsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
   EXPECT_EQ("", log.errors());
 }
 
-// Of one token every expert counts once in each layer that has some.
+// With one token every expert counts once in each layer with experts.
 TEST_P(ExpertsOnFile, are_counted) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
@@ -313,13 +312,13 @@ TEST_P(ExpertsOnFile, are_counted) {
   EXPECT_GT(first, 0u);
   EXPECT_EQ(0u, first % model.used);
   EXPECT_EQ(0u, countOf(loaded, "expert_hits"));
-  for (int i = 0; i < 3; ++i) {  // the same again: all are there
+  for (int i = 0; i < 3; ++i) {  // the same again: all are in slots
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     ASSERT_EQ(ORIEL_OK, append(loaded, {7}));
     EXPECT_EQ(first, countOf(loaded, "expert_misses"));
   }
   EXPECT_EQ(3 * first, countOf(loaded, "expert_hits"));
-  // With a slot for every expert none is read twice.
+  // With a slot for every expert, none is read twice.
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(100, 300)));
   (void)greedy(loaded, 60);
   EXPECT_LE(countOf(loaded, "expert_misses"), first / model.used * model.count);
@@ -354,7 +353,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ExpertsOnFile,
                            return name;
                          });
 
-// Experts of float32: in smaller ones what a list of ops takes weighs more than they do.
+// float32 experts: with smaller ones the op lists outweigh them.
 class ExpertsOfSomeBytes : public testing::TestWithParam<ExpertModel> {};
 
 TEST_P(ExpertsOfSomeBytes, are_as_many_as_the_memory_has_room_for) {
@@ -423,7 +422,7 @@ TEST_F(ExpertsOnChangedFile, are_refused_and_the_session_stays) {
   }
 }
 
-// What a failed step left in slots is not taken for what it should be.
+// A failed step's data in slots is not mistaken for an expert.
 TEST_F(ExpertsOnChangedFile, come_from_the_file_again_once_it_can_be_read) {
   ORIEL_NEED_DATA(model, "models/qwen3moe-q4_0.gguf");
   const std::string file = copyOf(model);
@@ -435,8 +434,8 @@ TEST_F(ExpertsOnChangedFile, come_from_the_file_again_once_it_can_be_read) {
   ASSERT_TRUE(loaded.session);
   const auto written = std::filesystem::last_write_time(file);
   const std::string other = path("other name");
-  std::filesystem::create_hard_link(
-      file, other);  // another name is no change, nor is what it does to times
+  std::filesystem::create_hard_link(file,
+                                    other);  // renaming is not a change, although it updates a time
   touch(file);
   EXPECT_EQ(ORIEL_ERROR_IO, append(loaded, someIds(61, 300)));
   EXPECT_EQ(0u, statsOf(loaded).position);

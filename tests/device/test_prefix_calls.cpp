@@ -1,4 +1,4 @@
-// oriel_prefix_set(model, NULL) beside other calls, and on a device that is lost.
+// oriel_prefix_set(model, NULL) concurrent with other calls, and on a lost device.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -39,7 +39,7 @@ class Creating final : public ForwardingExecutor {
 
 TEST_P(PrefixCalls, no_session_begins_behind_a_prefix_that_is_being_cleared) {
   if (GetParam() > 1) {
-    return;  // there a session waits for its turn on the device
+    return;  // at that point a session waits for the device
   }
   const Options with = options();
   const ModelPtr model = loadModel(kTrained, with);

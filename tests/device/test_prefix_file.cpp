@@ -1,4 +1,4 @@
-// A prefix of keys and values from a file: what it does to a session, and which files are refused.
+// A key/value prefix from a file: its effect on a session, and refused files.
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -43,7 +43,7 @@ uint64_t fingerprintOf(const std::string& path) {
   return fingerprint;
 }
 
-/// What the host knows of a prefix.
+/// The host's record of a prefix.
 class PrefixRoom {
  public:
   explicit PrefixRoom(uint32_t capacity) : block_(64 * 1024) {
@@ -57,7 +57,7 @@ class PrefixRoom {
   Prefix* prefix_ = nullptr;
 };
 
-/// A model with room for a prefix, and a session.
+/// A model with reserved prefix memory, and a session.
 class Behind {
  public:
   Behind(const std::string& path, Options options, uint32_t tokens)
@@ -75,7 +75,7 @@ class Behind {
         {model().desc, fingerprint, model().plan, model().plan.cache, allocator, model().executor},
         log->log(), prefix);
   }
-  /// A new session behind it.
+  /// A new session after it.
   void stand(const std::string& path) {
     CapturedLog log;
     loaded.session.reset();
@@ -83,7 +83,7 @@ class Behind {
     showPrefix(&model());
     begin();
   }
-  /// A new session behind nothing.
+  /// A new session without a prefix.
   void standAlone() {
     loaded.session.reset();
     ASSERT_EQ(ORIEL_OK, oriel_prefix_set(&model(), nullptr));
@@ -101,7 +101,7 @@ class Behind {
   }
 };
 
-/// What the session's first tokens left in the sinks, as a prefix.
+/// The session's sinks as a prefix file.
 GgufWriter prefixOf(const Behind& behind, uint32_t tokens) {
   const ModelDesc& desc = behind.model().desc;
   GgufWriter file;
@@ -147,7 +147,7 @@ class PrefixFile : public testing::Test {
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
   }
-  /// In one line that names the file and the culprit, with nothing left behind.
+  /// One line names the file and the fault, and nothing is left behind.
   void expectRefused(const Behind& behind, oriel_status status, const std::string& culprit) const {
     CapturedLog log;
     Ledger ledger;
@@ -165,7 +165,7 @@ class PrefixFile : public testing::Test {
 
 TEST_F(PrefixFile, of_a_texts_own_keys_and_values_is_that_text_to_the_bit) {
   CapturedLog log;
-  // A window of 64: what follows evicts tokens, and sees the prefix as sinks.
+  // A window of 64: the following text evicts tokens, and sees the prefix as sinks.
   Options options = optionsOf(&log);
   options.window_tokens = 64;
   options.set("kv", "k8v4");
@@ -177,7 +177,7 @@ TEST_F(PrefixFile, of_a_texts_own_keys_and_values_is_that_text_to_the_bit) {
     write(prefixOf(text, 40).build());
     want = evaluate(text.loaded, more);
   }
-  for (const uint32_t room : {40u, 48u}) {  // as much as the prefix takes, and more
+  for (const uint32_t room : {40u, 48u}) {  // exactly the prefix's size, and more
     Behind behind(kRandom, options, room);
     uint32_t n = 0;
     ASSERT_TRUE(countPrefixFile(path_.c_str(), behind.model().allocator, log.log(), &n).ok());
@@ -290,7 +290,7 @@ TEST_F(PrefixFile, cannot_stand_for_what_is_no_key_and_no_value) {
   }
 }
 
-/// Keeps what is written, where it is written to.
+/// Keeps the written data and its addresses.
 class KeepingExecutor final : public ForwardingExecutor {
  public:
   using ForwardingExecutor::ForwardingExecutor;
@@ -370,8 +370,8 @@ TEST_F(PrefixFile, goes_to_the_sinks_of_one_session_among_several) {
 
 // ---- Trained -------------------------------------------------------------------------------------
 
-/// Questions about the page: how many answers hold what is right, and the mean -log probability of the right answers'
-/// tokens in nats.
+/// Questions about the page: the number of correct answers, and the mean -log probability of the correct answers' tokens
+/// in nats.
 struct Score {
   uint32_t right = 0;
   double loss = 0;
@@ -392,7 +392,7 @@ std::string lowered(std::string text) {
   return text;
 }
 
-// The session stands where a question may follow.
+// The session is at a point where a question may follow.
 Score scoreOf(const Behind& behind) {
   const uint64_t here = statsOf(behind.loaded).position;
   const auto goBack = [&] { ASSERT_EQ(ORIEL_OK, goBackTo(behind.loaded.session.get(), here)); };
@@ -426,7 +426,7 @@ TEST_F(PrefixFile, that_was_trained_answers_better_than_as_many_tokens_of_its_pa
   Behind behind(kTrained, optionsOf(&log), n);
   ASSERT_TRUE(behind.loaded.session);
   const std::vector<uint8_t> bytes = readBytes(kPage);
-  const std::string page(bytes.begin(), bytes.end() - 1);  // but its line feed
+  const std::string page(bytes.begin(), bytes.end() - 1);  // without its line feed
   const std::vector<int32_t> ids = tokens(
       behind.loaded,
       rendered(behind.loaded, {{"user", page}, {"assistant", "I will remember that."}}, false),
@@ -466,7 +466,7 @@ TEST_F(PrefixFile, is_followed_by_a_message_like_any_turn) {
                         ORIEL_TEXT_SPECIAL)
                      .size(),
             statsOf(behind.loaded).position - heard.ids.size());
-  // Another one behind the answer, and the same again behind the prefix alone.
+  // A second question after the answer, and the same after the prefix alone.
   ASSERT_EQ(ORIEL_OK, add(behind.loaded, "user", text));
   EXPECT_EQ(heard.text, listen(oriel_chat_reply, behind.loaded, greedyOptions(60)).text);
   ASSERT_EQ(ORIEL_OK, goBackTo(behind.loaded.session.get(), 32));

@@ -1,4 +1,4 @@
-// How far a call has got with the tokens that it reads, and a load with all that it does.
+// Progress of calls that read tokens, and of loads.
 #include <gtest/gtest.h>
 
 #include "support/ledger.h"
@@ -9,7 +9,7 @@ namespace {
 
 using Told = std::vector<std::pair<uint64_t, uint64_t>>;
 
-/// A session that notes what it is told, and says stop at the n-th time.
+/// A session that records its progress calls, and stops at the n-th.
 class Progress : public testing::Test {
  protected:
   void SetUp() override {
@@ -31,7 +31,7 @@ class Progress : public testing::Test {
   oriel_session* session() const { return loaded_.session.get(); }
   uint64_t position() const { return statsOf(loaded_).position; }
 
-  /// Grows, and ends with all that was read since `begin`. Returns and forgets what was told.
+  /// Checks that progress grows and ends with everything since `begin`. Returns and clears the record.
   Told expectSound(uint64_t begin) {
     uint64_t before = 0;
     for (const auto& [done, total] : told_) {
@@ -137,7 +137,7 @@ TEST_F(Progress, that_says_stop_takes_a_message_back) {
   EXPECT_EQ(0u, result.tokens);
 }
 
-// Counting beforehand and telling change nothing.
+// Counting and reporting do not change the results.
 TEST_F(Progress, leaves_the_same_session_as_without) {
   std::string text;
   for (uint32_t i = 0; i < 200; ++i) {
@@ -151,9 +151,9 @@ TEST_F(Progress, leaves_the_same_session_as_without) {
   EXPECT_EQ(statsOf(plain).position, position());
 }
 
-// A load says how far it is from its first moment on, and ends soon after it is asked to: counted, not timed.
+// A load reports its progress from the start, and ends soon after a stop request: counted, not timed.
 
-/// What a load tells; it is asked to end at the `stop_at`-th time.
+/// Progress of a load; stops at the `stop_at`-th report.
 struct LoadWatch {
   explicit LoadWatch(const Ledger* ledger_of_app) : ledger(ledger_of_app) {}
 
@@ -209,7 +209,7 @@ TEST(LoadProgress, begins_before_anything_is_taken_and_covers_every_phase) {
   EXPECT_GE(told.asks, told.total / (256 << 10));
 }
 
-// Where the app's allocator may give anything, arenas are zeroed by hand.
+// If the app's allocator returns nonzero memory, arenas are zeroed explicitly.
 TEST(LoadProgress, goes_on_while_memory_is_zeroed) {
   Options options = makeOptions();
   if (onVulkan()) {
@@ -246,7 +246,7 @@ TEST(LoadProgress, a_load_that_is_stopped_at_any_ask_leaves_nothing_behind) {
     LoadWatch told(&ledger);
     told.stop_at = k;
     const oriel_status status = loadOnce(options, ledger, &told);
-    if (!is_cpu && told.asks < k) {  // while kernels are compiled, it asks once a millisecond
+    if (!is_cpu && told.asks < k) {  // while kernels are compiled, it reports once a millisecond
       EXPECT_EQ(ORIEL_OK, status);
       break;
     }

@@ -1,5 +1,5 @@
-// Biased keys: the architecture, and the guard that keeps few bits away from them. The reference model
-// has key biases of 30 to 150.
+// Biased keys: the architecture, and the guard that keeps low-bit formats away from them. The reference model has key
+// biases of 30 to 150.
 #include <gtest/gtest.h>
 
 #include "support/api.h"

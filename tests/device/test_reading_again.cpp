@@ -1,4 +1,4 @@
-// Conversations that are read again from their transcripts, where that is stopped, refused or loses its device.
+// Conversations that are rebuilt from transcripts: stopped, refused, or with a lost device.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,7 +12,7 @@
 namespace oriel_internal::test::test_reading_again {
 namespace {
 
-/// Stops a call when it has been told so often how far it is; 0: never.
+/// Stops a call after this many progress reports; 0: never.
 struct Stop {
   uint32_t at = 0;
   uint32_t told = 0;
@@ -39,7 +39,7 @@ class ReadingAgain : public ScratchFolder {
     ASSERT_EQ(ORIEL_OK, say(session, text));
     ASSERT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 12).status);
   }
-  /// A mark "x" behind two exchanges, and so much behind it that the window has moved on.
+  /// A mark "x" after two exchanges, then enough text to move the window past it.
   void talk(const SessionPtr& session) {
     exchange(session, "My name is Ada.");
     exchange(session, "I like tea.");
@@ -82,7 +82,7 @@ TEST_F(ReadingAgain, the_transcript_keeps_what_a_cancel_left_unread) {
   ASSERT_EQ(ORIEL_ERROR_CANCELLED, goBack(twins.mine));
   EXPECT_LT(positionOf(twins.mine), positionOf(twins.other));
   EXPECT_EQ(at_mark, transcriptOf(twins.mine));
-  // What is read by itself is no empty session's.
+  // A rebuild is not reported as a new session's reading.
   const SessionPtr& mine = twins.mine;
   if (positionOf(mine) == 0) {
     EXPECT_EQ(ORIEL_ERROR_STATE, oriel_transcript_import(mine.get(), "[]", 2));
@@ -113,7 +113,7 @@ TEST_F(ReadingAgain, a_cancel_at_the_beginning_changes_nothing_that_was_said) {
   stop = {1, 0};
   ASSERT_EQ(ORIEL_ERROR_CANCELLED, goBack(twins.mine));
   EXPECT_EQ(at_mark, transcriptOf(twins.mine));
-  // A message that is taken back takes nothing else with it.
+  // Taking back a message removes nothing else.
   stop = {1, 0};
   ASSERT_EQ(ORIEL_ERROR_CANCELLED,
             say(twins.mine, "This has more tokens than one batch has room for."));
@@ -295,7 +295,7 @@ TEST_F(ReadingAgain, a_device_that_is_lost_in_a_resume_costs_no_conversation) {
   }
 }
 
-/// A log callback that does not return from one line until it is let go.
+/// A log callback that blocks in one line until released.
 struct Slow {
   std::atomic<bool> holds{false};
   std::atomic<bool> inside{false};
@@ -331,7 +331,7 @@ TEST_F(ReadingAgain, a_call_that_is_being_refused_costs_no_conversation) {
   while (!slow.inside) {
     std::this_thread::yield();
   }
-  // The log callback of the refused call has not returned yet: the session is free all the same.
+  // The log callback of the refused call is still running, but the session is free.
   EXPECT_EQ(ORIEL_OK, resume(model));
   EXPECT_EQ(position, positionOf(session));
   EXPECT_EQ(said, transcriptOf(session));

@@ -1,4 +1,4 @@
-// Turns that left the window and come back (Options.recall_bytes), against sessions that never lost them.
+// Recalled turns (Options.recall_bytes), against sessions that never evicted them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,13 +17,13 @@ constexpr uint32_t kSinks = kRecallSinks;
 constexpr uint32_t kWindow = kRecallWindow;
 }  // namespace
 
-// In a model of one layer keys and values follow from the token alone: the session to compare with has what came back as
-// further sinks, where it never left.
+// In a model with one layer keys and values depend only on the token: the reference session has the recalled tokens as
+// additional sinks.
 TEST_F(Recall, what_came_back_is_seen_as_if_it_had_been_said_behind_the_sinks) {
   struct Case {
     const char* family;
     RecallKv kv;
-    double most;  ///< of few bits: what left has been rounded, sinks never are
+    double most;  ///< for low-bit formats: evicted tokens are rounded, sinks never
   };
   const Case cases[] = {{"llama", {ORIEL_KV_F16, ORIEL_KV_F16}, 2e-3},
                         {"qwen3", {ORIEL_KV_F16, ORIEL_KV_F16}, 2e-3},
@@ -107,7 +107,7 @@ TEST_F(Recall, going_back_finds_what_stood_there_before) {
   ASSERT_EQ(ORIEL_OK, append(a, someIds(6, 201)));
   ASSERT_EQ(ORIEL_OK, append(b, someIds(6, 201)));
   EXPECT_TRUE(logitsOf(a) == logitsOf(b));
-  // And what came first, when something else came behind it.
+  // Also the first turn, recalled after other text followed it.
   ASSERT_EQ(ORIEL_OK, recall(a, "secret"));
   const std::vector<int32_t> first = recalled(a);
   const uint64_t second_place = statsOf(a).position;
@@ -135,7 +135,7 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
   EXPECT_EQ(bytes, save(b));
   EXPECT_EQ(greedy(a, 90), greedy(b, 90));  // past the window once more
   EXPECT_TRUE(logitsOf(a) == logitsOf(b));
-  // In a session without room for it the rest goes on.
+  // A session without memory for it works without recall.
   Options plain = options({ORIEL_KV_INT8, ORIEL_KV_INT4});
   plain.set("retrieval", 0).set("retrieval_tokens", 0);
   const Loaded c = load(kRandom, plain);
@@ -143,7 +143,7 @@ TEST_F(Recall, a_snapshot_goes_on_to_the_bit) {
   EXPECT_TRUE(recalled(c).empty());
   EXPECT_EQ(statsOf(b).position - 90, statsOf(c).position);
   EXPECT_EQ(8u, greedy(c, 8).size());
-  // What is kept from here on comes back here, too.
+  // Text stored from here on is recalled here, too.
   ASSERT_EQ(ORIEL_OK, appendText(b, "a pelican landed. "));
   ASSERT_EQ(ORIEL_OK, appendText(b, filler()));
   ASSERT_EQ(ORIEL_OK, recall(b, "pelican"));
@@ -174,7 +174,7 @@ TEST_F(Recall, a_message_that_is_read_again_leaves_the_session_that_was_said_wit
   Options small = options();
   small.set("retrieval_tokens", 32);
   small.window_tokens = 150;
-  small.set("prefill_batch", 64);  // so far it goes back
+  small.set("prefill_batch", 64);  // it goes back this far
   const Loaded a = load(kTrained, small);
   const auto talk = [](const Loaded& loaded) {
     for (uint32_t i = 0; i < 12; ++i) {
@@ -190,7 +190,7 @@ TEST_F(Recall, a_message_that_is_read_again_leaves_the_session_that_was_said_wit
   ASSERT_EQ(ORIEL_OK, heard.status);
   ASSERT_FALSE(recalled(a).empty());
   EXPECT_GT(statsOf(a).position, asked);
-  // What was said is there once, with its turns; going back to before the question finds it as it was.
+  // The text appears once, with its turns; going back to before the question restores the state.
   EXPECT_EQ(13u, statsOf(a).turn_count);
   ASSERT_EQ(ORIEL_OK, oriel_session_go_back(a.session.get(), ORIEL_BACK_BY_TURNS, 1, nullptr, 0))
       << log_.errors();
@@ -220,7 +220,7 @@ TEST_F(Recall, stands_there_again_after_a_lost_device) {
   EXPECT_EQ(ORIEL_ERROR_DEVICE, append(twins.mine, someIds(3, 250)));
   (void)recoveredOf(twins.mine.get());
   EXPECT_EQ(recalledBy(twins.other), recalledBy(twins.mine));
-  // Once the window is full again nothing but the slots behind the sinks is of the time before.
+  // Once the window is full again, only the slots after the sinks hold old tokens.
   twins.both([](const SessionPtr& session) {
     ASSERT_EQ(ORIEL_OK, append(session, someIds(kWindow + 8, 251)));
   });
@@ -254,7 +254,7 @@ TEST_F(Recall, planned_bytes_are_allocated_bytes) {
   plain.set("retrieval", 0).set("retrieval_tokens", 0);
   const Loaded without = load(kRandom, plain);
   const uint64_t more = plan.total_bytes - planOf(without).total_bytes;
-  // Beside the slots and the index: ids of the slots, the folder's name, splits of attention.
+  // Besides the slots and the index: ids of the slots, the folder's name, splits of attention.
   EXPECT_GE(more, plan.count("recall_memory_bytes") - 4096);
   EXPECT_LE(more, plan.count("recall_memory_bytes") + 16384);
 }
@@ -302,7 +302,7 @@ TEST_F(Recall, wrong_wishes_are_refused_in_one_line) {
   EXPECT_EQ(ORIEL_ERROR_STATE, recall(plain, "x"));
 }
 
-// Models that keep a state do without, and say so.
+// Models with a state work without recall, and log it.
 TEST_F(Recall, is_left_out_where_a_model_cannot) {
   for (const RandomFamily& family : randomFamilies()) {
     const bool states =

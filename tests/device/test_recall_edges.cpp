@@ -1,4 +1,4 @@
-// What came back, at the edges: in front of the window, in copies, after resets, without a file, in small steps.
+// Recall in edge cases: before the window fills, in forks, after resets, without a file, in small steps.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,7 +22,7 @@ class RecallEdges : public Recall {
     EXPECT_EQ(ORIEL_OK, restoreFrom(loaded.session.get(), bytes)) << log_.errors();
     return loaded;
   }
-  /// Of the session's file, which has no name; in bytes on the disk.
+  /// Disk usage of the session's unnamed file, in bytes.
   uint64_t onDisk() const {
     uint64_t bytes = 0;
 #if defined(__linux__)
@@ -39,8 +39,7 @@ class RecallEdges : public Recall {
   }
 };
 
-// There nothing had left it, so that nothing can have come back: also of what came with a snapshot, which nobody knows the
-// beginning of.
+// Nothing was evicted yet, so nothing can be recalled; also for a snapshot with an unknown start.
 TEST_F(RecallEdges, nothing_has_come_back_in_front_of_the_window) {
   const Loaded told_all = told(kRandom, options());
   ASSERT_EQ(ORIEL_OK, recall(told_all, "secret"));
@@ -97,7 +96,7 @@ TEST_F(RecallEdges, a_reset_leaves_no_token_in_memory) {
   EXPECT_EQ(0u, memory.found_in_live());
 }
 
-// However large the file may become.
+// For any size of the file.
 TEST_F(RecallEdges, a_fork_copies_what_is_kept_and_a_vector_keeps_nothing) {
 #if !defined(__linux__)
   GTEST_SKIP() << "SKIPPED: where files without a name are found is known of Linux alone";
@@ -127,8 +126,8 @@ TEST_F(RecallEdges, a_fork_copies_what_is_kept_and_a_vector_keeps_nothing) {
   EXPECT_EQ(0u, onDisk());
 }
 
-// Where the opening of a reply has taken the place of what its first tokens see it is not read again: what comes back is
-// seen from behind it on.
+// If the opening of a reply has replaced tokens that its first tokens see, it is not read again: recalled tokens are
+// visible from the end of the opening.
 TEST_F(RecallEdges, an_opening_that_cannot_be_read_again_is_not) {
   Options small = options();
   small.window_tokens = 64;
@@ -153,7 +152,7 @@ TEST_F(RecallEdges, an_opening_that_cannot_be_read_again_is_not) {
   EXPECT_EQ(first.ids, listen(&oriel_chat_reply, b, greedyOptions(1)).ids);
 }
 
-// A message that is read again is kept as it was read then.
+// A message that is read a second time is stored in its second form.
 TEST_F(RecallEdges, what_was_read_again_is_what_comes_back) {
   Options two = options();
   two.sessions = 2;
@@ -191,7 +190,7 @@ TEST_F(RecallEdges, what_was_read_again_is_what_comes_back) {
   EXPECT_TRUE(logitsOf(a) == logitsOf(b));
 }
 
-// Nor do its words where another message follows in the same turn.
+// Its words do not count, either, if another message follows in the same turn.
 TEST_F(RecallEdges, a_message_that_is_refused_asks_for_nothing) {
   Ledger ledger;
   Options counted = options();
@@ -227,7 +226,7 @@ TEST_F(RecallEdges, a_window_that_is_too_short_is_said_and_takes_no_memory) {
   EXPECT_EQ(0u, files());
 }
 
-// Slots for what comes back leave a window that is chosen the least that turns can leave.
+// Recall slots leave a chosen window at least the smallest size that turns can.
 TEST_F(RecallEdges, more_than_the_context_has_room_for_is_said_and_some_comes_back) {
   Options open = options();
   open.window_tokens = 0;

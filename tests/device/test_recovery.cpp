@@ -1,4 +1,4 @@
-// A session whose device is lost goes on as if nothing had been: oriel_session_recover.
+// A session with a lost device continues as if nothing had happened: oriel_session_recover.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST(Recovery, a_cut_reply_keeps_what_was_shown) {
   for (const bool ahead : {false, true}) {
     SCOPED_TRACE(ahead);
     if (ahead && onVulkan()) {
-      continue;  // what stands in for going ahead here knows only devices that do not
+      continue;  // the test executor for early steps only supports other devices
     }
     CapturedLog log;
     Twins twins(kTrained, recoveryOptions(&log));
@@ -82,7 +82,7 @@ TEST(Recovery, a_cut_reply_keeps_what_was_shown) {
     EXPECT_EQ(transcriptOf(twins.other), transcriptOf(twins.mine));
     EXPECT_EQ(before, transcriptOf(twins.mine));
     twins.expectSame(10);
-    // The turn is closed as behind a reply that was whole.
+    // The turn is closed as after a complete reply.
     twins.both([](const SessionPtr& session) { ASSERT_EQ(ORIEL_OK, say(session, "Go on.")); });
     EXPECT_EQ(speak(twins.other, oriel_chat_reply, 10).text,
               speak(twins.mine, oriel_chat_reply, 10).text);
@@ -114,7 +114,7 @@ TEST(Recovery, once_the_window_has_moved_on_the_transcript_is_read_through_it) {
   }
 }
 
-// In each part of a message: what opens it, its text, what closes it.
+// In each part of a message: its opening, text and closing.
 TEST(Recovery, the_first_token_that_is_held_may_stand_anywhere) {
   const uint32_t steps = allCases() ? 1 : !onVulkan() ? 3 : 7;
   for (uint32_t tokens = 1; tokens <= 28; tokens += steps) {
@@ -258,7 +258,7 @@ TEST(Recovery, goes_on_on_the_cpu) {
 TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
   const Parted parted;
   Twins& twins = *parted.twins;
-  // Lost again while what was said is read.
+  // Lost again during the rebuild.
   struct Losing {
     Twins* twins;
     Work work;
@@ -273,7 +273,7 @@ TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
     }
     return self.stop ? 1 : 0;
   };
-  const auto recover = [&](Losing* losing) {  // one device, so that nothing else is tried
+  const auto recover = [&](Losing* losing) {  // one device, so that no other is tried
     return oriel_session_recover(twins.mine.get(), "cpu", 0, watch, losing, nullptr);
   };
   for (const auto& [work, after] : {std::pair(Work::kForget, 1u), std::pair(Work::kRun, 1u),

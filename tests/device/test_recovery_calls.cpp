@@ -1,4 +1,4 @@
-// Beside which other calls oriel_session_recover may be made, and what it says where it may not or cannot.
+// Calls that may run concurrently with oriel_session_recover, and its errors otherwise.
 #include <gtest/gtest.h>
 
 #include <filesystem>

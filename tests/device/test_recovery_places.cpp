@@ -1,4 +1,4 @@
-// A device that is lost in the middle of this and that: what was going on is over, and the conversation goes on.
+// A device lost during various operations: the operation ends, and the conversation continues.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -111,14 +111,14 @@ TEST(RecoveryPlaces, many_replies_at_once) {
     losing.watch();
     losing.lose(Work::kRun, first ? 9 : 30);
     EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_reply_many(replies.data(), replies.size()));
-    for (uint32_t i = kSessions; i-- > 0;) {  // in an order of their own
+    for (uint32_t i = kSessions; i-- > 0;) {  // in a different order
       SCOPED_TRACE(i);
       EXPECT_EQ(ORIEL_ERROR_DEVICE, replies[i].status);
       const uint32_t shown = static_cast<uint32_t>(said[i].ids.size());
       ASSERT_NE(0u, shown);
       EXPECT_EQ(speak(others[i], oriel_chat_reply, optionsOf(i, shown)).ids, said[i].ids);
       const oriel_recovered result = recoveredOf(mine[i].get());
-      // The window of the third has moved on in its second reply: it is read from the transcript.
+      // The third session's window has moved in its second reply: it is read from the transcript.
       EXPECT_EQ(i == 2 && !first ? 0u : 1u, result.exact);
       EXPECT_EQ(positionOf(others[i]), positionOf(mine[i]));
       EXPECT_EQ(logitsOf(others[i]), logitsOf(mine[i]));
@@ -133,7 +133,7 @@ struct Copying {
   const char* name;
   Work in;
   uint32_t after;
-  /// With a snapshot of another conversation, in a file.
+  /// With a snapshot of another conversation in a file.
   oriel_status (*act)(const SessionPtr& session, const std::string& other);
 };
 
@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(While, RecoveryOfCopies, testing::ValuesIn(kCopies),
                            return test.param.name;
                          });
 
-// A snapshot does not say in which steps its tokens were read: that far they are read in batches.
+// A snapshot does not record the steps of its tokens: these are read in batches.
 TEST(RecoveryPlaces, behind_what_came_from_a_snapshot) {
   CapturedLog log;
   Twins twins(kTrained, recoveryOptions(&log));
@@ -225,8 +225,8 @@ TEST(RecoveryPlaces, behind_what_came_from_a_snapshot) {
   EXPECT_EQ(generateIds(twins.other, 16), generateIds(twins.mine, 16));
 }
 
-// The first reply ends 2^62 + 1 tokens behind its beginning, and all else comes behind that: the bytes of its ids, counted
-// in 64 bits, are 4.
+// The first reply ends 2^62 + 1 tokens after its start, and everything else comes later: the size of its ids wraps to 4
+// in 64 bits.
 std::vector<uint8_t> withLongReply(const std::vector<uint8_t>& snapshot) {
   std::vector<uint8_t> bytes = snapshot;
   const SnapshotHeader header = headerOf(bytes);
@@ -249,7 +249,7 @@ std::vector<uint8_t> withLongReply(const std::vector<uint8_t>& snapshot) {
   });
 }
 
-// More tokens than the reply's text can have are not waited for.
+// A claim of more tokens than the reply's text can have is not trusted.
 TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_lies) {
   CapturedLog log;
   LosableModel losing(kTrained, recoveryOptions(&log, 48, 8));
@@ -272,7 +272,7 @@ TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_lies) {
   EXPECT_EQ(position, positionOf(session));
 }
 
-// No message can be read from it: what is held is.
+// No message can be read from it: the held tokens are used.
 TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_is_no_conversation) {
   CapturedLog log;
   LosableModel losing(kTrained, recoveryOptions(&log, 48, 8));
@@ -297,7 +297,7 @@ TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_is_no_conversation) {
   EXPECT_EQ("", log.errors());
 }
 
-// A fork shares nothing that the device has, and is lost with it.
+// A fork shares no device memory, and is lost with the device.
 TEST(RecoveryPlaces, a_session_and_its_fork) {
   CapturedLog log;
   Options options = recoveryOptions(&log);
@@ -324,7 +324,7 @@ TEST(RecoveryPlaces, a_session_and_its_fork) {
 
 // ---- Weights and prefixes in files -----------------------------------------------------------------
 
-// Rows of embeddings by layer, and experts: in few slots, whose contents are gone with the device.
+// Embedding rows by layer, and experts: in few slots, whose contents are lost with the device.
 TEST(RecoveryOnFile, weights_that_stay_in_their_file_are_found_again) {
   for (const char* const name : {"models/lfm2moe-q4_0.gguf", "models/gemma4-e-q8_0.gguf"}) {
     SCOPED_TRACE(name);
@@ -373,7 +373,7 @@ TEST_F(RecoveryBehindAPrefix, that_was_trained_it_is_read_from_its_file) {
   fs::rename(prefix_, prefix_ + ".away");
   (void)recoveredOf(twins.mine.get(), ORIEL_ERROR_IO);
   EXPECT_EQ(ORIEL_ERROR_DEVICE, say(second, "Hello")) << "still lost";
-  // As long, and with one other value: it was trained once more.
+  // Same length, one other value: a retrained prefix.
   std::string other = read(prefix_ + ".away");
   other.back() ^= 1;
   write("prefix.gguf", other);

@@ -1,4 +1,4 @@
-// Greedy decoding that goes on before the host has seen the last token leaves no trace of that.
+// Greedy decoding that starts the next step before the host has seen the last token leaves no trace.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class RunningAhead : public WatchedSession {
     options.greedy = 1;
     return options;
   }
-  /// What a device is given ahead follows from how long its tokens take.
+  /// Steps are started early depending on the time per token.
   static void skipIfTooSlow(uint32_t times) {
     if (times == 0) {
       GTEST_SKIP() << "no token was short enough to go ahead of: a busy machine";
@@ -31,7 +31,7 @@ class RunningAhead : public WatchedSession {
   }
   uint64_t position() { return statsOf(model_->loaded).position; }
 
-  /// From an empty session, so many tokens of a prompt.
+  /// Starts an empty session with `tokens` prompt tokens.
   void begin(size_t tokens) {
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
     append(tokens);
@@ -44,7 +44,7 @@ class RunningAhead : public WatchedSession {
     ASSERT_EQ(ORIEL_OK,
               oriel_session_append(model_->session(), ids.data(), ids.size(), nullptr, nullptr));
   }
-  /// A reply that is cancelled at its third token, so that what was begun of a fourth is dropped.
+  /// A reply cancelled at its third token, so that an early fourth is dropped.
   std::vector<int32_t> cancelledReply() {
     struct Reply {
       oriel_session* session;
@@ -65,7 +65,7 @@ class RunningAhead : public WatchedSession {
     return reply.ids;
   }
 
-  /// The same twice, once ahead of the host: gives and leaves behind the same both times.
+  /// Runs twice, once with early steps: both must give and leave the same.
   template <typename Work>
   void expectTheSame(const Work& work, uint32_t next_tokens = kTokens) {
     ReplyOptions after = greedyOptions();
@@ -99,7 +99,7 @@ TEST_F(RunningAhead, gives_the_same_tokens_and_leaves_the_same_session) {
   skipIfTooSlow(model_->executor->begun_ahead);
 }
 
-// The step that is begun reads the slot of the state that the one before it writes.
+// The early step reads the state slot that the previous step writes.
 TEST_F(RunningAhead, gives_the_same_tokens_where_layers_keep_states) {
   std::vector<RandomFamily> families;
   addStateFamilies(&families);
@@ -110,7 +110,7 @@ TEST_F(RunningAhead, gives_the_same_tokens_where_layers_keep_states) {
     }
     SCOPED_TRACE(family.name);
     RandomLlama random = family.model;
-    random.tied_output = false;  // else the next token is often the last one again
+    random.tied_output = false;  // otherwise the next token is often the last one again
     const TemporaryModel file(random);
     Options options = makeOptions(&log_);
     options.window_tokens = 64;
@@ -152,14 +152,14 @@ TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
   if (IsSkipped()) {
     return;
   }
-  // A machine that is busy with other things takes some tokens too long to go ahead of.
+  // On a busy machine some tokens take too long for an early step.
   for (int attempt = 0; attempt < 3 && model_->executor->dropped == 0; ++attempt) {
     (void)reply();
     ASSERT_TRUE(stopped);
   }
   const uint32_t dropped = model_->executor->dropped;
   EXPECT_LE(dropped, 1u);
-  // The next message follows the reply as if nothing had been begun, with turns forgotten as well.
+  // The next message follows the reply as if nothing was started early, also after eviction.
   load(24, trained);
   expectTheSame([&] {
     std::vector<int32_t> ids = reply();
@@ -238,7 +238,7 @@ class RunningAheadFull : public RunningAhead, public testing::WithParamInterface
   }
   void loadCase(int32_t eos, uint32_t chunk = GetParam().chunk) {
     RandomLlama model = GetParam().model();
-    model.tied_output = false;  // else the next token is often the last one again
+    model.tied_output = false;  // otherwise the next token is often the last one again
     model.eos = static_cast<uint32_t>(eos);
     const TemporaryModel file(model);
     load(file.path(), optionsOf(chunk));
@@ -255,7 +255,7 @@ class RunningAheadFull : public RunningAhead, public testing::WithParamInterface
   uint32_t ring() const {
     return static_cast<uint32_t>(planOf(model_->loaded).count("ring_tokens"));
   }
-  /// After a reply that ended where another token had been begun.
+  /// After a reply that ended when another token was started.
   void expectOneDropped(uint64_t asked) {
     const WatchingExecutor& executor = *model_->executor;
     EXPECT_EQ(executor.ahead ? asked : 0u, executor.asked_ahead);
@@ -309,7 +309,7 @@ TEST_P(RunningAheadFull, drops_the_step_of_a_stop_token) {
   begin(50);
   std::vector<int32_t> endless = goOn(sampling);
   endless.resize(sampling.max_tokens);
-  // The last token of them that was not there before is to end the reply.
+  // The last token that is new in the text becomes the stop token.
   size_t end = endless.size() - 1;
   while (end > 0 && std::find(endless.begin(), endless.begin() + static_cast<ptrdiff_t>(end),
                               endless[end]) != endless.begin() + static_cast<ptrdiff_t>(end)) {
@@ -344,7 +344,7 @@ TEST_P(RunningAheadFull, goes_back_as_far_whether_a_step_was_dropped_or_not) {
   });
 }
 
-// Where the device began with a token and then failed, the token before it would miss what it sees.
+// If the device began a token and then failed, the previous token would lack tokens that it sees.
 TEST_P(RunningAheadFull, does_not_where_the_ring_has_no_slack) {
   loadCase(2, 1);
   expectTheSame([&] {

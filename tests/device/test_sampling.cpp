@@ -1,4 +1,4 @@
-// What the host reads of a step, and that it draws the same tokens from the best of them as from all.
+// The host's readings of a step: sampling from the best tokens gives the same as from all logits.
 #include "support/watched_session.h"
 
 namespace oriel_internal::test::test_sampling {
@@ -48,7 +48,7 @@ TEST_F(Sampling, asks_for_all_logits_where_any_token_may_be_drawn) {
   EXPECT_EQ(kTokens, model_->executor->logits_asked);
 }
 
-// The executor's best tokens are then of another step than the session's logits.
+// The executor's best tokens then belong to another step than the session's logits.
 TEST_F(Sampling, goes_on_from_a_snapshot_with_the_logits_that_it_holds) {
   const ReplyOptions sampling = options();
   (void)draw(sampling);
@@ -63,7 +63,7 @@ TEST_F(Sampling, goes_on_from_a_snapshot_with_the_logits_that_it_holds) {
   EXPECT_EQ(1u, model_->executor->logits_asked);
 }
 
-// All logits are copied to where uploads and snapshots pass through.
+// All logits are copied to a buffer that uploads and snapshots also use.
 TEST_F(Sampling, logits_are_there_again_after_a_snapshot_went_where_they_lay) {
   (void)draw(options());
   const std::vector<float> logits = logitsOf(model_->loaded);

@@ -1,4 +1,4 @@
-// oriel_self_test on the device under test, and that it sees a kernel that computes something else.
+// oriel_self_test on the device under test; it must detect a kernel with wrong results.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -48,7 +48,7 @@ TEST(SelfTest, passes_every_check_on_this_device_counts_them_and_tells_how_far_i
   CapturedLog log;
   Options options = makeOptions(&log);
   Steps steps;
-  // A driver in software that has nothing in its cache compiles all kernels, some within one step.
+  // A software driver without a cache compiles all kernels, some within one step.
   options.set("device_timeout_ms", std::max(deviceTimeoutMs(), 240000u));
   options.progress = onProgress;
   options.progress_user = &steps;
@@ -77,12 +77,13 @@ TEST(SelfTest, passes_every_check_on_this_device_counts_them_and_tells_how_far_i
   }
   if (vulkan) {
     EXPECT_EQ(findings.checks.count("rms_norm_shared"), 1u);
-    EXPECT_EQ(findings.checks.count("rms_norm_subgroup"), 1u);  // may be skipped, but not left out
+    // may be skipped, but must be listed
+    EXPECT_EQ(findings.checks.count("rms_norm_subgroup"), 1u);
     EXPECT_NE(std::string(result.feature_names).find("integer_dot"), std::string::npos);
   }
 }
 
-/// The reference executor, with one word of every output changed on its way out.
+/// The reference executor with one word of every output changed.
 class WrongExecutor final : public ForwardingExecutor {
  public:
   WrongExecutor(Executor* real, double factor)
@@ -133,7 +134,7 @@ TEST(SelfTest, fails_kernels_of_which_one_value_is_off_or_no_number) {
   uint32_t passed = 0;
   EXPECT_EQ(failuresWith(1.0, &passed), 0u);
   const uint32_t all = passed;
-  // Not caches, of which a word may be on the brink of rounding.
+  // Except caches, where a word may be at a rounding boundary.
   EXPECT_GT(failuresWith(1.5, &passed), all * 3 / 4);
   EXPECT_GT(failuresWith(std::nan(""), &passed), all * 3 / 4);
 }

@@ -1,5 +1,5 @@
-// What a session promises, through the public API. Where only the session's own rules are at stake the
-// CPU runs them whatever the target is; where results come from a device, the target does.
+// Promises of a session, through the public API. Tests of the session's own rules always use the CPU; tests of device
+// results use the target.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -95,7 +95,7 @@ TEST(Session, an_evaluation_that_its_callback_stops_keeps_the_chunk_and_shows_no
       << "those that were shown are of an earlier token";
   EXPECT_EQ(ORIEL_ERROR_STATE,
             oriel_session_generate(loaded.session.get(), nullptr, nullptr, nullptr, nullptr));
-  // The last of a chunk's is the session's.
+  // The last of the chunk's logits is the session's.
   EXPECT_EQ(
       ORIEL_OK,
       oriel_session_append(
@@ -192,7 +192,7 @@ TEST(Session, a_stop_token_ends_a_generation_unless_told_otherwise) {
   EXPECT_TRUE(std::equal(stopped.ids.begin(), stopped.ids.end(), whole.ids.begin()));
 }
 
-// ---- Where it stands -----------------------------------------------------------------------------
+// ---- Positions ------------------------------------------------------------------------------------
 
 TEST(Session, stats_follow_the_window_as_it_fills_and_slides) {
   CapturedLog log;
@@ -223,7 +223,7 @@ TEST(Session, reset_and_a_new_session_start_afresh_and_seeds_reproduce) {
     EXPECT_EQ(ORIEL_OK, append(loaded, prompt));
     ReplyOptions options = wildOptions(50, seed);
     options.set("ignore_stop", true);
-    options.set("repeat_penalty", 1.3f);  // remembers tokens: a reset must forget them
+    options.set("repeat_penalty", 1.3f);  // remembers tokens: a reset must clear them
     return listen(oriel_session_generate, loaded, options).ids;
   };
   const std::vector<int32_t> first = speak(11);

@@ -1,5 +1,5 @@
-// What a session refuses, with one line that says why, and without any change. The rules are the
-// session's own: the CPU runs them whatever the target is.
+// Refusals of a session: one line with the reason, and no change. The rules are the session's own, so all tests use the
+// CPU.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -19,7 +19,7 @@ TEST(Session, an_empty_session_has_nothing_to_show_or_continue) {
   log.clear();
   EXPECT_EQ(ORIEL_ERROR_STATE, listen(oriel_session_generate, loaded, greedyOptions(1)).status);
   EXPECT_EQ(1u, errorLines(log));
-  // Appending nothing is allowed and is nothing.
+  // Appending nothing is an allowed no-op.
   EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), nullptr, 0, nullptr, nullptr));
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_logits(loaded.session.get(), &logits, &count));
 }
@@ -51,7 +51,7 @@ TEST(Session, ids_outside_the_vocabulary_are_refused_and_nothing_changes) {
   const auto ignore = [](size_t, const float*, size_t, void*) { return 0; };
   for (const int32_t bad :
        {-1, 512, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()}) {
-    // The bad one in a later chunk than the first: nothing may have been done by then.
+    // The invalid id is in a later chunk: nothing may have been done before it is found.
     std::vector<int32_t> ids(40, 5);
     ids[39] = bad;
     log.clear();
@@ -91,7 +91,7 @@ TEST(Session, a_model_without_weights_has_none) {
   EXPECT_EQ(2u, errorLines(log));  // one for each
 }
 
-// Counting in 64 bits must not wrap in the middle of a session.
+// 64-bit positions must not wrap during a session.
 TEST(Session, positions_that_no_session_can_begin_at_are_refused) {
   CapturedLog log;
   Loaded loaded = load(kRandom, cpuOptions(&log));

@@ -1,4 +1,4 @@
-// Several sessions of one model: each as if it were alone; a prefix that they share; forks and marks.
+// Several sessions of one model: independent of each other; with a shared prefix; forks and marks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 using Model = ModelPtr;
 using Owned = SessionPtr;
 
-// On Vulkan, where kernels take long to compile, a few that differ in what they remember.
+// On Vulkan, where kernels compile slowly, only a few with different memories.
 std::vector<FamilyParam> families() {
   return onVulkan() ? familyParams({"gemma2", "lfm2", "qwen35", "deepseek2", "qwen3moe"})
                     : familyParams();
@@ -59,7 +59,7 @@ std::vector<uint8_t> snapshotOf(const Owned& session) { return savedBytes(sessio
 
 class SeveralSessions : public testing::TestWithParam<FamilyParam> {
  protected:
-  /// `count` of the model's ids, others with every seed.
+  /// `count` of the model's ids, different for every seed.
   static std::vector<int32_t> someIds(uint32_t count, uint32_t seed) {
     std::vector<int32_t> ids =
         test::someIds(count + seed, static_cast<int32_t>(GetParam()->model.n_vocab));
@@ -94,7 +94,7 @@ TEST_P(SeveralSessions, each_is_to_the_bit_what_it_is_alone) {
   for (uint32_t s = 0; s < kSessions; ++s) {
     sessions[s].reset();
   }
-  // Alone in the same model, and in one for itself.
+  // Alone in the same model, and in a model of its own.
   Options one = sessionOptions(nullptr, 48, 8);
   for (uint32_t s = 0; s < kSessions; ++s) {
     const Model other = loadModel(file_.path(), one);
@@ -178,7 +178,7 @@ TEST_P(SeveralSessions, a_fork_and_its_source_go_on_to_the_bit) {
       EXPECT_EQ(snapshotOf(source), snapshotOf(fork));
       EXPECT_EQ(rowOf(source), rowOf(fork));
       const std::vector<int32_t> said = greedyOf(source, 20);
-      appendTo(source, someIds(9, 2));  // the fork does not notice
+      appendTo(source, someIds(9, 2));  // the fork is unaffected
       EXPECT_EQ(said, greedyOf(fork, 20));
       appendTo(fork, someIds(9, 2));
       EXPECT_EQ(rowOf(source), rowOf(fork));

@@ -1,5 +1,5 @@
-// Sessions of models with short convolutions (LFM2), whose layers look at the last three tokens whatever the
-// window keeps: going back, cancelling, saving and evicting must leave them those columns that they had.
+// Sessions of models with short convolutions (LFM2), whose layers see the last three tokens regardless of the window:
+// going back, cancelling, saving and evicting must preserve these columns.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class ShortConvolutions : public testing::Test {
  protected:
   Loaded fresh(const Options& options) const { return load(file_.path(), options); }
   static std::vector<int32_t> ids(size_t count) { return someIds(count, 320); }
-  /// The logits of a session that has read these and nothing else.
+  /// The logits of a session that has read only these.
   std::vector<float> logitsAfter(const Options& options, const std::vector<int32_t>& tokens) const {
     const Loaded loaded = fresh(options);
     EXPECT_EQ(ORIEL_OK, append(loaded, tokens));
@@ -79,7 +79,7 @@ TEST_F(ShortConvolutions, rewinding_gives_back_their_columns_or_is_refused) {
         EXPECT_EQ(ORIEL_OK, status) << back << " tokens back, window " << window;
       }
       if (status == ORIEL_OK) {
-        // Other tokens first: what they leave in the columns must go as well.
+        // Other tokens first: their columns must be removed.
         ASSERT_EQ(ORIEL_OK, append(loaded, {7, 8}));
         ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), position));
         ASSERT_EQ(ORIEL_OK, append(loaded, part(all, position, all.size())));
@@ -193,7 +193,7 @@ TEST_F(ShortConvolutions, a_snapshot_goes_on_to_the_bit) {
     const std::vector<int32_t> expected = greedy(loaded, 70);
     const std::vector<float> expected_logits = logitsOf(loaded);
     const Loaded other = fresh(options);
-    ASSERT_EQ(ORIEL_OK, append(other, someIds(111, 300)));  // what was there before must not matter
+    ASSERT_EQ(ORIEL_OK, append(other, someIds(111, 300)));  // earlier contents must not matter
     ASSERT_EQ(ORIEL_OK, restore(other, snapshot));
     EXPECT_EQ(snapshot, save(other));
     EXPECT_EQ(expected, greedy(other, 70));
@@ -211,7 +211,7 @@ TEST_F(ShortConvolutions, a_snapshot_of_an_empty_session_has_zeros_before_it) {
   EXPECT_EQ(logitsAfter(options, {1, 2, 3}), logitsOf(loaded));
 }
 
-// As Snapshot.says_nothing_of_what_was_taken_back: no column of a token that was taken back is in there.
+// As in Snapshot.says_nothing_of_what_was_taken_back: it contains no column of a removed token.
 TEST_F(ShortConvolutions, a_snapshot_says_nothing_of_what_was_taken_back) {
   const Loaded loaded = fresh(windowOptions(kSinks, 24, 16));
   std::vector<std::vector<uint8_t>> snapshots;
@@ -250,8 +250,8 @@ TEST_F(ShortConvolutions, after_a_snapshot_it_goes_back_as_far_as_before) {
 
 // ---- Whole turns ---------------------------------------------------------------------------------
 
-/// The definition: behind the sinks a token within the window is seen if its turn lies in the window as a whole,
-/// is not over yet, or is longer than half the window.
+/// The definition: after the sinks a token in the window is visible if its turn is completely in the window, unfinished,
+/// or longer than half the window.
 uint64_t firstVisible(const std::vector<uint64_t>& starts, uint64_t position, uint64_t window) {
   const uint64_t oldest = position - std::min(position, window);
   uint64_t first = position;

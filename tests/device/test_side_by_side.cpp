@@ -1,4 +1,4 @@
-// Sessions of one model at the same time: each says what it says alone, and none holds up the others.
+// Concurrent sessions of one model: each gives the same output as alone, and none delays the others.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ ReplyOptions sampled(uint64_t seed, uint32_t tokens) {
   return options;
 }
 
-// Greedy and sampled, with all logits and without, that end in every way.
+// Greedy and sampled, with and without all logits, with every kind of end.
 std::vector<Part> differentParts(size_t count) {
   static const char* const stops[] = {"a", "the"};
   std::vector<Part> parts(count);
@@ -32,7 +32,7 @@ std::vector<Part> differentParts(size_t count) {
     Part& part = parts[i];
     part.message = "Tell me a story, number " + std::to_string(i) + ". And make it long, please.";
     part.options = i % 2 == 0 ? greedyOptions(40) : sampled(i, 30 + static_cast<uint32_t>(i));
-    part.options.seed = 1 + i;  // else another one every time, which a snapshot keeps
+    part.options.seed = 1 + i;  // otherwise random, and a snapshot stores it
     switch (i % 5) {
       case 1:
         part.options.stop = stops;
@@ -90,7 +90,7 @@ TEST(SideBySide, each_says_what_it_says_alone) {
   }
 }
 
-// More sessions than tokens that a step can have.
+// More sessions than a step can have tokens.
 TEST(SideBySide, more_sessions_than_a_step_takes) {
   constexpr uint32_t kSessions = 5;
   const Sessions sessions(kTrained, severalOptions(kSessions, 96, 2),
@@ -134,9 +134,9 @@ TEST_P(SideBySideFamilies, each_says_what_it_says_alone) {
 
 INSTANTIATE_TEST_SUITE_P(Models, SideBySideFamilies, testing::ValuesIn(families()), familyName);
 
-// --- How they meet ---------------------------------------------------------------------------------
+// --- Common steps ----------------------------------------------------------------------------------
 
-/// Counts steps, and can lose the device in the middle of one.
+/// Counts steps, and can lose the device during one.
 class CountingExecutor final : public ForwardingExecutor {
  public:
   explicit CountingExecutor(Executor* inner) : ForwardingExecutor(inner), real_(inner) {}
@@ -149,7 +149,7 @@ class CountingExecutor final : public ForwardingExecutor {
     }
     return lost ? Status(ORIEL_ERROR_DEVICE) : ForwardingExecutor::run(what, stop);
   }
-  // Lost, too, but for what tests do in the end.
+  // Also fails after the loss, except at the end of tests.
   Status keptLogits(uint32_t session, const float** values) override {
     return lost ? Status(ORIEL_ERROR_DEVICE) : real_->keptLogits(session, values);
   }
@@ -168,7 +168,7 @@ class CountingExecutor final : public ForwardingExecutor {
   Executor* const real_;
 };
 
-/// The same sessions, on an executor that is watched.
+/// The same sessions on an observed executor.
 class Watched {
  public:
   Watched(const Options& options, uint32_t count) {
@@ -235,7 +235,7 @@ TEST(SideBySide, tokens_of_one_call_are_computed_in_one_step) {
   ASSERT_EQ(ORIEL_OK, oriel_reply_many(replies.data(), replies.size()));
   EXPECT_EQ(20u, watched.executor->batches);
   EXPECT_EQ(0u, watched.executor->singles);
-  // Two end sooner, the last one goes on alone.
+  // Two end early, the last one continues alone.
   watched.executor->batches = 0;
   ReplyOptions shorter = options;
   shorter.max_tokens = 5;
@@ -245,7 +245,7 @@ TEST(SideBySide, tokens_of_one_call_are_computed_in_one_step) {
   EXPECT_EQ(15u, watched.executor->singles);
 }
 
-// However threads are scheduled, those that are there wait for each other.
+// Running sessions wait for each other, independent of thread scheduling.
 TEST(SideBySide, threads_meet) {
   constexpr uint32_t kTokens = 200;
   Watched watched(severalOptions(2), 2);
@@ -261,7 +261,7 @@ TEST(SideBySide, threads_meet) {
   EXPECT_GT(watched.executor->batches, 0u);
 }
 
-// A step at a time, in turn: while one reads a long prompt the other goes on.
+// One step at a time, in turn: while one reads a long prompt the other continues.
 TEST(SideBySide, a_long_prompt_holds_nobody_up) {
   Watched watched(severalOptions(2, 96, 8), 2);
   const std::vector<int32_t> ids = someIds(8, 500);
@@ -367,7 +367,7 @@ TEST(SideBySide, a_lost_device_is_lost_for_all) {
   }
 }
 
-// --- What may be called from where -----------------------------------------------------------------
+// --- Allowed calls ---------------------------------------------------------------------------------
 
 TEST(SideBySide, rows_of_an_evaluation_stay_what_they_are_while_others_go_on) {
   constexpr uint32_t kSessions = 2;
@@ -398,7 +398,7 @@ TEST(SideBySide, rows_of_an_evaluation_stay_what_they_are_while_others_go_on) {
   other.join();
 }
 
-// The device is nobody's while an app is called back.
+// No session holds the device during a callback.
 TEST(SideBySide, a_callback_may_wait_for_a_thread_that_uses_another_session) {
   struct Calling {
     oriel_session* other;
@@ -435,7 +435,7 @@ TEST(SideBySide, many_replies_are_refused_as_a_whole) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_reply_many(nullptr, 1));
   oriel_reply replies[2] = {};
   replies[0].struct_size = replies[1].struct_size = sizeof(oriel_reply);
-  const ReplyOptions few = greedyOptions(4);  // of its own accord it may not end
+  const ReplyOptions few = greedyOptions(4);  // must not end by itself
   replies[0].options = replies[1].options = &few;
   replies[0].session = replies[1].session = sessions[0];
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_reply_many(replies, 2)) << "one session twice";
@@ -444,7 +444,7 @@ TEST(SideBySide, many_replies_are_refused_as_a_whole) {
   replies[1].session = sessions[1];
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_reply_many(replies, 2)) << "nothing to answer";
   EXPECT_EQ(ORIEL_ERROR_STATE, replies[1].status);
-  // One that cannot begin leaves the other alone.
+  // A reply that cannot begin does not affect the other.
   sessions.begin(1);
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_reply_many(replies, 2));
   EXPECT_EQ(ORIEL_ERROR_STATE, replies[0].status);
@@ -480,7 +480,7 @@ TEST(SideBySide, no_other_call_comes_between_many_replies) {
   EXPECT_EQ(ORIEL_OK, oriel_reply_many(replies, 2));
 }
 
-// Of each that runs until it is cancelled, how many tokens it has said.
+// Replies that run until cancelled, with their token counts.
 class Endless {
  public:
   explicit Endless(const Sessions& sessions) : sessions_(sessions) {
@@ -542,7 +542,7 @@ TEST(SideBySide, of_replies_that_rest_any_can_be_cancelled) {
     EXPECT_EQ(one, replies.count(i)) << "says nothing more";
     ASSERT_EQ(ORIEL_OK, oriel_pause(sessions.model()));
     replies.cancel(1 - i);
-    replies.end();  // all are cancelled: nobody has to resume
+    replies.end();  // all are cancelled: none needs resuming
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, replies.status(0));
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, replies.status(1));
     ASSERT_EQ(ORIEL_OK, oriel_resume(sessions.model(), nullptr, nullptr));

@@ -1,4 +1,4 @@
-// What a saved session promises: it goes on to the bit, and whatever is not that session is refused.
+// Saved sessions continue bit for bit; data that is not such a session is refused.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ oriel_status restore(const Loaded& loaded, const Bytes& bytes) {
   return restoreFrom(loaded.session.get(), bytes);
 }
 
-/// Ids below `vocabulary`, always the same ones.
+/// Reproducible ids below `vocabulary`.
 std::vector<int32_t> someIds(size_t count, int32_t vocabulary, uint32_t seed = 1) {
   std::mt19937 random(seed);
   std::vector<int32_t> ids(count);
@@ -51,7 +51,7 @@ std::vector<int32_t> someIds(size_t count, int32_t vocabulary, uint32_t seed = 1
   return ids;
 }
 
-/// Saves at token 700 and lets a freshly loaded model go on.
+/// Saves at token 700 and continues in a freshly loaded model.
 void expectToGoOn(const char* path, const Options& options, const CapturedLog& log) {
   Bytes snapshot;
   std::vector<int32_t> expected;
@@ -68,7 +68,7 @@ void expectToGoOn(const char* path, const Options& options, const CapturedLog& l
   }
   const Loaded fresh = load(path, options);
   ASSERT_TRUE(fresh.session);
-  mustAppend(fresh, someIds(333, 200, 2));  // what was there before must not matter
+  mustAppend(fresh, someIds(333, 200, 2));  // earlier contents must not matter
   ASSERT_EQ(ORIEL_OK, restore(fresh, snapshot)) << log.errors();
   EXPECT_EQ(700u, statsOf(fresh).position);
   EXPECT_EQ(snapshot, save(fresh));
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(Snapshot, SnapshotFormats,
                                                                 : "int4";
                          });
 
-// Going back into the sinks leaves the whole ring to tokens that come a second time.
+// After going back into the sinks, the whole ring is reused for repeated tokens.
 TEST(Snapshot, holds_what_was_said_after_going_back_to_the_sinks) {
   CapturedLog log;
   const Options options = snapshotOptions(&log, 24);
@@ -136,7 +136,7 @@ TEST(Snapshot, says_nothing_of_what_was_taken_back) {
     snapshots.push_back(save(loaded));
   }
   EXPECT_NE(someIds(5, 200, 1), someIds(5, 200, 2));
-  // The penalty still remembers them: its tokens are in the header.
+  // The penalty still includes them: its tokens are in the header.
   const size_t differ = static_cast<size_t>(std::count_if(
       snapshots[0].begin(), snapshots[0].end(),
       [&, i = size_t{0}](uint8_t byte) mutable { return byte != snapshots[1][i++]; }));
@@ -150,7 +150,7 @@ TEST(Snapshot, through_a_file_it_is_the_same) {
   ASSERT_TRUE(loaded.session);
   mustAppend(loaded, someIds(50, 200));
   ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), path.c_str(), 0));
-  // But for when it was saved, which only files say, and sums.
+  // Except the save time, which only files have, and checksums.
   Bytes file = readBytes(path);
   ASSERT_GE(file.size(), sizeof(SnapshotHeader));
   SnapshotHeader header = headerOf(file);
@@ -186,7 +186,7 @@ TEST(Snapshot, a_conversation_goes_on_with_its_turns) {
   const Loaded other = load(kSmall, options);
   ASSERT_EQ(ORIEL_OK, restore(other, snapshot));
   for (const Loaded* session : {&loaded, &other}) {
-    // The reply that was open when it was saved is closed by the next message.
+    // A reply that was open when saved is closed by the next message.
     ASSERT_EQ(ORIEL_OK, add(*session, "user", "And now?"));
   }
   EXPECT_EQ(statsOf(loaded).position, statsOf(other).position);
@@ -204,7 +204,7 @@ TEST(Snapshot, a_system_prompt_is_restored_for_every_conversation) {
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello!"));
   const std::vector<float> expected = logitsOf(loaded);
   for (int i = 0; i < 20; ++i) {
-    mustAppend(loaded, someIds(static_cast<size_t>(10 * i), 200));  // past the window in the end
+    mustAppend(loaded, someIds(static_cast<size_t>(10 * i), 200));  // past the window at the end
     ASSERT_EQ(ORIEL_OK, restore(loaded, prompt));
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello!"));
     EXPECT_EQ(expected, logitsOf(loaded));
@@ -241,7 +241,7 @@ TEST(Snapshot, a_buffer_that_is_too_small_is_not_written) {
 
 // ---- Refusals ------------------------------------------------------------------------------------
 
-/// A session that must stay as it is, whatever it is given.
+/// A session that must not change for any input.
 class Guarded {
  public:
   Guarded(const char* model, const Options& options) : loaded_(load(model, options)) {
@@ -290,7 +290,7 @@ TEST(Snapshot, cut_off_anywhere_or_with_more_behind_it_is_refused) {
   Guarded guarded(kSmall, snapshotOptions(&log));
   const Bytes& whole = guarded.saved();
   for (size_t size = 0; size < whole.size(); size += size < 512 ? 1 : 97) {
-    // Memory of its own, so that a sanitizer sees whoever reads past the end.
+    // Separate memory, so that a sanitizer detects reads past the end.
     Bytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
     part.reserve(part.size() + 1);
     ASSERT_TRUE(guarded.refuses(part, &log)) << size << " bytes";

@@ -1,5 +1,4 @@
-// Snapshots in files: whose they are, and what else may be in a file of that name. The rules are the host's: one
-// device is enough.
+// Snapshots in files: ownership, and other contents under that name. The rules are the host's: one device is enough.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +18,7 @@
 namespace oriel_internal::test::test_snapshot_files {
 namespace {
 
-// The file as it is then, and what the log says of it in one line.
+// Reads the current file, and checks the one log line about it.
 void expectNotRestored(const Loaded& loaded, CapturedLog* log, const std::string& path,
                        oriel_status status, const char* word) {
   log->clear();
@@ -61,7 +60,7 @@ TEST(SnapshotFile, in_a_file_that_is_none_is_refused_by_name) {
   std::remove(path.c_str());
 }
 
-// With a mapping this ended the process.
+// With a mapping this would crash the process.
 TEST(SnapshotFile, that_is_cut_off_while_it_is_restored_is_refused) {
   CapturedLog log;
   const std::string path = testing::TempDir() + "oriel-snapshot-cut.bin";
@@ -110,7 +109,7 @@ TEST(SnapshotFile, replaces_no_other_file) {
     const std::vector<uint8_t> bytes = readBytes(path);
     EXPECT_EQ(text, std::string(bytes.begin(), bytes.end()));
   }
-  EXPECT_EQ(ORIEL_OK, saveOver(""));  // as apps make one for a file to be
+  EXPECT_EQ(ORIEL_OK, saveOver(""));  // apps create such a placeholder
   EXPECT_EQ(ORIEL_OK, saveOver("ORIELSNP of another version"));
   EXPECT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), path.c_str(), 0, nullptr));
   EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), path.c_str(), 0));
@@ -130,7 +129,7 @@ TEST(SnapshotFile, is_its_owners_alone_and_stays_so) {
     struct stat info = {};
     EXPECT_EQ(0, ::stat(path.c_str(), &info));
     EXPECT_EQ(0600u, info.st_mode & 0777u);
-    EXPECT_EQ(0, ::chmod(path.c_str(), 0644));  // as older versions had it
+    EXPECT_EQ(0, ::chmod(path.c_str(), 0644));  // the mode of older versions
   }
   ::umask(before);
   std::remove(path.c_str());
@@ -148,7 +147,7 @@ TEST(SnapshotFile, is_in_no_folder_that_was_not_there) {
   EXPECT_FALSE(fileExists(folder));
 }
 
-// Any file may be named, one of many gigabytes, too: nothing is borrowed for what is no snapshot.
+// Any file may be named, even of many gigabytes: only snapshots borrow memory.
 TEST(SnapshotFile, borrows_memory_only_for_what_begins_as_one) {
   CapturedLog log;
   const std::string path = testing::TempDir() + "oriel-snapshot-large.bin";
@@ -164,7 +163,7 @@ TEST(SnapshotFile, borrows_memory_only_for_what_begins_as_one) {
   options.allocator = &counting;
   const Loaded loaded = load(kRandom, options);
   ASSERT_TRUE(loaded.session);
-  std::ofstream(path, std::ios::binary).seekp(1 << 30) << "x";  // takes no room on the disk
+  std::ofstream(path, std::ios::binary).seekp(1 << 30) << "x";  // sparse
   largest = 0;
   expectNotRestored(loaded, &log, path, ORIEL_ERROR_FORMAT, "not a session snapshot");
   EXPECT_EQ(0u, largest);

@@ -1,5 +1,4 @@
-// Snapshots in sessions of the same model with another window, batch, sinks or formats: what fits is carried over, and
-// the call says what was.
+// Snapshots restored with another window, batch, sinks or formats: as much as fits is kept, and the call reports it.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -28,7 +27,7 @@ struct Layout {
   uint32_t sinks = 4;
 };
 
-// What is carried over is the host's work, whatever the device: most of it is tried on the CPU.
+// The conversion runs on the host, independent of the device: most tests use the CPU.
 Options optionsOf(const Layout& layout, CapturedLog* log) {
   Options options = cpuOptions(log, layout.window, layout.chunk);
   setFormats(&options, layout.k, layout.v);
@@ -47,7 +46,7 @@ oriel_restored restored(const Loaded& loaded, const Bytes& bytes, uint32_t flags
 
 Json inspected(const Bytes& bytes) { return describeSnapshot(bytes.data(), bytes.size()); }
 
-/// A conversation in the words that the model was trained on, of so many tokens at least, and what follows.
+/// A conversation in the style of the training data with at least this many tokens, and its continuation.
 struct Talk {
   std::vector<int32_t> before;
   std::vector<int32_t> after;
@@ -68,7 +67,7 @@ Talk talkOf(const Loaded& loaded, size_t before, size_t after) {
   return {{at(0), at(before)}, {at(before), at(before + after)}};
 }
 
-/// Mean KL of what two sessions say of the same tokens.
+/// Mean KL divergence of two sessions on the same tokens.
 double divergence(const Loaded& reference, const Loaded& other, const std::vector<int32_t>& ids) {
   return meanDivergence(evaluate(reference, ids), evaluate(other, ids));
 }
@@ -79,8 +78,8 @@ class SnapshotTravel : public testing::Test {
   Loaded at(const Layout& layout) { return load(kTrained, optionsOf(layout, &log_)); }
 };
 
-// The session that was saved, unbroken, is the reference as long as the other sees the same tokens: the next ones see
-// what the saved window sees, and no more than that comes in but themselves.
+// The saved session, continued, is the reference while both see the same tokens: the next tokens see the saved window
+// plus themselves.
 TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   const Layout layout = {200, ORIEL_KV_INT8, ORIEL_KV_INT4};
   Layout twice = layout;
@@ -91,7 +90,7 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   const Bytes snapshot = save(unbroken);
   const oriel_stats before = statsOf(unbroken);
   const Loaded wider = at(twice);
-  ASSERT_EQ(ORIEL_OK, append(wider, someIds(333, 200)));  // what was there before must not matter
+  ASSERT_EQ(ORIEL_OK, append(wider, someIds(333, 200)));  // earlier contents must not matter
   const oriel_restored result = restored(wider, snapshot);
   EXPECT_EQ(ORIEL_RESTORED_CARRIED, result.how);
   EXPECT_EQ(0u, result.rounded) << "the formats are the same";
@@ -101,11 +100,11 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   const oriel_stats after = statsOf(wider);
   EXPECT_EQ(before.position, after.position);
   EXPECT_EQ(before.first_visible, after.first_visible) << "as the unbroken one";
-  // A few tokens: nearly all of what either sees is the same.
+  // A few tokens: both see nearly the same.
   const std::vector<int32_t> next(talk.after.begin(), talk.after.begin() + 8);
   const double kl = divergence(unbroken, wider, next);
   EXPECT_LT(kl, 0.01);
-  // Nothing goes until the wider window is full.
+  // Nothing is evicted until the wider window is full.
   ASSERT_EQ(ORIEL_OK, append(wider, {talk.after.begin() + 8, talk.after.begin() + 150}));
   EXPECT_EQ(before.first_visible, statsOf(wider).first_visible);
   EXPECT_EQ(350u, statsOf(wider).window_used - 4u);
@@ -142,14 +141,14 @@ TEST_F(SnapshotTravel, k8v4_into_half_the_window_goes_on_as_one_that_always_had_
   }
 }
 
-// The same tokens at the same places: the saved session is the reference for as long as one likes.
+// The same tokens at the same positions: the saved session is a reference for any length.
 TEST_F(SnapshotTravel, between_formats_it_goes_on_as_the_unbroken_one) {
   struct Way {
     Layout from, to;
     double most;
   };
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8, int4 = ORIEL_KV_INT4;
-  // Into fewer bits it is what these cost; docs/kv-formats.md has that.
+  // With fewer bits the cost is that of the format, see docs/kv-formats.md.
   for (const Way& way : {Way{{200, int8, int4}, {200, f16, f16}, 0.01},
                          Way{{200, f16, f16}, {200, int8, int8}, 0.01},
                          Way{{200, int8, int8}, {200, f16, f16}, 0.01},
@@ -201,7 +200,7 @@ TEST_F(SnapshotTravel, on_this_device_as_on_any) {
   EXPECT_LT(meanDivergence(rows, evaluate(f16_here, talk.after)), 0.01);
 }
 
-// Another batch rounds nothing: only the order of sums may differ.
+// Another batch size rounds nothing: only the order of sums may differ.
 TEST_F(SnapshotTravel, into_another_batch_nothing_is_rounded) {
   const Layout layout = {200, ORIEL_KV_INT8, ORIEL_KV_INT4, 16};
   for (const uint32_t chunk : {4u, 64u}) {
@@ -215,7 +214,7 @@ TEST_F(SnapshotTravel, into_another_batch_nothing_is_rounded) {
     const oriel_restored result = restored(other, snapshot);
     EXPECT_EQ(ORIEL_RESTORED_CARRIED, result.how);
     EXPECT_EQ(0u, result.rounded);
-    for (const int32_t id : talk.after) {  // one by one: batches are cut alike
+    for (const int32_t id : talk.after) {  // one by one: identical batches
       ASSERT_EQ(ORIEL_OK, append(unbroken, {id}));
       ASSERT_EQ(ORIEL_OK, append(other, {id}));
     }
@@ -224,7 +223,7 @@ TEST_F(SnapshotTravel, into_another_batch_nothing_is_rounded) {
   }
 }
 
-// All that was said is held: whatever the layouts are, each token is where it would be.
+// Everything is held, so in any layout each token is at its usual place.
 TEST_F(SnapshotTravel, a_short_conversation_fits_any_layout) {
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8;
   const Layout layouts[] = {{200, f16, f16, 16, 4}, {300, f16, f16, 32, 0},
@@ -248,14 +247,14 @@ TEST_F(SnapshotTravel, a_short_conversation_fits_any_layout) {
       ASSERT_EQ(ORIEL_OK, append(always, talk.before));
       EXPECT_EQ(statsOf(always).first_visible, statsOf(other).first_visible);
       EXPECT_LT(divergence(always, other, talk.after), 0.001);
-      // And back to the beginning: everything is there.
+      // Going back to the start works: everything is held.
       ASSERT_EQ(ORIEL_OK, goBackTo(other.session.get(), 0));
     }
   }
 }
 
-// More sinks than the snapshot has, whose tokens are gone: no more are seen than there are, now and when it is saved
-// again, until the session begins anew.
+// More sinks than the snapshot has, whose tokens are missing: only the existing ones are visible, also after saving
+// again, until the session restarts.
 TEST_F(SnapshotTravel, sinks_that_are_gone_are_not_seen) {
   const oriel_kv_format int8 = ORIEL_KV_INT8;
   const Layout layout = {100, int8, int8, 16, 4};
@@ -311,7 +310,7 @@ TEST_F(SnapshotTravel, what_it_carried_it_saves_and_restores_to_the_bit) {
   EXPECT_EQ(again, save(second));
   EXPECT_EQ(evaluate(first, talk.after), evaluate(second, talk.after));
   EXPECT_EQ(save(first), save(second));
-  // And on into a third.
+  // Then into a third layout.
   Layout third = layout;
   third.window = 500;
   const Loaded last = at(third);
@@ -319,7 +318,7 @@ TEST_F(SnapshotTravel, what_it_carried_it_saves_and_restores_to_the_bit) {
   EXPECT_EQ(statsOf(saved).first_visible, statsOf(last).first_visible);
 }
 
-// What was not held is not seen, and there is no going back to where it would be.
+// Missing tokens are invisible, and going back to them is refused.
 TEST_F(SnapshotTravel, there_is_no_going_back_to_what_is_gone) {
   const Layout layout = {100, ORIEL_KV_F16, ORIEL_KV_F16, 16};
   for (const Layout& to :
@@ -343,7 +342,7 @@ TEST_F(SnapshotTravel, there_is_no_going_back_to_what_is_gone) {
       ASSERT_EQ(ORIEL_OK, restoreFrom(saved.session.get(), snapshot));
     }
     EXPECT_LE(least, 400u - 5u) << "a little is always possible";
-    // What it goes on with from there is no matter of what lay in the slots before.
+    // The earlier contents of the slots do not matter.
     (void)restored(other, snapshot);
     const Loaded dirty = at(to);
     ASSERT_EQ(ORIEL_OK, append(dirty, someIds(999, 200)));
@@ -352,7 +351,7 @@ TEST_F(SnapshotTravel, there_is_no_going_back_to_what_is_gone) {
       ASSERT_EQ(ORIEL_OK, goBackTo(one->session.get(), least));
     }
     EXPECT_EQ(evaluate(other, talk.after), evaluate(dirty, talk.after));
-    // Into the sinks, and on past everything.
+    // Into the sinks, then past everything.
     for (const Loaded* one : {&other, &dirty}) {
       ASSERT_EQ(ORIEL_OK, goBackTo(one->session.get(), 3));
     }
@@ -387,25 +386,24 @@ TEST_F(SnapshotTravel, tokens_that_are_gone_are_not_listed) {
   EXPECT_EQ((std::vector<int32_t>(talk.before.end() - 115, talk.before.end())), ids);
 }
 
-// Every kind of memory: rings of layers' own, convolutions, states, latents, experts.
+// Every kind of memory: local rings, convolutions, states, latents, experts.
 TEST_F(SnapshotTravel, of_every_family) {
   struct Way {
     Layout from, to;
     const char* from_state;
     const char* to_state;
     size_t tokens;  ///< when it is saved
-    double
-        most;  ///< of a reference that always had the layout it goes to, but for what was rounded
+    double most;  ///< relative to a session that always had the target layout, except for rounding
   };
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8;
   const char* const s32 = "f32";
   const char* const s16 = "f16";
   const char* const s8 = "int8";
   const Way ways[] = {
-      // Rings of another length that have wrapped.
+      // Wrapped rings of different length.
       {{40, f16, f16, 8}, {40, f16, f16, 5}, s32, s32, 100, 0.002},
       {{40, f16, f16, 5}, {40, f16, f16, 8}, s32, s32, 100, 0.002},
-      // Other windows and sinks, and everything that was said.
+      // Other windows and sinks, with the whole conversation.
       {{40, f16, f16, 8}, {24, f16, f16, 8, 2}, s32, s32, 22, 0.002},
       {{24, f16, f16, 8, 2}, {40, f16, f16, 8}, s32, s32, 22, 0.002},
       // Rounded once.
@@ -413,7 +411,7 @@ TEST_F(SnapshotTravel, of_every_family) {
       {{40, int8, int8, 8}, {40, f16, f16, 8}, s8, s32, 100, 0.15},
       {{40, f16, f16, 8}, {40, f16, f16, 8}, s32, s8, 100, 0.1},
   };
-  size_t first = 0;  // every family goes two of the ways, every way is gone by a dozen families
+  size_t first = 0;  // every family goes two of the ways, every way is covered by a dozen families
   for (const RandomFamily& family : randomFamilies()) {
     SCOPED_TRACE(family.name);
     first = (first + 2) % std::size(ways);
@@ -438,7 +436,7 @@ TEST_F(SnapshotTravel, of_every_family) {
       ASSERT_EQ(ORIEL_OK, append(saved, part(0, way.tokens)));
       const Loaded other = open(way.to, way.to_state);
       ASSERT_EQ(ORIEL_OK, append(other, part(20, 90)));
-      (void)restored(other, save(saved));  // to the bit in models that have nothing of what differs
+      (void)restored(other, save(saved));  // bit-identical in models without the differing parts
       Layout reference = way.to;
       reference.k = reference.v = f16;
       const Loaded always = open(reference, s32);
@@ -456,7 +454,7 @@ TEST_F(SnapshotTravel, of_every_family) {
   }
 }
 
-// ---- What a snapshot says of itself --------------------------------------------------------------
+// ---- A snapshot's description --------------------------------------------------------------------
 
 TEST_F(SnapshotTravel, says_what_it_is_without_a_model) {
   Options options = optionsOf({150, ORIEL_KV_INT8, ORIEL_KV_INT4, 16}, &log_);
@@ -501,7 +499,7 @@ TEST_F(SnapshotTravel, says_what_it_is_without_a_model) {
   EXPECT_EQ(ORIEL_ERROR_FORMAT,
             oriel_snapshot_describe(nullptr, "GGUF and more", 13, &options, nullptr, 0, &needed));
   EXPECT_TRUE(log_.says("not a session snapshot")) << log_.errors();
-  // Of another version it is known that it is one.
+  // Another version is at least recognised.
   Bytes older = bytes;
   older[kSnapshotMagicBytes] = 6;
   EXPECT_EQ(Json({{"version", 6}, {"readable", false}, {"bytes", bytes.size()}}), inspected(older));
@@ -523,7 +521,7 @@ TEST_F(SnapshotTravel, its_messages_come_with_it) {
   EXPECT_STREQ("[{\"role\":\"user\",\"content\":\"Hello there.\"}]", json);
 }
 
-// Another model: its text is read again where that was asked for, and refused by name else.
+// Another model: rereads the text if requested, otherwise refuses by name.
 TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
   Options options = cpuOptions(&log_, 300);
   options.set("transcript", 4096);
@@ -548,7 +546,7 @@ TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
   EXPECT_EQ(statsOf(other).position, result.tokens_read);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_snapshot_restore(other.session.get(), bytes.data(), bytes.size(), 4, nullptr));
-  // Where there are no messages there is nothing to read.
+  // Without messages there is nothing to read.
   const Loaded bare = load(kTrained, cpuOptions(&log_, 300));
   ASSERT_EQ(ORIEL_OK, append(bare, {1, 2, 3}));
   const Bytes silent = save(bare);
@@ -558,7 +556,7 @@ TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
   EXPECT_TRUE(log_.says("no transcript")) << log_.errors();
 }
 
-// ---- Bytes from anybody --------------------------------------------------------------------------
+// ---- Untrusted bytes ------------------------------------------------------------------------------
 
 TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
   Options options = cpuOptions(&log_, 64);
@@ -592,7 +590,7 @@ TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
       }
     }
   };
-  // The description and what lists positions byte by byte, the rest here and there.
+  // The description and the position lists byte by byte, samples of the rest.
   for (size_t i = 0; i < honest.size(); i += i < described + 600 ? 1 : 211) {
     Bytes bytes = honest;
     bytes[i] = i < described && i % 3 != 0 ? kValues[random() % 5]

@@ -74,10 +74,10 @@ oriel_prediction predictionAt(const FullPlan& plan, uint64_t depth) {
   return prediction;
 }
 
-// One test, for measuring takes a while on slow devices.
+// A single test, since measuring is slow on some devices.
 TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is_damaged) {
   oriel_speed first = measure(kModel);
-  first.kernels_changed = 0;  // by that call; what is compared are the rates
+  first.kernels_changed = 0;  // specific to that call; only rates are compared
   EXPECT_STRNE("", first.device);
   ASSERT_EQ(1u, first.weight_count);
   EXPECT_EQ(2u, first.weights[0].tensor_type) << "Q4_0";
@@ -85,7 +85,7 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
   EXPECT_NE(0u, first.shape);
   ASSERT_EQ(4u, first.cache_count);
   for (const oriel_cache_speed& cache : first.caches) {
-    // Rates are differences of times: on a busy machine one of so small a model may come out as 0.
+    // Rates are differences of times: on a busy machine they may be 0 for such a small model.
     EXPECT_TRUE(std::isfinite(cache.decode_ns) && cache.decode_ns >= 0) << cache.decode_ns;
     EXPECT_TRUE(std::isfinite(cache.chunk_ns) && cache.chunk_ns >= 0) << cache.chunk_ns;
   }
@@ -93,14 +93,14 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
   const oriel_speed kept = measure(kModel);
   EXPECT_EQ(0, std::memcmp(&first, &kept, sizeof(first))) << "read, not measured";
 
-  // Unless it is to be measured again: that asks whether to go on.
+  // Measuring again asks whether to continue.
   Options options = makeOptions(&log_);
   options.cache_folder = folder_.c_str();
   options.progress = [](uint64_t, uint64_t, void*) { return 1; };
   oriel_speed stopped = ORIEL_INIT(oriel_speed);
   EXPECT_EQ(ORIEL_OK, oriel_speed_measure(kModel, nullptr, 0, &options, &stopped));
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, nullptr, 1, &options, &stopped));
-  // Or of other features in use.
+  // Other active features also invalidate them.
   if (onVulkan() && disabledFeatures() == nullptr) {
     options.set("disable_features", "all");
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, nullptr, 0, &options, &stopped));

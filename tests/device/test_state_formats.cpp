@@ -1,5 +1,5 @@
-// Recurrent states in fewer bytes: what is planned, what it costs, and that sessions of one format stay among
-// themselves. That kernels round as they are to, tests/golden/test_kernels_state.cpp shows.
+// Recurrent states in smaller formats: planned bytes, cost, and separate sessions per format. Rounding in kernels:
+// tests/golden/test_kernels_state.cpp.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -24,7 +24,7 @@ Options stateOptions(const char* format, CapturedLog* log = nullptr) {
   return options;
 }
 
-/// Of all versions of all states: what one format takes more than another.
+/// For all versions of all states: the difference between two formats.
 uint64_t savedBytes(const RandomLlama& model, uint32_t layers, uint32_t versions) {
   return uint64_t{layers} * versions * model.state.values() * model.state.key_dim * 2;
 }
@@ -32,7 +32,7 @@ uint64_t savedBytes(const RandomLlama& model, uint32_t layers, uint32_t versions
 TEST(StateFormats, fewer_bytes_cost_a_little_and_save_what_they_are_to) {
   struct Case {
     const char* family;
-    uint32_t layers;  ///< that keep a state
+    uint32_t layers;  ///< with a state
   };
   for (const Case& c : {Case{"qwen35", 6}, Case{"granitehybrid", 3}, Case{"mamba2", 4}}) {
     SCOPED_TRACE(c.family);

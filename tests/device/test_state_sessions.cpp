@@ -1,5 +1,5 @@
-// What sessions promise, of models whose layers keep states: going back through checkpoints, snapshots without them,
-// and forgetting. tests/unit/test_checkpoints.cpp has every history; here are the kernels' own bits.
+// Promises of sessions for models with states: going back by checkpoints, snapshots without them, and forgetting.
+// tests/unit/test_checkpoints.cpp covers all histories; here are the kernels' bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace oriel_internal::test::test_state_sessions {
 namespace {
 
-/// Each rule, in turn with attention, beside it and alone; and the golden file of the first.
+/// Each rule: alternating with attention, parallel to it and alone; and the golden file of the first.
 class StateSessions : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -162,7 +162,7 @@ TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
       EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
       return view;
     };
-    // Until the reply itself pushes nothing out: what it saw at its beginning it sees at its end.
+    // Only until the reply itself evicts anything: its end sees the same as its start.
     oriel_stats view = {};
     uint32_t turns = 0;
     for (uint64_t before = 0; view.first_visible < 40 || view.first_visible != before; ++turns) {

@@ -1,4 +1,4 @@
-// An app that looks at the logits of each step of a reply, and changes them.
+// An app that reads and changes the logits of each step.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -39,10 +39,10 @@ class StepLogits : public testing::Test {
   Loaded loaded_;
 };
 
-/// Leaves the logits as they are.
+/// Leaves the logits unchanged.
 const Change kNothing = [](const oriel_step_logits&) { return 0; };
 
-/// Only these tokens may come.
+/// Allows only these tokens.
 Change only(const std::vector<int32_t>& ids) {
   return [ids](const oriel_step_logits& step) {
     for (size_t i = 0; i < step.count; ++i) {
@@ -163,7 +163,7 @@ TEST_F(StepLogits, and_a_grammar_both_hold) {
   ASSERT_EQ(9u, held.text.size());
   EXPECT_EQ(std::string::npos, held.text.find_first_not_of("ab!")) << held.text;
   EXPECT_EQ(held.result.tokens, calls) << "once for each token";
-  // Nothing that the grammar allows is left for the third character.
+  // No token that the grammar allows is left for the third character.
   const Heard none = generate(changedBy(how, [&](const oriel_step_logits& step) {
     return step.tokens < 2 ? some(step) : only(ends)(step);
   }));

@@ -1,4 +1,4 @@
-// A process that was stopped in the middle of a step goes on where it was, whatever its time limit.
+// A process that was stopped during a step continues, regardless of its time limit.
 #include <gtest/gtest.h>
 
 #include "support/stopped.h"
@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kTimeoutMs = 200;
 constexpr long kStoppedMs = 700;
 
-/// Hands everything on, and stops the process in the middle of a run.
+/// Forwards everything, and stops the process during a run.
 class StoppingExecutor final : public ForwardingExecutor {
  public:
   using ForwardingExecutor::ForwardingExecutor;
@@ -23,7 +23,7 @@ class StoppingExecutor final : public ForwardingExecutor {
     return ForwardingExecutor::run(
         what, {[](void* self) { return static_cast<StoppingExecutor*>(self)->ask(); }, this});
   }
-  uint32_t stop_at = 0;  ///< so many questions from now; 0: not
+  uint32_t stop_at = 0;  ///< after this many checks; 0: never
   uint32_t stopped = 0;
 
  private:

@@ -66,8 +66,8 @@ TEST(Streaming, before_the_window_fills_a_ring_equals_a_full_cache_to_the_bit) {
   const std::vector<int32_t> ids = someIds(64, 384);
   const Loaded full = load(model, windowOptions(4, 500, 8));
   const auto want = evaluate(full, ids);
-  // 4 + 60 = 64: the last token is the last that sees everything. The same split of attention work keeps
-  // the order of additions, hence the bits.
+  // 4 + 60 = 64: the last token still sees everything. An equal split of attention work keeps the order of additions,
+  // hence the bits.
   const Loaded ring = load(model, windowOptions(4, 60, 8));
   EXPECT_EQ(want, evaluate(ring, ids));
 }
@@ -75,8 +75,8 @@ TEST(Streaming, before_the_window_fills_a_ring_equals_a_full_cache_to_the_bit) {
 TEST(Streaming, chunk_size_does_not_change_what_is_seen) {
   const std::string model = ORIEL_TEST_DATA "/models/llama-q4_0.gguf";
   const std::vector<int32_t> ids = someIds(200, 384);
-  // The CPU rounds activations to 15 bits for quantised weights: sums that differ in their last bit, because
-  // the ring's length differs, may round to neighbouring integers. A token seen wrongly changes percents.
+  // The CPU rounds activations to 15 bits for quantised weights. Last-bit differences of sums, due to the ring's
+  // length, may round to neighbouring integers. A wrongly visible token changes percents.
   const double tolerance = !onVulkan() ? 5e-4 : 1e-4;
   std::vector<std::vector<float>> first;
   for (const uint32_t chunk : {1u, 3u, 16u, 64u, 200u}) {
@@ -92,14 +92,14 @@ TEST(Streaming, chunk_size_does_not_change_what_is_seen) {
   }
 }
 
-// The reference's runs with windows (and sinks) of `span` tokens. stories260K's weights may not be copied
-// into the repository.
+// The reference's runs with windows (and sinks) of `span` tokens. The licence of stories260K's weights does not allow a
+// copy in the repository.
 void expectMeanNllOfTheReference(uint32_t span) {
   ORIEL_NEED_DATA(model, "models/stories260K.gguf");
   ORIEL_NEED_DATA(golden, "streaming/stories260K-tinystories-valid.json");
   const nlohmann::json reference = readJson(golden);
   const std::vector<int32_t> ids = reference["ids"];
-  // Mean and last logits by sinks and window: several runs of the reference share them.
+  // Mean and last logits by sinks and window, shared by several runs.
   std::map<std::pair<uint32_t, uint32_t>, std::pair<double, std::vector<float>>> measured;
   int compared = 0;
   for (const nlohmann::json& run : reference["runs"]) {
@@ -127,7 +127,7 @@ void expectMeanNllOfTheReference(uint32_t span) {
       EXPECT_LT(relativeL2(last, base64As<float>(run["last_logits_f32_b64"])), 5e-3);
       ++compared;
     } else if (kind == "sinks-absolute-positions") {
-      // What a cache gives that forgets to assign positions again: we must differ from it.
+      // The result of a cache that does not reassign positions: ours must differ.
       EXPECT_GT(std::abs(want - mean), 0.005 * want) << "sinks " << sinks << " window " << window;
     }
   }
@@ -146,8 +146,8 @@ size_t best(const std::vector<float>& logits) {
   return static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-// Steps whose two best logits are closer than 0.05 may go either way. Up to the first of them the session goes
-// its own way; then all of the reference's tokens are read, and what would follow each of them compared.
+// A step whose two best logits are closer than 0.05 may go either way. The session runs freely up to the first of them;
+// then the reference's tokens are read, and the next token after each is compared.
 void expectGreedyTokensOfTheReference(const std::string& name, size_t least_own) {
   ORIEL_NEED_DATA(model, "models/" + name + ".gguf");
   ORIEL_NEED_DATA(golden, "streaming/generate-" + name + ".json");
@@ -229,7 +229,7 @@ void expectLossesOfTheReference(const std::string& model, const std::string& gol
       EXPECT_NEAR(expected, mean, 0.005 * expected);
       EXPECT_LT(difference, 0.01);
       ++compared;
-    } else {  // positions never assigned again: 0.05 nats and more from token to token
+    } else {  // positions never reassigned: 0.05 nats and more per token
       EXPECT_GT(difference, 0.03);
     }
   }

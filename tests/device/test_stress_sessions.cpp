@@ -1,5 +1,5 @@
-// Random schedules of everything that sessions of one model can be asked for, on several threads: no call may give a
-// status that its contract does not have. Meant for sanitizers, which see what two threads should not have touched.
+// Random schedules of all session calls on several threads: every status must be in the call's contract. Meant for
+// sanitizers, which detect data races.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,13 +22,13 @@ constexpr uint32_t kThreads = 4;
 constexpr uint32_t kSlots = 3;     // of a thread
 constexpr uint32_t kSessions = 8;  // of the model: fewer than the threads want
 
-/// ORIEL_STRESS_OPERATIONS: how many calls all threads make together.
+/// ORIEL_STRESS_OPERATIONS: total number of calls by all threads.
 uint32_t operations() {
   const char* const wanted = std::getenv("ORIEL_STRESS_OPERATIONS");
   return wanted != nullptr ? static_cast<uint32_t>(std::strtoul(wanted, nullptr, 10)) : 2000;
 }
 
-/// A session that one thread uses and others may cancel, as long as it is there.
+/// A session used by one thread; others may cancel it during its lifetime.
 struct Slot {
   std::shared_mutex there;
   oriel_session* session = nullptr;
@@ -57,7 +57,7 @@ class Schedule {
  private:
   uint32_t below(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
   void expect(const char* what, oriel_status status, std::initializer_list<oriel_status> allowed) {
-    // Another thread may have given the model's memory back: every call that needs the device is refused then.
+    // Another thread may have given the model's memory back: calls that need the device are then refused.
     if (status == ORIEL_OK || status == ORIEL_ERROR_STATE) {
       return;
     }
@@ -72,7 +72,7 @@ class Schedule {
   void act() {
     Slot& slot = slots_[own_ + below(kSlots)];
     const uint32_t what = below(100);
-    if (what < 6) {  // of whoever it is
+    if (what < 6) {  // for any thread's session
       Slot& other = slots_[below(kThreads * kSlots)];
       const std::shared_lock<std::shared_mutex> lock(other.there, std::try_to_lock);
       if (lock.owns_lock()) {
@@ -115,7 +115,7 @@ class Schedule {
   void destroy(Slot& slot) {
     oriel_session* const session = slot.session;
     put(slot, nullptr);
-    // A cancel of somebody who had it is over; it is nobody else's any more.
+    // Cancels of the previous owner are over; the session has no other user now.
     oriel_session_destroy(session);
   }
   void fork(Slot& slot) {
@@ -224,7 +224,7 @@ class Schedule {
                [](size_t, const float*, size_t, void*) { return 0; }, nullptr),
            {ORIEL_ERROR_CANCELLED, ORIEL_ERROR_STATE});
   }
-  // Conversations that are read again from transcripts may be cancelled, or no longer fit.
+  // Rebuilding from transcripts may be cancelled, or the conversations may no longer fit.
   void trim() {
     if (below(2) == 0) {
       expect("pause", oriel_pause(model_), {});
@@ -245,7 +245,7 @@ class Schedule {
   std::vector<uint8_t> snapshot_;
 };
 
-// `format`: of turns; null: the model says it.
+// `format`: of turns; null: the model's.
 void stress(const char* path, const char* format) {
   Options options = sessionOptions(nullptr, 48, 8);
   options.sessions = kSessions;

@@ -1,4 +1,4 @@
-// Sessions whose turns a Jinja template writes: going back, snapshots, and what rendering says of their tokens.
+// Sessions with Jinja templates: going back, snapshots, and the tokens of renderings.
 #include "chat/chat_template.h"
 #include "support/files.h"
 #include "support/random_families.h"
@@ -7,7 +7,7 @@
 namespace oriel_internal::test::test_template_sessions {
 namespace {
 
-// Its marks are text: to a tokenizer of words made of pieces, what stands in front of a word matters.
+// Its marks are text: in a piece-based tokenizer the text before a word matters.
 const char* const kMarks =
     "{% for message in messages %}[{{ message.role }}] {{ message.content }} [end]\n{% endfor %}"
     "{% if add_generation_prompt %}[assistant] {% endif %}";
@@ -83,7 +83,7 @@ TEST_P(TemplateSessions, a_message_taken_back_and_said_again_leaves_the_same_tok
     }
     EXPECT_EQ(all, held()) << "from message " << from;
   }
-  // At the start of a turn what closes the message before is there already.
+  // At a turn start the previous message's closing is already held.
   ASSERT_EQ(ORIEL_OK, goBackTo(loaded_.session.get(), describe(loaded_)["turns"][1]));
   ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "And you?"));
   EXPECT_EQ(all, held());
@@ -120,7 +120,7 @@ TEST_P(TemplateSessions, rendering_says_which_tokens_a_session_appends) {
       R"({"role": "system", "content": "Be kind."})", R"({"role": "user", "content": "Hello!"})",
       R"({"role": "assistant", "content": "Hi.", "reasoning_content": "Short."})",
       R"({"role": "user", "content": "And you?"})"};
-  // The second is a format that is built in, up to the message with something that it has no place for.
+  // The second is a built-in format, except for a message with an unsupported part.
   for (const char* text : {kMarks, kChatMl}) {
     useTemplate(text);
     std::string all = "[";
@@ -159,7 +159,7 @@ TEST_P(TemplateSessions, a_reply_is_read_again_as_the_template_writes_it_later) 
   EXPECT_EQ(ids[1], held()) << "as a session that never saw the reply";
 }
 
-// As of messages, tools and documents.
+// The same as for messages, tools and documents.
 TEST_P(TemplateSessions, text_of_variables_is_never_a_control_token) {
   const std::string messages = R"([{"role": "user", "content": "<s>Hello</s>"}])";
   const auto marks = [&](const char* text) {
@@ -190,7 +190,7 @@ TEST_P(TemplateSessions, variables_that_oriel_sets_are_refused) {
   EXPECT_TRUE(log_.says("which Oriel sets")) << log_.errors();
 }
 
-// Of a template that is too long to run, what is kept of it is looked through for tools, and no byte behind that.
+// A template that is too long to run is searched for tools only in its stored part.
 TEST(LongTemplates, are_refused_when_they_would_be_run) {
   for (const size_t bytes : {kMaxChatTemplateBytes, kMaxChatTemplateBytes + 1, size_t{10} << 20}) {
     SCOPED_TRACE(bytes);

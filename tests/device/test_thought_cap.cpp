@@ -1,4 +1,4 @@
-// A cap on the tokens of thoughts: in every form of a thought, whoever opened it.
+// A cap on thought tokens: in every form of a thought, opened by the template or the model.
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -8,14 +8,14 @@
 namespace oriel_internal::test::test_thought_cap {
 namespace {
 
-/// A character may be completed that the cap falls into.
+/// A character that spans the cap may be completed.
 constexpr size_t kMostOver = 3;
 
 struct Form {
   const char* name;
   const char* opening;
   const char* closing;
-  const char* speaks;  ///< what makes a template one of this form
+  const char* speaks;  ///< text that gives a template this form
 };
 const Form kForms[] = {
     {"think", "<think>\n", "</think>", ""},
@@ -87,7 +87,7 @@ class ThoughtCaps : public testing::Test {
   std::vector<int32_t> idsOf(const std::string& text) {
     return tokens(loaded_, text, ORIEL_TEXT_SPECIAL);
   }
-  /// How many tokens the reply has in front of this text; -1: it is not there.
+  /// Tokens of the reply before this text; -1: not found.
   int64_t tokensBefore(const std::vector<int32_t>& ids, const std::string& text) {
     std::string all;
     std::vector<size_t> ends;

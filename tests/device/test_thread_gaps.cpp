@@ -1,5 +1,5 @@
-// What other threads do between two steps of a call, with the gaps between those widened (base/test_gap.h).
-#define ORIEL_TEST_GAPS 1  // as in the library that tests are linked with
+// Other threads' calls between two steps of a call, with these gaps widened (base/test_gap.h).
+#define ORIEL_TEST_GAPS 1  // as in the library linked to the tests
 #include "base/test_gap.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 namespace oriel_internal::test::test_thread_gaps {
 namespace {
 
-/// As long as it is there, `widen` is called at each gap.
+/// During its lifetime `widen` is called at each gap.
 class Widened {
  public:
   explicit Widened(void (*widen)()) { test_gap.store(widen); }
@@ -30,7 +30,7 @@ class Widened {
   Widened& operator=(const Widened&) = delete;
 };
 
-// Others run: not at all, or one to four times, by a generator of the thread's own.
+// Lets other threads run: not at all, or one to four times, by a per-thread generator.
 void letOthersRun() {
   thread_local uint32_t random =
       static_cast<uint32_t>(std::hash<std::thread::id>()(std::this_thread::get_id()) % 65521 + 1);
@@ -44,18 +44,18 @@ void letOthersRun() {
 uint64_t positionOf(const oriel_session* session) {
   oriel_stats stats = ORIEL_STATS_INIT;
   while (oriel_session_get_stats(session, &stats) == ORIEL_ERROR_STATE) {
-    std::this_thread::yield();  // a call of another thread
+    std::this_thread::yield();  // another thread's call
   }
   return stats.position;
 }
 
-// Calls on the session as long as it is there, of a thread that should not make them: most are refused.
+// Calls on the session from a thread that should not make them: most are refused.
 struct Intruders {
   explicit Intruders(oriel_session* session) {
     for (std::thread& thread : threads) {
       thread = std::thread([this, session] {
         while (!stop.load()) {
-          if (rest.load()) {  // else on a busy machine nobody else may get a turn for long
+          if (rest.load()) {  // otherwise other threads may starve on a busy machine
             std::this_thread::yield();
             continue;
           }
@@ -117,8 +117,8 @@ TEST(ThreadGaps, no_conversation_is_lost_in_a_thousand_rounds_of_trim_and_resume
 }
 
 #if defined(__linux__) && defined(ORIEL_CPU_SIMD)
-/// A worker that is held between two sections of a run until the run is over. Then nobody may read the pages of the
-/// step's block.
+/// A worker that is held between two sections of a run until the run ends. Then the pages of the step block must not be
+/// read.
 struct LateWorker {
   Executor* executor = nullptr;
   size_t block_bytes = 0;
@@ -131,7 +131,7 @@ struct LateWorker {
   static void widen() {
     LateWorker& self = *late;
     if (std::this_thread::get_id() == self.caller) {
-      // The worker gets time to come.
+      // Gives the worker time to arrive.
       for (uint32_t i = 0; i < 20 && !self.held.load(); ++i) {
         std::this_thread::yield();
       }
@@ -154,7 +154,7 @@ struct LateWorker {
     const size_t bytes = block + self.block_bytes - begin;
     EXPECT_EQ(0, mprotect(pages, bytes, PROT_NONE));
     self.released = true;
-    (void)self.executor->giveBack(0);  // waits until the worker is through
+    (void)self.executor->giveBack(0);  // waits until the worker has finished
     EXPECT_EQ(0, mprotect(pages, bytes, PROT_READ | PROT_WRITE));
     self.held = false;
     self.released = false;

@@ -1,5 +1,5 @@
-// What a session keeps of what was said, and conversations that are built again from it. The rules are the host's: one
-// device is enough for most.
+// A session's transcript, and conversations rebuilt from it. The rules are the host's: one device is enough for most
+// tests.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -35,7 +35,7 @@ oriel_status import(const Loaded& loaded, const std::string& json) {
   return oriel_transcript_import(loaded.session.get(), json.data(), json.size());
 }
 
-/// What it said.
+/// The reply's text.
 std::string reply(const Loaded& loaded, uint32_t tokens = 12) {
   const Heard heard = listen(oriel_chat_reply, loaded, greedyOptions(tokens));
   EXPECT_EQ(ORIEL_OK, heard.status);
@@ -108,7 +108,7 @@ TEST(Transcripts, drop_the_oldest_but_the_system_message) {
   }
   EXPECT_GT(infoOf(loaded)["dropped"], 4u);
   EXPECT_GT(infoOf(loaded)["messages"], 3u);
-  // A message that is larger than half the room is not exported.
+  // A message larger than half the capacity is not exported.
   const Json before = messagesOf(loaded);
   const uint32_t dropped = infoOf(loaded)["dropped"];
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", std::string(2100, 'b')));
@@ -131,7 +131,7 @@ TEST(Transcripts, lose_a_message_that_is_taken_back) {
   ASSERT_EQ(ORIEL_OK, goBackTo(session, answered));
   EXPECT_EQ(Json({message("user", "Tell me something long."), message("assistant", told)}),
             messagesOf(loaded));
-  // Into the reply: what is left of it.
+  // Into the reply: the rest of it.
   ASSERT_EQ(ORIEL_OK, goBackTo(session, answered - 4));
   const Json part = messagesOf(loaded);
   ASSERT_EQ(2u, part.size());
@@ -226,7 +226,7 @@ TEST(Transcripts, say_how_far_they_are_read_and_stop_when_told) {
   EXPECT_LT(messagesOf(loaded).size(), 6u);
   EXPECT_GT(messagesOf(loaded).size(), 0u);
   EXPECT_EQ("", log.errors());
-  // A message whose call was cancelled has not been said.
+  // A cancelled message does not count as said.
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
   steps.seen.clear();
   steps.stop_at = 1;

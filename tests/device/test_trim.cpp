@@ -1,4 +1,4 @@
-// Memory given back and taken again: to the byte, and nobody can tell from what is said afterwards.
+// Memory given back and taken again, exactly; later output is unaffected.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr oriel_trim_level kGiving[] = {ORIEL_TRIM_SCRATCH, ORIEL_TRIM_WEIGHTS, ORIEL_TRIM_CACHE};
 
-/// How often the round trips are made: ORIEL_TRIM_ROUNDS, or a few.
+/// Number of round trips: ORIEL_TRIM_ROUNDS, or a few.
 uint32_t rounds() {
   const char* const wanted = std::getenv("ORIEL_TRIM_ROUNDS");
   return wanted != nullptr ? static_cast<uint32_t>(std::atoi(wanted))
@@ -49,7 +49,7 @@ void expectAt(const Loaded& loaded, oriel_trim_level level) {
   EXPECT_EQ(plan.host_bytes, resident["host_bytes"]);
 }
 
-/// Whether the file that is open while the cache is in it can be seen.
+/// Whether the open spill file of the cache is visible.
 #ifdef _WIN32
 constexpr bool kKeepsItsName = true;
 #else
@@ -272,7 +272,7 @@ TEST_F(TrimOnDevice, conversations_are_built_again_from_their_transcripts) {
   EXPECT_EQ(before, exported(loaded)) << "the transcript stays";
   ASSERT_EQ(ORIEL_OK, resume(loaded));
   EXPECT_EQ(before, exported(loaded));
-  // As a session that reads the same transcript.
+  // Like a session that reads the same transcript.
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(other.session.get()));
   ASSERT_EQ(ORIEL_OK, oriel_transcript_import(other.session.get(), before.data(), before.size()));
   EXPECT_EQ(statsOf(other).position, statsOf(loaded).position);
@@ -291,7 +291,7 @@ TEST_F(TrimOnDevice, what_was_paused_first_is_built_again_too) {
   ASSERT_EQ(ORIEL_OK, oriel_pause(loaded.model.get()));
   for (const Loaded* of : {&loaded, &other}) {
     ASSERT_EQ(ORIEL_OK, trim(*of, ORIEL_TRIM_ALL));
-    ASSERT_EQ(ORIEL_OK, resume(*of));  // of the one that was paused: once it waited for itself
+    ASSERT_EQ(ORIEL_OK, resume(*of));  // of the paused session: it once waited for itself
   }
   EXPECT_EQ(statsOf(other).position, statsOf(loaded).position);
   EXPECT_EQ(false, residentOf(loaded)["paused"]);
@@ -335,7 +335,7 @@ TEST_F(TrimOnDevice, weights_come_from_the_file_that_was_loaded_or_not_at_all) {
 
 #if !defined(_WIN32)
 #ifdef __linux__
-// Of the files that this process has open the one that has no name any more and was in that folder.
+// The open, unnamed file of this process that was in that folder.
 std::string nameless(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
@@ -481,7 +481,7 @@ TEST_F(TrimOnDevice, several_sessions_behind_a_prefix_go_on_each_as_it_would_hav
     ASSERT_EQ(ORIEL_OK, oriel_trim(both[0].model.get(), level,
                                    level == ORIEL_TRIM_CACHE ? folder.c_str() : nullptr));
     EXPECT_EQ(plan.trimBytes(level), describe(both[0].model)["resident"]["total_bytes"]);
-    if (level == ORIEL_TRIM_CACHE) {  // what is gone meanwhile does not come back
+    if (level == ORIEL_TRIM_CACHE) {  // data lost meanwhile does not come back
       both[0].sessions[1].reset();
       both[1].sessions[1].reset();
     }
@@ -500,9 +500,9 @@ TEST_F(TrimOnDevice, several_sessions_behind_a_prefix_go_on_each_as_it_would_hav
   EXPECT_EQ(both[1].logits(1), both[0].logits(1));
 }
 
-// ---- With replies under way ----------------------------------------------------------------------
+// ---- During replies -------------------------------------------------------------------------------
 
-/// A reply on a thread of its own, which can be held up in its callback.
+/// A reply on its own thread, which can be blocked in its callback.
 class Replying {
  public:
   Replying(const Loaded& loaded, uint32_t tokens, uint64_t seed) {
@@ -578,7 +578,7 @@ TEST_F(TrimOnDevice, a_paused_reply_waits_between_two_tokens_and_goes_on_as_if_n
     const uint32_t count = replying.count();
     linger();
     EXPECT_EQ(count, replying.count());
-    if (!replying.ended() && n != 0) {  // what is between two tokens can leave memory, too
+    if (!replying.ended() && n != 0) {  // a reply between two tokens can release memory, too
       const oriel_trim_level level = n == 1 ? ORIEL_TRIM_SCRATCH : ORIEL_TRIM_WEIGHTS;
       EXPECT_EQ(ORIEL_OK, trim(loaded, level)) << log.errors();
       expectAt(loaded, level);
@@ -645,7 +645,7 @@ TEST_F(TrimOnDevice, from_inside_a_callback_nothing_is_given_back) {
   for (const oriel_status status : seen.statuses) {
     EXPECT_EQ(ORIEL_ERROR_STATE, status);
   }
-  // Nor from inside the log of a call on the model.
+  // Also refused inside the log of a call on the model.
   struct FromLog {
     oriel_model* model = nullptr;
     oriel_session* session = nullptr;
@@ -656,7 +656,7 @@ TEST_F(TrimOnDevice, from_inside_a_callback_nothing_is_given_back) {
       if (model == nullptr || level != ORIEL_LOG_ERROR) {
         return;
       }
-      self.model = nullptr;  // what is refused has lines, too
+      self.model = nullptr;  // refusals log lines, too
       self.statuses = {oriel_trim(model, ORIEL_TRIM_SCRATCH, nullptr), oriel_pause(model),
                        oriel_resume(model, nullptr, nullptr),
                        oriel_session_recover(self.session, nullptr, 0, nullptr, nullptr, nullptr)};
@@ -674,7 +674,7 @@ TEST_F(TrimOnDevice, from_inside_a_callback_nothing_is_given_back) {
                                          : oriel_prefix_set(other.model.get(), nullptr));
     EXPECT_EQ(std::vector<oriel_status>(4, ORIEL_ERROR_STATE), from_log.statuses);
   }
-  // Nor from inside the progress of a resume.
+  // Also refused inside the progress callback of a resume.
   ASSERT_EQ(ORIEL_OK, trim(loaded, ORIEL_TRIM_WEIGHTS));
   const auto nested = [](uint64_t, uint64_t, void* user) {
     EXPECT_EQ(ORIEL_ERROR_STATE,

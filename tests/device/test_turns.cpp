@@ -1,5 +1,5 @@
-// Conversations longer than the window: whole turns are evicted, and going back is possible exactly as
-// long as what it takes is still stored.
+// Conversations longer than the window: whole turns are evicted, and going back is possible exactly while the required
+// tokens are stored.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ oriel_status reply(const Loaded& loaded, uint32_t max_tokens) {
   return oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, nullptr);
 }
 
-/// Turns of many lengths, all of them far shorter than the window.
+/// Turns of many lengths, all far shorter than the window.
 std::string message(uint32_t turn) {
   std::string text = "Turn " + std::to_string(turn) + ".";
   for (uint32_t i = 0; i < turn * 5 % 7; ++i) {
@@ -74,7 +74,7 @@ TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
       const auto before = std::find(starts.begin(), starts.end(), view.first_visible) - 1;
       EXPECT_GT(view.position - *before, 256u);
     }
-    // A reply in between, now and then, as it is in a chat.
+    // An occasional reply, as in a chat.
     if (turn % 10 == 3) {
       ASSERT_EQ(ORIEL_OK, reply(loaded, 12));
     }
@@ -111,8 +111,8 @@ TEST(Turns, a_turn_longer_than_the_window_is_seen_as_far_as_it_fits) {
   EXPECT_EQ(32u, view.position - view.first_visible);
 }
 
-/// The definition, token by token: behind the sinks a token within the window is seen if its turn lies in the window
-/// as a whole, is not over yet, or is longer than half the window. Text before the first turn is one, too.
+/// The definition, token by token: after the sinks a token in the window is visible if its turn is completely in the
+/// window, unfinished, or longer than half the window. Text before the first turn counts as a turn.
 uint64_t firstVisible(const std::vector<uint64_t>& starts, uint64_t position, uint64_t sinks,
                       uint64_t window) {
   const uint64_t oldest = position - std::min(position, window);
@@ -130,7 +130,7 @@ uint64_t firstVisible(const std::vector<uint64_t>& starts, uint64_t position, ui
   return first;
 }
 
-/// `n` words, none of which can be longer than a few tokens.
+/// `n` words of at most a few tokens each.
 std::string words(uint32_t n) {
   std::string text;
   for (uint32_t i = 0; i < n; ++i) {
@@ -148,7 +148,7 @@ TEST(Turns, what_is_left_of_a_turn_longer_than_half_the_window_stays_in_sight) {
     uint64_t seen_from = 0;
     bool kept_a_part = false;
     uint32_t random = seed * 2654435761u;
-    if (seed == 3) {  // text that is no turn, longer than half the window
+    if (seed == 3) {  // text outside turns, longer than half the window
       const std::string text = words(80);
       ASSERT_EQ(ORIEL_OK,
                 oriel_session_append_text(loaded.session.get(), text.data(), text.size(), 0));
@@ -175,13 +175,13 @@ TEST(Turns, what_is_left_of_a_turn_longer_than_half_the_window_stays_in_sight) {
   }
 }
 
-// A document in the first question used to vanish at the second one.
+// A document in the first question used to disappear at the second one.
 TEST(Turns, a_document_is_still_read_at_the_next_question) {
   constexpr uint32_t kWindow = 128;
   CapturedLog log;
   const std::string document = words(110);
   std::vector<float> expected;
-  for (const uint32_t split : {1u, 0u}) {  // of such a turn both see the same
+  for (const uint32_t split : {1u, 0u}) {  // both see the same of such a turn
     const Options options = sessionOptions(&log, kWindow, 16);
     oriel_model* model = nullptr;
     ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model));
@@ -265,7 +265,7 @@ TEST(Rewind, the_same_text_again_gives_the_same_logits) {
   const float* logits = nullptr;
   size_t count = 0;
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_logits(loaded.session.get(), &logits, &count));
-  // The turn's mark is behind the end of the reply before it, which is so closed once only.
+  // The turn's mark is after the end of the previous reply, so the reply is closed only once.
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "And then?"));
   EXPECT_EQ(position, statsOf(loaded).position);
   EXPECT_LT(relativeL2(expected, logitsOf(loaded)), 1e-5);
@@ -294,8 +294,8 @@ TEST(Rewind, past_the_window_it_goes_back_by_the_slack_and_no_further) {
   EXPECT_EQ(rows.back(), logitsOf(loaded));  // nothing has changed
 
   ASSERT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), end - chunk));
-  // One token at a time adds in another order than a chunk does, so that the CPU rounds some activations to
-  // neighbouring integers (as in Streaming.chunk_size_does_not_change_what_is_seen).
+  // Single tokens are added in another order than a chunk, so the CPU may round some activations to neighbouring
+  // integers (as in Streaming.chunk_size_does_not_change_what_is_seen).
   for (uint64_t t = end - chunk; t < end; ++t) {
     ASSERT_EQ(ORIEL_OK, append(loaded, {ids[t]}));
     EXPECT_LT(relativeL2(logitsOf(loaded), rows[t]), 5e-4) << "token " << t;
@@ -316,8 +316,7 @@ TEST(Rewind, to_the_beginning_makes_everything_possible_that_was_at_first) {
   EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 10));
 }
 
-// A device may have begun with the token that would have followed. That it counts on all of them makes
-// sessions the same on all of them.
+// A device may have started the token after the reply. Counting it on all devices makes their sessions equal.
 TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_less) {
   CapturedLog log;
   const uint32_t chunk = 16;
@@ -328,7 +327,7 @@ TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_les
     return 0;
   };
   for (const bool greedily : {true, false}) {
-    for (const uint32_t tokens : {0u, 1u}) {  // until it is cancelled; as many as were asked for
+    for (const uint32_t tokens : {0u, 1u}) {  // until it is cancelled; the requested number
       ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
       ASSERT_EQ(ORIEL_OK, append(loaded, std::vector<int32_t>(300, 5)));
       ReplyOptions options = greedyOptions(tokens);
@@ -348,7 +347,7 @@ TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_les
   }
 }
 
-// What was overwritten stays overwritten, however many steps it takes to go back.
+// Overwritten tokens are lost, even when going back in several steps.
 TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   CapturedLog log;
   const uint32_t chunk = 16;
@@ -360,7 +359,7 @@ TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3}));
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 300 - chunk - 1));
 
-  // Nor through a snapshot.
+  // A snapshot does not restore them, either.
   const std::vector<uint8_t> snapshot = savedBytes(loaded.session.get());
   ASSERT_EQ(ORIEL_OK, restoreFrom(loaded.session.get(), snapshot));
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, goBackTo(loaded.session.get(), 300 - chunk - 1));

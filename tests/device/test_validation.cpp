@@ -1,5 +1,5 @@
-// A session's whole life on the device, in one test: run under the Khronos validation layer, too, where
-// any message is a failure (support/device_main.cpp).
+// A session's whole life on the device in one test. Also run under the Khronos validation layer, where any message is a
+// failure (support/device_main.cpp).
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 namespace oriel_internal::test::test_validation {
 namespace {
 
-/// A folder of its own, removed at the end.
+/// A private folder, removed at the end.
 class TemporaryFolder {
  public:
   TemporaryFolder()

@@ -1,4 +1,4 @@
-// Layers that see less of the session's window than others (Options.window_shares), against their definition.
+// Layers with a part of the session's window (Options.window_shares), against their definition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Loaded loadAs(const Layout& layout) {
 
 uint32_t layersOf(const std::string& model) { return describeFile(model, Options())["n_layers"]; }
 
-// Eighths that differ from layer to layer, the last layer sees all.
+// Eighths that differ by layer; the last layer sees all.
 Shares mixedShares(uint32_t n_layers) {
   Shares shares(n_layers, 0);
   for (uint32_t layer = 0; layer + 1 < n_layers; ++layer) {
@@ -81,7 +81,7 @@ TEST_P(WindowShares, every_position_equals_the_definition_in_float64) {
   }
 }
 
-// Generic, with windows of the layers' own, with shared memories, with convolutions.
+// Generic, with local windows, with shared memories, with convolutions.
 INSTANTIATE_TEST_SUITE_P(Models, WindowShares,
                          testing::Values("llama-mqa", "gemma3", "gemma4-e-q8_0", "lfm2-q8_0"),
                          [](const testing::TestParamInfo<const char*>& tested) {
@@ -151,7 +151,7 @@ TEST(SharedWindow, a_snapshot_goes_on_to_the_bit) {
   EXPECT_EQ(logitsOf(a), logitsOf(b));
 }
 
-// Tokens that the session's layers saw behind the sinks, with the latest one.
+// Tokens that the session's layers saw after the sinks, including the latest one.
 size_t seenBehindSinks(const Loaded& loaded) {
   oriel_stats view = ORIEL_INIT(oriel_stats);
   EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
@@ -160,7 +160,7 @@ size_t seenBehindSinks(const Loaded& loaded) {
 
 TEST(SharedWindow, a_snapshot_of_other_shares_is_carried_over_as_far_as_layers_hold_it) {
   Layout alike;
-  alike.chunk = 1;  // so that rings hold what is seen and no more
+  alike.chunk = 1;  // so that rings hold exactly the visible tokens
   Layout shared = alike;
   shared.shares = mixedShares(layersOf(shared.model));
   const std::vector<int32_t> ids = someIds(120, 512);

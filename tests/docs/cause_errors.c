@@ -1,5 +1,5 @@
-/* Causes every status that can be had without a broken device, and prints "STATUS: line" for each, the line as the
- * log gets it ("-" where there is none): cause_errors MODEL.gguf EMPTY_FOLDER. docs/errors.md quotes them. */
+/* Causes every status that needs no broken device, and prints "STATUS: line" for each, the line as the
+ * log gets it ("-" if there is none): cause_errors MODEL.gguf EMPTY_FOLDER. docs/errors.md quotes them. */
 #include <oriel/advanced.h>
 #include <oriel/tools.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ static void loading(const char* model, const char* folder) {
   refuse(model, options);
 }
 
-/* A copy of the model with the name of its architecture changed, or cut off. */
+/* A copy of the model with another architecture name, or truncated. */
 static void damaged(const char* model, const char* folder) {
   FILE* file = fopen(model, "rb");
   char* bytes = malloc(32u << 20);
@@ -92,7 +92,7 @@ static void damaged(const char* model, const char* folder) {
   size_t at = 0;
   while (memcmp(bytes + at, kKey, sizeof(kKey) - 1)) ++at;
   bytes[at + sizeof(kKey) - 1 + 4 + 8] =
-      'z'; /* behind the value's type and length: its first letter */
+      'z'; /* after the value's type and length: its first letter */
   refuse(writeFile(folder, "newer.gguf", bytes, count), base());
   free(bytes);
 }
@@ -165,7 +165,7 @@ static void talking(const char* path, const char* folder) {
   say(oriel_session_save(session, writeFile(folder, "notes.txt", "mine", 4), 0));
   if (oriel_trim(model, ORIEL_TRIM_WEIGHTS, NULL) != ORIEL_OK) exit(2);
   say(oriel_session_generate(session, NULL, NULL, NULL, NULL));
-  oriel_model_free(model); /* its session is there: refused */
+  oriel_model_free(model); /* refused, because its session exists */
   say(ORIEL_OK);
   oriel_session_destroy(session);
   oriel_model_free(model);

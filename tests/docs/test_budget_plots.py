@@ -1,4 +1,4 @@
-"""The plots of docs/memory.md are those that scripts/budget_plots.py draws: test_budget_plots.py ORIEL"""
+"""The plots of docs/memory.md equal the output of scripts/budget_plots.py: test_budget_plots.py ORIEL"""
 import pathlib
 import re
 import subprocess
@@ -25,7 +25,7 @@ class Plots(unittest.TestCase):
                 self.assertRegex(words[0], rf"^{shape}: [\d,]+ tokens in [\d,]+ MiB, [\d,]+ in [\d,]+ MiB")
                 self.assertEqual([], [word for word in words if re.search(r"\d{4}", word)], "no separators")
                 self.assertLess(len(kept), 60000)
-                # Plans may differ by some bytes from version to version: what is seen must not.
+                # Plans may differ by a few bytes between versions, but the visible plot must not.
                 colours = [re.findall(r'stroke="(#\w+)"', text) for text in (kept, now)]
                 self.assertLess(abs(len(colours[0]) - len(colours[1])), 6, "run scripts/budget_plots.py")
                 self.assertEqual(set(colours[0]), set(colours[1]), "run scripts/budget_plots.py")

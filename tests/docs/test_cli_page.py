@@ -25,7 +25,7 @@ def commands():
 
 
 def options(text):
-    """Those that begin a line of the help, "--think, --no-think" being two."""
+    """Flags at the beginning of a help line; "--think, --no-think" has two."""
     heads = re.findall(r"^  (?:-\w, )?(--\S.*?)(?:  |$)", text, re.M)
     return {name for head in heads for name in re.findall(OPTION, head)}
 

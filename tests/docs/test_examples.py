@@ -1,4 +1,4 @@
-"""The programs of apps/examples say what they should: test_examples.py MODEL FOLDER [EMULATOR...]"""
+"""The programs of apps/examples print the expected text: test_examples.py MODEL FOLDER [EMULATOR...]"""
 import pathlib
 import re
 import subprocess

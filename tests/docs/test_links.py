@@ -1,4 +1,4 @@
-"""Every link of README.md, docs/*.md and the pages beside README.md leads somewhere, anchors included."""
+"""Every link of README.md, docs/*.md and the pages next to README.md has a target, including anchors."""
 import sys
 import unittest
 import urllib.parse

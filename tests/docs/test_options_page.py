@@ -29,7 +29,7 @@ class Page(unittest.TestCase):
         self.assertEqual(len(self.rows), len(re.findall(r"^\| `", page, re.M)))
 
     def test_completions_and_manual_have_the_flags(self):
-        # Those of the laboratory are taken, but not shown.
+        # Options of oriel_tools are accepted, but not shown.
         flags = {row["flag"] for row in self.rows if row["flag"] and row["layer"] != "laboratory"}
         self.assertGreater(len(flags), 40)
         for command in (["completions", "bash"], ["completions", "zsh"], ["completions", "fish"]):

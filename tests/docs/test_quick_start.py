@@ -43,7 +43,7 @@ def blocks(page, language):
 
 
 def program(block):
-    """A whole program around a sample: as it is, as functions of a file, or in main."""
+    """A complete program with a sample: the sample itself, its functions, or main with its lines."""
     if "int main(" in block:
         return block
     if block.startswith("static"):

@@ -44,7 +44,7 @@ class Streaming(unittest.TestCase):
             self.assertAlmostEqual(json.loads(done.stdout)["nll_mean"], self.oldest[:, lane].mean(), 3)
 
     def test_a_region_of_the_newest_is_a_longer_window(self):
-        """Whoever gives a member of the region a wrong position, or loses one, fails here."""
+        """Fails if a member of the region has a wrong position or is lost."""
         recent, _ = losses(self.net, self.rows, REGION, "recent", self.sample)
         np.testing.assert_allclose(recent, self.oldest, atol=2e-4)
 

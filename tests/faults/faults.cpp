@@ -25,8 +25,7 @@ Right goesOn() { return {true, false, ORIEL_OK}; }
 Right fails(oriel_status status) { return {false, true, status}; }
 Right either(oriel_status status) { return {true, true, status}; }
 
-// docs/errors.md: memory that was refused; a device that cannot be used; a device that was lost, or a driver that
-// failed.
+// docs/errors.md: refused memory; an unusable device; a lost device, or a driver failure.
 Right rightOfVulkan(const Fault& fault) {
   if (isOneOf(fault.site, {"vkEnumerateInstanceExtensionProperties", "vkGetPipelineCacheData"})) {
     return goesOn();  // extensions and kept kernels are extras
@@ -42,20 +41,20 @@ Right rightOfVulkan(const Fault& fault) {
   if (fault.site == "vkWaitForFences" && memory) {
     return goesOn();  // asked again
   }
-  // Of a cache what was kept is tried first, then an empty one. Extensions are extras, too, but the loader asks for them
-  // as well, and then makes no device.
+  // For a cache: first the stored data, then an empty one. Extensions are optional, too, but the loader also asks for
+  // them and then makes no device.
   return isOneOf(fault.site, {"vkCreatePipelineCache", "vkEnumerateDeviceExtensionProperties"})
              ? either(right.status)
              : right;
 }
 
-// What the app named has to be read and written; all else is extras, or is done another way.
+// Files named by the app must be accessible; all others are optional, or have an alternative.
 Right rightOfFile(const Fault& fault) {
   const size_t space = fault.site.find(' ');
   const std::string call = fault.site.substr(0, space);
   const std::string kind = space == std::string::npos ? "" : fault.site.substr(space + 1);
   if (call == "dlsym" && kind.empty()) {
-    // Between two loads of the device its kernels are tested, in a third; where that cannot be it is used untested.
+    // Between two loads of the device its kernels are tested in a third; if that fails, it is used untested.
     const bool test =
         fault.phase == phaseNumber("load") && fault.nth != 1 && fault.nth != fault.calls;
     return test ? goesOn() : fails(ORIEL_ERROR_NO_DEVICE);
@@ -73,7 +72,7 @@ Right rightOfFile(const Fault& fault) {
   return new_name ? either(ORIEL_ERROR_IO) : fails(ORIEL_ERROR_IO);
 }
 
-// What asks which devices there are, before one of them is made.
+// Calls that list devices, before one is made.
 bool isOfAList(const std::string& site) {
   return isOneOf(site, {"vkEnumerateInstanceVersion", "vkCreateInstance",
                         "vkEnumeratePhysicalDevices", "dlsym"});
@@ -114,8 +113,7 @@ std::string Fault::text() const {
          std::to_string(calls) + ", " + resultName();
 }
 
-// Before a device is destroyed nothing has a status. A recovery that cannot list the devices tries to make one
-// nevertheless.
+// Nothing has a status before a device is destroyed. A recovery that cannot list the devices still tries to make one.
 Right rightOf(const Fault& fault) {
   if (fault.phase == phaseNumber("destroy")) {
     return goesOn();

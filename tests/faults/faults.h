@@ -1,4 +1,4 @@
-// One fault at a time: which there are, what has to come of each, and what came.
+// One fault at a time: the list of faults, the expected and the actual results.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ struct Fault {
   FaultKind kind = FaultKind::kVulkan;
   size_t phase = 0;
   std::string site;    ///< the row: a function, a call and its kind of file, "allocate"
-  uint64_t nth = 0;    ///< of its calls in the phase, from 1
+  uint64_t nth = 0;    ///< number of the call in the phase, from 1
   uint64_t calls = 0;  ///< how many those are
   int result = 0;      ///< VkResult, errno or kCutShort, ...
   std::string resultName() const;
   std::string text() const;
 };
 
-/// What has to come of it.
+/// The expected result.
 struct Right {
-  bool may_go_on = false;  ///< the call succeeds: what failed is optional, or was done again
+  bool may_go_on = false;  ///< the call succeeds: the failed part is optional, or was repeated
   bool may_fail = true;
   oriel_status status = ORIEL_OK;  ///< if it fails
 };
@@ -37,9 +37,9 @@ struct Sites {
   uint64_t calls;
 };
 
-/// Which calls are failed of so many: all of a few, the first, the last and one between of many.
+/// The calls to fail: all if few, otherwise the first, the last and one between.
 std::vector<uint64_t> chosen(FaultKind kind, uint64_t calls);
-/// With what the call of a site can fail.
+/// The possible failures of a site's call.
 std::vector<int> resultsOf(FaultKind kind, const std::string& site);
 
 void arm(const Fault& fault, World* world);
@@ -47,7 +47,7 @@ void arm(const Fault& fault, World* world);
 void armNothing(World* world);
 bool fired(const Fault& fault, const World& world);
 void disarm(World* world);
-/// Of what was armed last.
+/// Calls seen since the last arming.
 std::vector<Sites> seen(const World& world);
 
 }  // namespace oriel_internal::test

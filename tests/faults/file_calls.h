@@ -7,8 +7,8 @@
 
 namespace oriel_internal::test {
 
-/// What a call does instead, where it is no errno.
-constexpr int kCutShort = -1;  ///< does a part of what it was asked for
+/// The effect of a call, other than an errno.
+constexpr int kCutShort = -1;  ///< does only a part
 constexpr int kAtEnd = -2;     ///< finds nothing more
 constexpr int kAbsent = -3;    ///< returns null, zero or false
 

@@ -141,7 +141,7 @@ int FileFaults::decide(const char* call, int descriptor) {
   return decideAt(call, found == descriptors_.end() ? "other" : found->second);
 }
 
-// What the program itself has open while nothing is armed is nobody's file.
+// Files that the test program opens while nothing is armed are not tracked.
 void FileFaults::opened(int descriptor, const char* path) { remember(descriptor, kindOf(path)); }
 
 void FileFaults::opened(int descriptor, int in_folder) {
@@ -172,7 +172,7 @@ int failedWith(int error) {
   return -1;
 }
 
-/// Reads and writes: `perform(bytes)` does so many.
+/// Reads and writes: `perform(bytes)` does that many.
 template <typename Perform>
 ssize_t transfer(int decision, size_t bytes, const Perform& perform) {
   if (decision == kAtEnd) {
@@ -186,7 +186,7 @@ ssize_t transfer(int decision, size_t bytes, const Perform& perform) {
 
 }  // namespace
 
-// What the linker leads here, and the real ones by the names it gives them.
+// The linker redirects calls here, and renames the real ones.
 #define ORIEL_WRAPPED(result, name, parameters) \
   result __real_##name parameters;              \
   result __wrap_##name parameters

@@ -1,5 +1,5 @@
-// Fails calls that the library makes of the operating system, which the linker leads through here (--wrap). Calls are
-// counted, and fail, only while they are armed, on the thread that armed them; others' threads are not the app's.
+// Fails the library's calls to the operating system, which the linker redirects here (--wrap). Calls are counted, and
+// fail, only while armed and on the arming thread; other threads are not the app's.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class FileFaults {
   /// Files whose paths begin so are of this kind; the longest beginning decides. Others are "other".
   void name(const std::string& path, const std::string& kind) { kinds_[path] = kind; }
 
-  /// What a descriptor is that is open already.
+  /// Names the kind of an open descriptor.
   void know(int descriptor, const std::string& kind) { descriptors_[descriptor] = kind; }
 
   /// Counting begins anew; nothing fails.
@@ -30,8 +30,8 @@ class FileFaults {
   bool fired() const { return fired_; }
   const std::map<std::string, uint64_t>& counts() const { return counts_; }
 
-  // For the calls themselves.
-  /// 0: do what was asked for.
+  // For the wrapped calls.
+  // 0: perform the call.
   int decide(const char* call, const char* path);
   int decide(const char* call, int descriptor);
   int decide(const char* call) { return decideAt(call, ""); }

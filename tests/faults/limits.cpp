@@ -72,8 +72,7 @@ std::string slowFences(const Device& device) {
   return problems + afterwards(&world);
 }
 
-// A device whose time limit is short, and still more than it needs on this machine: four times what all of a twin's
-// work took.
+// A device with a short time limit that is still enough on this machine: four times the total work of a twin.
 Device hastyAfter(double worked_ms, const Device& device) {
   Device hasty = device;
   hasty.timeout_ms = 500 + static_cast<uint32_t>(4 * worked_ms);
@@ -101,7 +100,7 @@ std::string lateFences(const Device& device) {
   return problems + afterwards(&world);
 }
 
-// What a session says next, beside one that lost nothing.
+// The session's next output equals that of a twin without a loss.
 std::string goesOnAs(World* twin, World* world) {
   twin->generated.clear();
   world->generated.clear();
@@ -140,7 +139,7 @@ std::string recoversTo(const Recovering& way, World* world) {
          unless(recovered.exact == 1, "does not know every token");
 }
 
-// A device that hangs and comes back, or never does: then it is passed over, and what it has is left to it.
+// A device that hangs and comes back, or never does: then it is skipped, and its memory is leaked.
 std::string hangs(const Device& device, bool comes_back) {
   World twin(device);
   const double twin_ms = nowMs();

@@ -1,4 +1,4 @@
-// What the layer does besides failing single calls: a device of little memory, slow ones, and ones that are recovered from.
+// The layer's other abilities: a device with little memory, slow ones, and recoverable ones.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace oriel_internal::test {
 
 struct Limit {
   const char* name;
-  size_t devices;      ///< of Vulkan that it needs
-  oriel_status comes;  ///< of the call that meets it
+  size_t devices;      ///< number of Vulkan devices needed
+  oriel_status comes;  ///< of the call that fails
   bool lost;
-  /// What is wrong, or "".
+  /// The fault found, or "".
   std::string (*check)(const Device& device);
 };
-/// For a device behind the layer.
+/// For a device with the layer.
 const std::vector<Limit>& limits();
 
 }  // namespace oriel_internal::test

@@ -2,19 +2,19 @@
 //
 //   --device vulkan=ICD   the Vulkan driver with this manifest, and no other, behind the layer in --layer FOLDER; two,
 //                         for limits that need two: ICD:ICD
-//   --on-file             weights that can stay on file do
+//   --on-file             keeps weights on file where possible
 //   --recall              turns come back: the phase recall (its faults alone: --only recall:)
 //   --kinds LETTERS       v: results of Vulkan, m: functions that are missing, l: limits of a device, a: allocations,
 //                         f: calls of the system
 //   --take N              N faults, evenly chosen of all; 0: all
-//   --only TEXT           those whose description has this
+//   --only TEXT           faults whose description contains this
 //   --jobs N              processes that share the work
 //   --results FILE        a line for each fault, for page.py
-//   --list                what would be failed, and how often each call was seen
+//   --list                lists the faults, and the number of calls seen
 //   --verbose             a line for each fault on stdout
 //
-// Ends with the line "N passed, N failed". A fault that hangs (Patience), or ends its process, has failed; the
-// others go on in a new process.
+// Ends with the line "N passed, N failed". A fault that hangs (Patience), or ends its process, has failed; the others
+// go on in a new process.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -40,8 +40,8 @@
 namespace oriel_internal::test {
 namespace {
 
-/// A process hangs that says nothing while it computes so much, or waits so long and computes nothing: neither depends
-/// on what else the machine does.
+/// Limits for detecting a hang: this much computing without output, or this long waiting without computing. Both are
+/// independent of other load.
 struct Patience {
   double computes_ms, waits_ms;
 };
@@ -151,7 +151,7 @@ size_t vulkanDevices() {
   return all - 1;  // the CPU is the last
 }
 
-/// Lines for the other process: "count ...", "begin N TEXT", "end N ...".
+/// Lines to the watching process: "count ...", "begin N TEXT", "end N ...".
 int work(const Wanted& options, size_t job, size_t first, int pipe) {
   if (!options.icd.empty()) {
     setenv("VK_ICD_FILENAMES", options.icd.c_str(), 1);
@@ -173,7 +173,7 @@ int work(const Wanted& options, size_t job, size_t first, int pipe) {
     for (const Count& count : runner.counts()) {
       const std::string phase = phases()[count.phase].name + std::string(": ");
       if (phase.find(options.only) == std::string::npos) {
-        continue;  // of phases in which nothing is failed
+        continue;  // of phases without faults
       }
       tell(pipe, std::string("count\t") + letterOf(count.sites.kind) + "\t" +
                      phases()[count.phase].name + "\t" + count.sites.site + "\t" +
@@ -237,7 +237,7 @@ std::vector<std::string> split(const std::string& line) {
   return parts;
 }
 
-/// What a process and its threads have computed. 0: it is gone.
+/// Processor time of a process and its threads. 0: it has ended.
 double computedMs(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string text;
@@ -252,7 +252,7 @@ double computedMs(pid_t process) {
   return (user + system) * 1000 / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-/// One process of a job, and what it was at last.
+/// A process of a job, and its final state.
 class Watch {
  public:
   Watch(const Wanted& options, size_t job, Totals* totals, std::ostream* results)
@@ -388,7 +388,7 @@ class Watch {
         !why.empty()          ? why
         : WIFSIGNALED(status) ? std::string("ends with signal ") + std::to_string(WTERMSIG(status))
                               : "ends with code " + std::to_string(WEXITSTATUS(status));
-    if (!began_) {  // at its beginning or its end: none of the faults' doing
+    if (!began_) {  // at its start or end: not due to a fault
       ++totals_->failed;
       std::cout << "FAILED the process " << how << "\n";
       return;
@@ -410,7 +410,7 @@ class Watch {
   bool done_ = false, began_ = false;
   double idle_since_ms_ = 0;  ///< since when it has not computed
   double told_at_ = 0,
-         last_seen_ = 0;  ///< what it had computed when it said something, and just now
+         last_seen_ = 0;  ///< processor time at its last output, and now
   std::string rest_, kind_, phase_, site_, text_;
 };
 

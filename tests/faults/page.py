@@ -30,7 +30,7 @@ def read(paths):
                 cell.add(WORDS[value])
             elif kind == "m":
                 cell.add("none")
-    # What was called and not failed is shown of functions that cannot fail.
+    # Functions that cannot fail are shown with their calls only.
     for kind, rows in tables.items():
         for row, cells in list(rows.items()):
             failed = any(words - {"none"} for words in cells.values()) or (kind == "f")
@@ -65,7 +65,7 @@ def table(kind, rows):
 
 
 def written(text, tables):
-    """The page with these tables in place of those that it has."""
+    """The page with these tables in place of its old ones."""
     out, heading, done = [], None, set()
     for line in text.splitlines():
         heading = line if line.startswith("#") else heading

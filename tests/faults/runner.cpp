@@ -25,12 +25,12 @@ void add(std::string* problems, const std::string& problem) {
 
 bool is(size_t phase, const char* name) { return std::strcmp(phases()[phase].name, name) == 0; }
 
-// A world of its own: the phase makes or frees the model.
+// A separate world: the phase makes or frees the model.
 bool beginsAnew(size_t phase) {
   return is(phase, "describe") || is(phase, "load") || is(phase, "load again");
 }
 
-// What was not removed now is when a file of that name is written next.
+// Leftovers are removed when a file of that name is written next.
 bool keepsTemporary(const Fault& fault) {
   const std::string call = fault.site.substr(0, fault.site.find(' '));
   const auto any = {"unlink", "unlinkat", "opendir", "readdir64", "fstatat64", "openat64", "flock"};
@@ -91,7 +91,7 @@ bool Runner::prepare(size_t phase) {
 }
 
 bool Runner::count(const std::string& only) {
-  const size_t colon = only.find(':');  // behind the phase of a fault that is described
+  const size_t colon = only.find(':');  // after the phase in the fault's description
   std::string problems;
   for (size_t phase = 0; phase < phases().size(); ++phase) {
     const bool chosen = colon == std::string::npos ||
@@ -100,7 +100,8 @@ bool Runner::count(const std::string& only) {
     if (phases()[phase].what == nullptr || !chosen) {
       continue;
     }
-    for (const bool rehearsal : {true, false}) {  // what a driver keeps from its first time is kept
+    // the driver's first-time allocations are excluded
+    for (const bool rehearsal : {true, false}) {
       Twin twin;
       if (!prepare(phase)) {
         std::fprintf(stderr, "phase %s does not work: %s\n", phases()[phase].name,
@@ -149,7 +150,7 @@ std::vector<Fault> Runner::faults() const {
   if (device_.vulkan) {
     for (const VulkanCall& call : vulkanCalls()) {
       if (call.name == "vkDestroyInstance") {
-        continue;  // without it nobody can destroy the instance that was made
+        continue;  // otherwise the instance could not be destroyed
       }
       all.push_back({FaultKind::kMissing, phaseNumber("load again"), call.name, 1, 1, 0});
     }
@@ -157,7 +158,7 @@ std::vector<Fault> Runner::faults() const {
   return all;
 }
 
-// With a session that has something to go on from. Empty: it does not work.
+// With a session that can continue. Empty: it fails.
 std::vector<int32_t> Runner::proof() {
   World& world = *world_;
   std::vector<int32_t> ids;
@@ -205,7 +206,7 @@ bool Runner::endWorld(std::string* problems) {
   return problems->empty();
 }
 
-// Everything that needs the device says so at once, asks it nothing, and says nothing more.
+// Every device call fails at once with one line, without using the device.
 void Runner::expectLost(Outcome* outcome) {
   World& world = *world_;
   world.log.clear();
@@ -253,7 +254,7 @@ void Runner::expectLost(Outcome* outcome) {
           : "the tokens of the lost session cannot be had");
 }
 
-// What failed left nothing behind.
+// The failure left nothing behind.
 void Runner::expectUnchanged(const Fault& fault, const Twin& twin, Outcome* outcome) {
   const Phase& phase = phases()[fault.phase];
   Point point = world_->point();
@@ -284,7 +285,7 @@ void Runner::expectWorksAgain(const Fault& fault, const Twin& twin, Outcome* out
     return;
   }
   Point point = world_->point();
-  // What was taken back counts for the repeat penalty, in the snapshot, too.
+  // Removed tokens count for the repeat penalty, also in the snapshot.
   if (is(fault.phase, "reply") || is(fault.phase, "recall")) {
     point.snapshot = twin.after.snapshot;
   }
@@ -301,7 +302,7 @@ Outcome Runner::run(const Fault& fault) {
   const Twin& twin = twins_[fault.phase];
   Right right = rightOf(fault);
   if (device_.vulkan && fault.kind == FaultKind::kAllocation && is(fault.phase, "load")) {
-    right.may_go_on = true;  // its kernels are tested, and used untested where that cannot be
+    right.may_go_on = true;  // kernels are tested, or used untested if that fails
   }
   world_->log.clear();
   arm(fault, world_.get());
@@ -314,7 +315,7 @@ Outcome Runner::run(const Fault& fault) {
     return outcome;
   }
   const bool went_on = outcome.status == ORIEL_OK;
-  // Without the file of what left the window a reply is another one.
+  // Without the recall file the reply differs.
   const bool forgets = went_on && fault.kind == FaultKind::kFile && is(fault.phase, "recall");
   const bool is_right =
       went_on ? right.may_go_on : right.may_fail && outcome.status == right.status;
@@ -324,7 +325,7 @@ Outcome Runner::run(const Fault& fault) {
   add(&outcome.problems, lines == (went_on ? 0u : 1u) || (may_say && lines <= 1)
                              ? ""
                              : std::to_string(lines) + " lines: " + world_->log.errors());
-  // A trimmed one says so when it is to be resumed.
+  // A trimmed model reports it when resumed.
   outcome.lost = is(fault.phase, "recover") ? false
                  : world_->trimmed()        ? outcome.status == ORIEL_ERROR_DEVICE &&
                                            runPhase(phaseNumber("resume")) == outcome.status

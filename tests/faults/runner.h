@@ -1,4 +1,4 @@
-// Carries out one fault after the other in this process.
+// Runs faults one after the other in this process.
 #pragma once
 
 #include <map>
@@ -31,8 +31,8 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  /// Runs the phases undisturbed whose faults may have this text, and remembers what came. False, with a line on stderr:
-  /// they do not work.
+  /// Runs the phases of faults that match this text without faults, and stores the results. False, with a line on
+  /// stderr: they fail.
   bool count(const std::string& only);
   const std::vector<Count>& counts() const { return counts_; }
   /// In the order in which it is best to carry them out.

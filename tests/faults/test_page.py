@@ -11,11 +11,11 @@ from page import HEADINGS, PAGE, PHASES, ROOT, WORDS, rows_of_vulkan, tables_of
 
 NM, LIBRARY = sys.argv[1:3]
 OS = {path.stem for path in (ROOT / "runtime" / "os").glob("*.cpp")}
-# Of what is left there is nothing to fail: it works on what the process has, or has no way to say that it did not.
-# clock_gettime fails for a clock that is not there, and pthread_join and dlclose for what was not begun.
-# access that fails says what it says on most machines, that such a GPU is not there.
-# pthread_sigmask and those of sets of signals fail for numbers that are no signal; sigwait waits for one that is there.
-# sched_setaffinity is called on the library's own threads: one that cannot be kept on a core runs on any.
+# These functions have no failure to test: they work on data in the process, or report none.
+# clock_gettime fails only for an unknown clock, pthread_join and dlclose only for a missing thread or library.
+# A failing access returns the usual result of most machines: no such GPU.
+# pthread_sigmask and sigset functions fail only for invalid signal numbers; sigwait waits for a valid signal.
+# sched_setaffinity is called for the library's own threads; after a failure a thread runs on any core.
 CANNOT_FAIL = {"__errno_location", "__sched_cpucount", "__sysconf", "access", "clock_gettime", "dirfd", "dl_iterate_phdr",
                "dlclose", "geteuid", "getenv", "getpid", "memcpy", "memmove", "memset", "pthread_attr_destroy",
                "pthread_join", "pthread_self", "pthread_sigmask", "sched_getcpu", "sched_setaffinity", "sched_yield",
@@ -23,7 +23,7 @@ CANNOT_FAIL = {"__errno_location", "__sched_cpucount", "__sysconf", "access", "c
 
 
 def calls_of_the_system():
-    """Names that the objects of runtime/os leave to the C library; those of C++ are the library's own."""
+    """Undefined symbols in the objects of runtime/os, without those of C++."""
     used, ours = set(), False
     for line in subprocess.run([NM, "-u", LIBRARY], capture_output=True, text=True, check=True).stdout.splitlines():
         begin = re.match(r"(\w+)\.cpp\.o:$", line)

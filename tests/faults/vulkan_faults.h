@@ -1,5 +1,5 @@
-// The fault layer (layer/fault_layer.h) of this process, and what no layer sees: functions that exist before an
-// instance does, and functions that are not there.
+// The fault layer (layer/fault_layer.h) of this process, and cases outside layers: functions before an instance exists,
+// and missing functions.
 #pragma once
 
 #include <string>
@@ -20,12 +20,12 @@ void loseAtNextSubmission();
 /// vkGetInstanceProcAddr does not know this function; "": it knows all.
 void hideFunction(const std::string& name);
 
-/// What the library is given for a symbol that it looks up.
+/// Replaces a symbol that the library looks up.
 void* watched(const char* name, void* symbol);
 
 struct VulkanCall {
   std::string name;
-  std::vector<int> results;  ///< that its specification allows; none: it cannot fail
+  std::vector<int> results;  ///< allowed by its specification; none: cannot fail
 };
 /// All that the library loads.
 const std::vector<VulkanCall>& vulkanCalls();

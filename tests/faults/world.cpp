@@ -20,12 +20,12 @@ constexpr uint32_t kPromptTokens = 40;
 constexpr uint32_t kReplyTokens = 6;
 constexpr uint32_t kBatch = 16;
 
-// Without what threads of the library read of the system when they begin.
+// Excludes descriptors that the library's threads open at their start.
 size_t openDescriptors() {
   size_t count = 0;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
-    // What a thread of the C library's read of the machine may be closed by now, and is none.
+    // A descriptor that a C library thread used may be closed by now: not counted.
     std::error_code closed;
     const std::string target = std::filesystem::read_symlink(entry.path(), closed).string();
     count += closed || target.rfind("/sys/", 0) == 0 || target.rfind("/proc/", 0) == 0 ? 0 : 1;
@@ -33,7 +33,7 @@ size_t openDescriptors() {
   return count;
 }
 
-// Files that nobody will miss: what writing leaves when it is interrupted.
+// Temporary files: leftovers of interrupted writes.
 size_t temporariesUnder(const std::string& folder) {
   size_t count = 0;
   std::error_code ignored;
@@ -112,7 +112,7 @@ oriel_status decode(World& world) {
   return oriel_session_generate(world.session, &options, keep, &world.generated, nullptr);
 }
 
-// Of everything that takes memory of its own to work out.
+// With everything that needs memory to compile.
 constexpr char kSchema[] = R"({"type": "object", "properties": {
   "name": {"type": "string", "pattern": "^[a-z]{1,3}$"},
   "day": {"type": "string", "format": "date"},
@@ -124,7 +124,7 @@ constexpr char kSchema[] = R"({"type": "object", "properties": {
 // A message that was not added is as if it had never been said.
 oriel_status chat(World& world) {
   const uint32_t said = world.session->session->facts().transcript.messages();
-  const std::string word(1500, 'a');  // what it takes to encode it is borrowed
+  const std::string word(1500, 'a');  // encoding it borrows memory
   const oriel_status status =
       said != 0 ? ORIEL_OK : oriel_chat_add(world.session, "user", word.data(), word.size());
   if (status != ORIEL_OK || said > 1) {
@@ -134,7 +134,7 @@ oriel_status chat(World& world) {
   return oriel_chat_add(world.session, nullptr, kMessage, sizeof(kMessage) - 1);
 }
 
-// What there is of a reply that failed is taken back first, as an app does it.
+// First removes the part of a failed reply, as an app does.
 oriel_status reply(World& world, const ReplyOptions& options) {
   if (world.position() != world.reply_begin && world.reply_begin != 0) {
     const oriel_status status = goBackTo(world.session, world.reply_begin);
@@ -154,7 +154,7 @@ oriel_status answer(World& world) {
   return reply(world, options);
 }
 
-// A fact, more than the window behind it, and a question.
+// A fact, more than a window of text, and a question.
 oriel_status tell(World& world) {
   if (!world.device.recall) {
     return ORIEL_OK;
@@ -175,7 +175,7 @@ oriel_status tell(World& world) {
              : oriel_chat_add(world.session, "user", kQuestion, sizeof(kQuestion) - 1);
 }
 
-// The question is read again behind what comes back.
+// The question is read again after the recalled turns.
 oriel_status recall(World& world) {
   return world.device.recall ? reply(world, greedily(2)) : ORIEL_OK;
 }
@@ -212,7 +212,7 @@ oriel_status convert(World& world) {
              : oriel_parse_reply(world.model, nullptr, 0, word.data(), word.size(), part, nullptr);
 }
 
-// What is kept is saved by a second name, too, and what is new by way of a link.
+// Saves to an existing file with a second name, and to a new one through a link.
 oriel_status save(World& world) {
   const std::string kept = world.path("snapshots/kept"), alias = world.path("snapshots/alias");
   std::filesystem::remove(world.path("snapshots/new"));
@@ -256,7 +256,7 @@ oriel_status lose(World& world) {
   return status == ORIEL_ERROR_DEVICE ? ORIEL_OK : ORIEL_ERROR_INTERNAL;
 }
 
-// On the kind of device that was lost: else whatever fails would only be the reason to take another.
+// On the same kind of device: otherwise any failure would only select another device.
 oriel_status recover(World& world) {
   return oriel_session_recover(world.session, world.device.vulkan ? "vulkan" : "cpu", 0, nullptr,
                                nullptr, nullptr);
@@ -415,7 +415,7 @@ bool World::lost() {
   oriel_session* probe = nullptr;
   if (model != nullptr && session == nullptr) {
     oriel_status status = oriel_session_create(model, nullptr, &probe);
-    if (status == ORIEL_OK) {  // one that can recover the device
+    if (status == ORIEL_OK) {  // a session to recover the device
       status = oriel_snapshot_save(probe, nullptr, 0, &needed);
       oriel_session_destroy(probe);
     }

@@ -1,4 +1,4 @@
-// One model, its sessions and what an app does with them, in phases that can each be failed and done again.
+// One model and its sessions in an app's operations, as phases that can fail and be repeated.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace oriel_internal::test {
 
-/// What a matrix runs on.
+/// The matrix's device and options.
 struct Device {
   bool vulkan = false;  ///< else the CPU
   std::string model;
@@ -22,10 +22,10 @@ struct Device {
   uint32_t timeout_ms = 0;
 };
 
-/// What there is at the end of a phase.
+/// The state at the end of a phase.
 struct Point {
   uint64_t position = 0;
-  std::vector<uint8_t> snapshot;  ///< of the session; empty where it cannot be had
+  std::vector<uint8_t> snapshot;  ///< of the session; empty if unavailable
   uint64_t live_bytes = 0;        ///< of the app's allocator
   uint64_t objects = 0;           ///< of Vulkan
   size_t descriptors = 0;         ///< open in this process
@@ -43,13 +43,13 @@ class World {
   /// Destroys sessions, then all of it.
   void endSessions();
   void end();
-  /// As they are at first: in each is a file that a process has left which was ended.
+  /// Restores the initial contents: each has a leftover file of a dead process.
   void clearFolders();
   Point point();
-  /// What differs between two points, in words; "" if nothing does.
+  /// The difference between two points, in words; "" if they are equal.
   static std::string difference(const Point& is, const Point& should);
   bool trimmed() const;
-  /// Of a model that is not trimmed.
+  /// Whether a model that is not trimmed has lost its device.
   bool lost();
   uint64_t position() const;
   std::string path(const std::string& name) const { return device.folder + "/" + name; }
@@ -72,13 +72,13 @@ class World {
 
 struct Phase {
   const char* name;
-  /// Phases that come before, by name; a name that is left out here has not been, and need not be.
+  /// Names of required earlier phases; others have not run, and need not.
   std::vector<const char*> behind;
-  /// May be called again when it failed. What it needs besides it makes itself, with faults or without.
+  /// Can be repeated after a failure. Prepares everything else itself, with or without faults.
   oriel_status (*run)(World& world);
-  bool
-      moves;  ///< the session's position; where it fails whole batches, or tokens, may have been committed
-  const char* what;  ///< null: a phase that only others need, in which nothing is failed
+  bool moves;        ///< the session's position; on failure whole batches, or tokens, may have been
+                     ///< committed
+  const char* what;  ///< null: a helper phase without faults
 };
 const std::vector<Phase>& phases();
 size_t phaseNumber(const std::string& name);

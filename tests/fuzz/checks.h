@@ -1,6 +1,5 @@
-// What every call of the library keeps to, whatever it is given: a status that there is, one line where it fails and
-// none
-// where not, memory within bounds and given back.
+// Invariants of every call for any input: a defined status, one log line on failure and none on success, memory within
+// bounds and returned.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +12,7 @@
 
 namespace oriel_internal::fuzz {
 
-/// A log and an allocator to be handed to the library, and what is expected of their use.
+/// A log and an allocator for the library, with checks of their use.
 class Watch {
  public:
   Log log() { return captured_.log(); }
@@ -21,7 +20,7 @@ class Watch {
   const test::Ledger& ledger() const { return ledger_; }
   std::string errors() const { return captured_.errors(); }
 
-  /// To be called after each call; returns its status.
+  /// Call after each library call; returns its status.
   oriel_status ended(oriel_status status) {
     size_t errors = 0;
     for (const test::CapturedLog::Line& line : captured_.lines) {

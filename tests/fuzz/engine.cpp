@@ -1,4 +1,4 @@
-// What libFuzzer calls, around the one target of a program. Beside its own arguments: --write-seeds FOLDER.
+// libFuzzer's entry points around a program's only target. An additional argument: --write-seeds FOLDER.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -24,8 +24,8 @@ size_t mutateBytes(uint8_t* data, size_t size, size_t max_size, uint64_t) {
 
 namespace {
 
-// Of processor time: others may be busy on the machine. Where libFuzzer traces every comparison and AddressSanitizer
-// every access, what takes a release build 0.4 s takes 8: this is one second of a release build.
+// Processor time, independent of other load. With libFuzzer's tracing and AddressSanitizer, 0.4 s of a release build
+// takes 8 s: this equals one second of a release build.
 constexpr double kSoonSeconds = 20;
 
 double cpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }

@@ -5,7 +5,7 @@ file(GLOB fuzz_common CONFIGURE_DEPENDS ${fuzz}/*.cpp)
 list(REMOVE_ITEM fuzz_common ${fuzz_targets} ${fuzz}/engine.cpp ${fuzz}/replay.cpp)
 oriel_test_program(oriel_fuzz_common OBJECT ${fuzz_common})
 
-# oriel_fuzz_needs(NAME LIBRARY...): what a target links beside the library.
+# oriel_fuzz_needs(NAME LIBRARY...): libraries that a target links in addition.
 function(oriel_fuzz_needs name)
   set_property(GLOBAL PROPERTY oriel_fuzz_needs_${name} ${ARGN})
 endfunction()
@@ -70,7 +70,7 @@ foreach(source IN LISTS fuzz_targets)
 endforeach()
 if(ORIEL_FUZZ)
   add_custom_target(oriel_fuzz DEPENDS ${fuzzers})
-  # Nothing to find by way of what kernels compare, which is most of what a model's tokens take.
+  # Kernels get no coverage counters: their comparisons guide nothing, and take most of the time of a model's tokens.
   file(GLOB fuzz_kernels ${PROJECT_SOURCE_DIR}/runtime/exec/reference_*.cpp
        ${PROJECT_SOURCE_DIR}/runtime/kv/kv_side.cpp ${PROJECT_SOURCE_DIR}/runtime/kv/quantise.cpp)
   set_property(SOURCE ${fuzz_kernels} TARGET_DIRECTORY oriel

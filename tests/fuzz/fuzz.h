@@ -1,9 +1,9 @@
-// A fuzz target: one file fuzz_NAME.cpp, which compiles to a libFuzzer program of its own (engine.cpp) and, with all
-// others, to the program that replays seeds and finds under every compiler (replay.cpp). README.md.
+// A fuzz target: one file fuzz_NAME.cpp, which compiles to a libFuzzer program of its own (engine.cpp) and, together
+// with all others, to the program that replays seeds and finds under every compiler (replay.cpp). README.md.
 //
-//   ORIEL_FUZZ(name) { ... }         the target, of (const uint8_t* data, size_t size). What must hold is said with
+//   ORIEL_FUZZ(name) { ... }         the target, of (const uint8_t* data, size_t size). Requirements use
 //                                    gtest's EXPECT_..., which ends a fuzzer's run
-//   ORIEL_FUZZ_MUTATE(name) { ... }  optional: changes an input where that is worth while, of (uint8_t* data,
+//   ORIEL_FUZZ_MUTATE(name) { ... }  optional: changes an input in useful places, of (uint8_t* data,
 //                                    size_t size, size_t max_size, uint64_t seed); returns the new size
 //   ORIEL_FUZZ_SEEDS(name) { ... }   optional: adds inputs made by code, of (std::vector<std::string>* seeds)
 //
@@ -33,23 +33,23 @@ struct Target {
   Seeds seeds = nullptr;
 };
 
-/// Of this program, in no particular order.
+/// The targets of this program, in no particular order.
 std::vector<Target>& targets();
 Target& targetNamed(const std::string& name);
 
-/// Largest input that is made or replayed.
+/// Largest input to make or replay.
 constexpr size_t kMaxInputBytes = 1 << 16;
 
-/// To be called once by a target whose input was not refused at its first check: what all the rest of it is about.
+/// Call once if the input passed the first check: the rest of the target is about such inputs.
 void pastFirstCheck();
-/// How many were, since the program began.
+/// Their number since the program began.
 size_t inputsPastFirstCheck();
 
-/// A few bytes of an input changed, inserted, removed or repeated: libFuzzer's own mutations where it runs, simple ones
-/// elsewhere. For mutators that leave some of their work to it.
+/// Changes, inserts, removes or repeats a few bytes: libFuzzer's own mutations if available, otherwise simple ones. For
+/// mutators that use it for some changes.
 size_t mutateBytes(uint8_t* data, size_t size, size_t max_size, uint64_t seed);
 
-/// What every target starts from: seeds made by code, and the files in seeds/NAME and finds/NAME.
+/// The initial inputs of a target: seeds made by code, and the files in seeds/NAME and finds/NAME.
 std::vector<std::string> seedsOf(const Target& target);
 std::vector<std::string> readFiles(const std::string& folder_or_file);
 
@@ -80,7 +80,7 @@ class Chance {
   std::mt19937_64 random_;
 };
 
-/// An input read as choices, numbers and texts; past its end all are 0 or empty.
+/// An input read as choices, numbers and texts; past its end they are 0 or empty.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}

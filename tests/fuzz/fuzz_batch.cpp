@@ -1,4 +1,4 @@
-// Lines of `oriel run --batch`: each is read by itself, and what is wrong with one is its own matter.
+// Lines of `oriel run --batch`: each is read separately, and errors in one do not affect others.
 #include <nlohmann/json.hpp>
 
 #include "chat/chat_settings.h"
@@ -25,7 +25,7 @@ void checkLine(const BatchLine& line) {
   EXPECT_TRUE(tools.empty() || nlohmann::json::accept(tools)) << tools;
 }
 
-/// By what is done with it.
+/// Compares their uses.
 void expectSame(const BatchLine& a, const BatchLine& b) {
   EXPECT_EQ(a.error, b.error);
   EXPECT_EQ(a.messages, b.messages);

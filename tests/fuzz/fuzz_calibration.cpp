@@ -1,4 +1,4 @@
-// What lies beside a model as its calibration: the reader, compared with a JSON library's reading, and a plan with it.
+// Calibration files: the reader, compared with a JSON library, and a plan with the result.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A text in pieces of so many bytes, from a block of its own.
+/// A text in pieces of `size` bytes, each in its own block.
 struct Pieces {
   Pieces(const uint8_t* data, size_t size, size_t most) : text(data, data + size), piece(most) {}
   static size_t read(void* context, void* buffer, size_t capacity) {
@@ -63,7 +63,7 @@ void expectSound(const CalibrationFile& file) {
   }
 }
 
-// Of a text that the library reads, too, and in which no name comes twice: the same numbers.
+// For a text that the library also reads, without duplicate names: equal numbers.
 void compare(const json& said, const CalibrationFile& file) {
   const json& constants = said.at("constants");
   if (constants.contains("keys_int4") && constants["keys_int4"].is_number()) {
@@ -103,7 +103,7 @@ bool hasTwins(const uint8_t* data, size_t size) {
   return twins || parsed.is_discarded();
 }
 
-/// A model of which calibrations can be.
+/// A model for calibrations.
 struct ModelOnDisk {
   ModelOnDisk() : path("calibrated"), bytes(test::RandomLlama().bytes()) { path.write(bytes); }
   static const ModelOnDisk& get() {

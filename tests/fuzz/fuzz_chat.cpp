@@ -1,5 +1,5 @@
-// Chat templates by name and by their text: which one is chosen, and conversations in our own ones, as a whole and message
-// by message. An input: two bytes of choices, a template's text or a format's name, and behind lines of = a message each.
+// Chat templates by name and by text: the choice, and conversations in Oriel's own templates, as a whole and message by
+// message. An input: two bytes of choices, a template's text or a format's name, and after lines of = a message each.
 #include "chat/turn.h"
 #include "fuzz/checks.h"
 #include "fuzz/fuzz.h"
@@ -14,7 +14,7 @@ constexpr char kBetween[] = "\n=====\n";
 constexpr size_t kMostMessages = 8;
 constexpr size_t kHead = 2;
 
-/// Role and text of each; what stands before ": " is the role.
+/// Role and text of each; the role is before ": ".
 std::vector<test::ChatMessage> messagesOf(const std::vector<std::string>& parts) {
   std::vector<test::ChatMessage> messages;
   for (size_t i = 1; i < parts.size() && !parts[i].empty(); ++i) {
@@ -26,7 +26,7 @@ std::vector<test::ChatMessage> messagesOf(const std::vector<std::string>& parts)
   return messages;
 }
 
-/// Our templates take every text. They refuse roles.
+/// Oriel's templates accept every text. They may refuse roles.
 void renderOwn(const OwnTemplate& row, uint8_t wishes,
                const std::vector<test::ChatMessage>& messages) {
   Watch watch;

@@ -1,4 +1,4 @@
-// JSON as the program reads it: files of messages, ids, tools, and calls that a model wrote.
+// JSON read by the program: files of messages, ids and tools, and a model's calls.
 #include <nlohmann/json.hpp>
 
 #include "base/workspace.h"

@@ -1,4 +1,4 @@
-// The bytes of a model that guesses for another, beside a sound one: load, and a reply with its guesses.
+// The bytes of a draft model for a valid target: load, and a reply with its drafts.
 #include <memory>
 
 #include "fuzz/checks.h"
@@ -16,7 +16,7 @@ constexpr uint32_t kTokens = 6;
 
 test::RandomLlama target() {
   test::RandomLlama model = test::randomFamily("gemma4");
-  model.rope_freqs.clear();  // made-up weights are no divisors
+  model.rope_freqs.clear();  // random weights are not valid divisors
   return model;
 }
 
@@ -47,7 +47,7 @@ Options optionsOf(uint32_t choices, const char* draft, Watch* watch) {
   return options;
 }
 
-// Greedy, so guesses change nothing.
+// Greedy, so drafts change nothing.
 std::vector<int32_t> reply(oriel_model* model, Watch* watch) {
   oriel_session* made = nullptr;
   if (watch->ended(oriel_session_create(model, nullptr, &made)) != ORIEL_OK) {
@@ -93,7 +93,7 @@ ORIEL_FUZZ(draft) {
     EXPECT_EQ(0u, watch.ledger().live_bytes);
     watch.expectPeakBelow(kMemory + 2 * bytes.size());
   }
-  // In little memory the cache may be another one.
+  // With little memory the cache may differ.
   if (!written[1].empty()) {
     pastFirstCheck();
   }

@@ -1,4 +1,4 @@
-// Grammars in llama.cpp's notation: what the mask lets through is what the grammar says, and comes to an end.
+// Grammars in llama.cpp's notation: the mask allows exactly the grammar's texts, and always leads to an end.
 #include "fuzz/checks.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/grammar_walk.h"

@@ -201,7 +201,7 @@ ORIEL_FUZZ_SEEDS(gguf) {
         static_cast<char>(version == 0 ? 3 : 0);  // the bytes the other way round
     seeds->push_back(other);
   }
-  // A header that is longer than what is read of it at first.
+  // A header longer than the first read.
   GgufParts text;
   setText("general.description", "d", &text);
   std::string longer = modelInput(0, text);

@@ -1,4 +1,4 @@
-// JSON of an app beside another reader: the same texts are JSON, and they say the same.
+// JSON from an app, compared with another reader: the same texts are accepted, with equal values.
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -126,7 +126,7 @@ bool hasHugeNumber(const JsonValue& value) {
   return false;
 }
 
-/// Halves of pairs that stand alone are read as U+FFFD here and refused there.
+/// Unpaired surrogates become U+FFFD here and are refused by the other reader.
 bool mayHaveLoneHalves(const std::string& text) {
   for (size_t at = text.find("\\u"); at != std::string::npos; at = text.find("\\u", at + 1)) {
     if (at + 3 < text.size() && (text[at + 2] == 'd' || text[at + 2] == 'D')) {
@@ -145,7 +145,7 @@ std::string written(const JsonValue& value) {
   return text;
 }
 
-/// What is written says the same, and is written the same again.
+/// Written JSON has equal values, and is stable when written again.
 void checkWritten(const JsonValue& value, const Events& events) {
   const std::string text = written(value);
   Watch watch;
@@ -219,7 +219,7 @@ ORIEL_FUZZ(json) {
       checkLookUp(*value);
     }
   } else {
-    // The other one takes an end at a NUL.
+    // The other reader stops at a NUL.
     const bool more_patient = text.find('\0') != std::string::npos || too_deep;
     EXPECT_TRUE(!is_json || more_patient) << "the other takes " << text;
   }

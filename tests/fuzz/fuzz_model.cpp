@@ -19,7 +19,7 @@
 namespace oriel_internal::fuzz::fuzz_model {
 namespace {
 
-// Of weights that nobody reads here. Files have holes, so that these may be many.
+// Weights that are never read. Sparse files allow many.
 #ifdef _WIN32
 constexpr uint64_t kMostBytes = 64ull << 20;  // without
 #else
@@ -51,7 +51,7 @@ GgufParts::Tensor tensorOf(const TensorRule& rule, uint32_t layer, const ModelDe
   return tensor;
 }
 
-// Everything that the architecture's table asks for or allows. `optional`: a bit for each rule.
+// All tensors that the architecture's table requires or allows. `optional`: a bit for each rule.
 void addTensors(const Architecture& architecture, const ModelDesc& desc, uint32_t optional,
                 GgufParts* parts) {
   constexpr uint32_t kFloats[] = {0, 0, 1, 30};
@@ -73,7 +73,7 @@ void addTensors(const Architecture& architecture, const ModelDesc& desc, uint32_
   (void)parts->layOut();
 }
 
-// As the file itself says, or a few.
+// From the file itself, or a few.
 uint32_t rowsOfEmbedding(const GgufParts& parts) {
   for (const GgufParts::Tensor& tensor : parts.tensors) {
     if (tensor.name == "token_embd.weight" && tensor.dims.size() > 1) {
@@ -89,7 +89,7 @@ std::vector<uint8_t> withTensors(GgufParts parts, uint32_t choices) {
   if (architecture == nullptr) {
     return putTogether(parts);
   }
-  // Some numbers are read from tensors: of those that the file has, then of those that were made.
+  // Some numbers come from tensors: first the file's, then generated ones.
   for (int turn = 0; turn < 3; ++turn) {
     GgufParts probe = parts;
     for (GgufParts::Tensor& tensor : probe.tensors) {
@@ -117,7 +117,7 @@ std::vector<uint8_t> withTensors(GgufParts parts, uint32_t choices) {
   return putTogether(parts);
 }
 
-// A few tensors and keys as the table does not want them.
+// A few invalid tensors and keys.
 void spoil(uint32_t choices, GgufParts* parts) {
   Chance chance(choices);
   for (uint32_t n = (choices >> 24) % 3; n != 0; --n) {
@@ -185,7 +185,7 @@ void expectSound(const ModelDesc& desc) {
   }
 }
 
-// Every tensor has the shape that the numbers ask for, and lies in the file.
+// Every tensor has the shape for the numbers, and is within the file.
 void expectShapes(const ModelDesc& desc, const TensorIndex& tensors, uint64_t file_bytes) {
   const Architecture* const architecture =
       findArchitecture({desc.architecture, std::strlen(desc.architecture)});
@@ -209,7 +209,7 @@ void expectShapes(const ModelDesc& desc, const TensorIndex& tensors, uint64_t fi
   });
 }
 
-// What the file is, once it has been opened: described or refused in one line.
+// A readable file: described or refused in one line.
 oriel_status describe(const char* path) {
   Watch watch;
   const auto file = std::make_unique<ModelFile>();
@@ -248,7 +248,7 @@ ORIEL_FUZZ(model) {
 
 namespace {
 
-// Ways to scale RoPE, and what goes with each.
+// RoPE scalings with their keys.
 void addScalings(const GgufParts& llama, std::vector<GgufParts>* all) {
   const std::string name = "llama.rope.scaling.";
   for (const char* type : {"none", "linear", "yarn", "longrope", "su"}) {
@@ -271,7 +271,7 @@ void addScalings(const GgufParts& llama, std::vector<GgufParts>* all) {
   }
 }
 
-// As many kinds of layers as the largest family has, and more; none that attends.
+// As many kinds of layers as the largest family has, and more; also without attention.
 void addLists(const GgufParts& llama, std::vector<GgufParts>* all) {
   for (const int32_t layers : {16, 20}) {
     GgufParts parts = llama;
@@ -308,7 +308,7 @@ GgufParts familyOf(const std::vector<GgufParts>& families, const std::string& ar
   return {};
 }
 
-// What only some families ask.
+// Adds keys that only some families have.
 void addQuestions(std::vector<GgufParts>* all) {
   const std::vector<GgufParts> families = *all;
   const GgufParts qwen35 = familyOf(families, "qwen35");

@@ -1,6 +1,5 @@
-// What lies in the folder of caches: compiled pipelines, chosen candidates and measured rates. A driver must never
-// see a
-// file that is not what was saved. An input: what is in the file, what is done to it then, and what it is read by.
+// Files in the cache folder: compiled pipelines, chosen candidates and measured rates. A driver must only get files
+// that were saved unchanged. An input: the file's contents, the damage, and the reader.
 #ifdef ORIEL_VULKAN
 
 #include <unistd.h>
@@ -31,9 +30,9 @@ constexpr size_t kDriverHeader = 32;
 constexpr uint64_t kPipelinesHash = 80;  // where the file has the payload's
 constexpr uint64_t kSpeedHash = 24;      // and the rates', which follow it
 
-/// A driver that keeps what it is handed. One at a time: its functions know no other.
+/// A driver that stores its input. One at a time: its functions are static.
 struct StubDriver {
-  static inline std::vector<uint8_t> to_keep;  ///< what it says its cache holds
+  static inline std::vector<uint8_t> to_keep;  ///< contents of its cache
   static inline std::vector<uint8_t> handed;
   static inline bool refuses = false;
 
@@ -68,7 +67,7 @@ class Folder {
     fs::remove_all(path_, ignored);
   }
   std::string path() const { return path_.string(); }
-  /// The only file; empty where there is none.
+  /// The only file; empty: none.
   std::string file() const {
     const fs::directory_iterator first(path_);
     return first == fs::directory_iterator() ? "" : first->path().string();
@@ -91,7 +90,7 @@ void write(const std::string& path, const std::string& bytes) {
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-/// What is done to a file: bytes changed, then an end cut off or added.
+/// Damage to a file: bytes changed, then truncated or extended.
 class Damage {
  public:
   explicit Damage(Input* input) {
@@ -141,7 +140,7 @@ std::unique_ptr<VulkanDevice> stubDevice(uint8_t kind) {
   return device;
 }
 
-/// What a driver's bytes begin with.
+/// The start of a driver's bytes.
 std::vector<uint8_t> driverBytes(const DeviceCaps& caps, const std::string& more) {
   std::vector<uint8_t> bytes(kDriverHeader);
   const uint32_t words[] = {kDriverHeader, VK_PIPELINE_CACHE_HEADER_VERSION_ONE, caps.vendor_id,

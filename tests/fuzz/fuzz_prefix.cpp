@@ -1,5 +1,4 @@
-// Files of trained prefixes (exec/prefix_file.h): loaded with the model that they are for, which then goes on behind
-// them.
+// Files of trained prefixes (exec/prefix_file.h): loaded with their model, which then continues after them.
 #include <memory>
 
 #include "exec/prefix_file.h"
@@ -68,7 +67,7 @@ GgufParts prefixOf(uint32_t tokens) {
 using test::Options;
 using test::ReplyOptions;
 
-/// Loads the model with the prefix and generates behind it.
+/// Loads the model with the prefix and generates after it.
 class Behind {
  public:
   Behind(const char* prefix, uint64_t prefix_bytes) : prefix_bytes_(prefix_bytes) {
@@ -115,7 +114,7 @@ class Behind {
   Options options_;
 };
 
-// What the model has room for, side by side.
+// Shapes that the model accepts.
 void expectShapes(const std::vector<uint8_t>& file, uint32_t tokens) {
   const test::RandomLlama llama = model();
   const GgufParts parts = takeGgufApart(file.data(), file.size());

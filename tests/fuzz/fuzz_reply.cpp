@@ -1,6 +1,5 @@
-// Replies: what is thought, answer and call does not depend on how the reply was cut, arguments are JSON, and what the
-// grammar of calls lets through is read as a call. An input: eight bytes of forms, one of wishes, tools, a line of =, and
-// the reply.
+// Replies: thought, answer and calls do not depend on the split, arguments are JSON, and texts of the call grammar are
+// read as calls. An input: eight bytes of forms, one of options, tools, a line of =, and the reply.
 #include <nlohmann/json.hpp>
 
 #include "fuzz/checks.h"
@@ -60,7 +59,7 @@ test::ReadReply check(const ReplySettings& settings, const std::string& reply, C
   return whole;
 }
 
-/// What a call by the grammar may be, token by token, is one to the reader.
+/// A call made by the grammar, token by token, is read as a call.
 void checkGrammar(const JsonValue& tools, const std::string& tools_text, ReplyForms forms,
                   uint32_t hash) {
   constexpr size_t kMostBytes = size_t{64} << 20;
@@ -78,7 +77,7 @@ void checkGrammar(const JsonValue& tools, const std::string& tools_text, ReplyFo
   for (const JsonValue* tool = tools.first(); tool != nullptr; tool = tool->next()) {
     takes_anything.push_back(tool->noted());
   }
-  // Wherever memory ends, it says so.
+  // Works for any memory limit, with an error.
   Chance chance(hash);
   for (const size_t most_bytes : {size_t{3000}, size_t{16000}, size_t{64000}}) {
     Scratch less(*watch.allocator(), chance.below(most_bytes));

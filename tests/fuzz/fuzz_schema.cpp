@@ -1,4 +1,4 @@
-// JSON schemas: the texts that the mask lets through are JSON, and valid as another reading of the schema has it.
+// JSON schemas: texts of the mask are JSON, and valid by another reading of the schema.
 #include <nlohmann/json.hpp>
 
 #include "fuzz/checks.h"
@@ -49,13 +49,13 @@ ORIEL_FUZZ(schema) {
     SchemaValidator validator(schema);
     for (const std::string& walked : walkGrammar(grammar, hash, &watch)) {
       const nlohmann::json value = nlohmann::json::parse(walked, nullptr, false);
-      // The other reader has no number beyond a double's range: nor has it the schema that asks for one.
+      // The other reader refuses numbers beyond a double's range, also in the schema.
       EXPECT_TRUE(schema.is_discarded() || !value.is_discarded()) << walked;
       EXPECT_TRUE(schema.is_discarded() || validator.valid(value)) << walked << " by " << input;
     }
   }
   watch.expectPeakBelow(kMostBytes);
-  // Wherever memory ends, it says so.
+  // Works for any memory limit, with an error.
   Chance chance(hash);
   for (const size_t most_bytes : {size_t{2000}, size_t{16000}, size_t{64000}}) {
     Scratch less(*watch.allocator(), chance.below(most_bytes));

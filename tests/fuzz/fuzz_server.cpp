@@ -1,5 +1,5 @@
-// What a client sends to the local server: HTTP in pieces, and the bodies of its requests. An input: two bytes of choices,
-// and what comes over the connection.
+// Client input to the local server: HTTP in pieces, and request bodies. An input: two bytes of choices, and the
+// connection's data.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,8 +35,7 @@ struct Received {
   int refused = 0;
   bool waits = false;
 
-  /// Of several things that are wrong the first that is seen is told; and how much more than the limit of a header is too
-  /// much depends on how it comes.
+  /// Among several errors the first one found is reported; the exact header limit depends on the pieces.
   bool operator==(const Received& other) const {
     if (refused == 431 || other.refused == 431) {
       return true;
@@ -54,14 +53,14 @@ struct Received {
   }
 };
 
-/// A connection, as the server reads it: what is left of one request begins the next.
+/// A connection as read by the server: leftover bytes begin the next request.
 Received receive(const std::string& input, size_t most_at_once, Chance* chance) {
   Received received;
   std::string unread;
   size_t at = 0;
   for (bool ends = false; !ends;) {
     HttpReader reader(kLimits);
-    bool asked = false;  // it stops behind the header
+    bool asked = false;  // it stops after the header
     while (!reader.done() && reader.refused() == 0) {
       const size_t taken = reader.put(unread.data(), unread.size());
       EXPECT_LE(taken, unread.size());
@@ -168,7 +167,7 @@ struct Connection {
     server = cli::Socket(ends[0]);
     client = cli::Socket(ends[1]);
   }
-  /// What the server has sent, which it cannot go on doing.
+  /// The bytes that the server has sent. Afterwards it cannot send more.
   std::string received() {
     server = cli::Socket();
     std::string all;
@@ -187,7 +186,7 @@ std::string headerOf(const HttpRequest& request, const char* name) {
   return value == nullptr ? "" : *value;
 }
 
-/// Who is let in has the key where one is asked for, and comes from a page that may ask.
+/// Admitted requests have the key if one is required, and come from an allowed page.
 void checkAdmitted(const HttpRequest& request, const cli::Route& route,
                    const cli::GuardOptions& options) {
   EXPECT_TRUE(request.method == route.method ||
@@ -262,7 +261,7 @@ void routeRequest(const HttpRequest& request) {
     EXPECT_EQ(0u, sent.find("HTTP/1.1 " + std::to_string(exchange.status())));
     const bool bare = request.method == "HEAD" || exchange.status() == 204;
     EXPECT_EQ(bare, end + 4 == sent.size()) << sent;
-    // One header for each that was added: nothing that was sent in ends one.
+    // One header for each added one: sent values cannot end a header.
     EXPECT_LE(std::count(sent.begin(), sent.begin() + static_cast<std::ptrdiff_t>(end), '\n'), 10);
   }
 }

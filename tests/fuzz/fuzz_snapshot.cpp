@@ -1,6 +1,6 @@
-// Snapshots whose sums are true, whatever else they say: restored exactly, carried over or read again, into sessions of
-// other windows and formats. What is refused changes nothing; what is taken is a session like any other. An input: three
-// bytes of choices, and the snapshot.
+// Snapshots with valid checksums and any contents: restored exactly, converted or reread, into sessions with other
+// windows and formats. A refused one changes nothing; an accepted one gives a normal session. An input: three bytes of
+// choices, and the snapshot.
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
@@ -18,16 +18,16 @@ namespace {
 
 constexpr size_t kHead = 3;
 enum Wish : uint8_t {
-  kAsItIs = 1,  ///< sums and sizes stay as they are
+  kAsItIs = 1,  ///< keeps checksums and sizes
   kExact = 2,
   kRead = 4,
   kThisModel = 8,    ///< the snapshot says it is of the session's model,
   kThisLayout = 16,  ///< and of its layout
   kFile = 32,        ///< saved and restored as files
-  kNoMemory = 64,    ///< what is borrowed is refused
+  kNoMemory = 64,    ///< refuses borrowed memory
 };
 
-/// A session that has something, which must be there afterwards.
+/// A session with contents, which must stay unchanged.
 void checkRefused(const SmallSession& session, const std::string& before) {
   EXPECT_EQ(before, session.save());
 }
@@ -43,7 +43,7 @@ void checkText(const SmallSession& session) {
   }
 }
 
-/// Goes on as any session: a token, a message and a reply, and back.
+/// Continues like any session: a token, a message and a reply, and back.
 void goOn(SmallSession* session, uint32_t hash, Watch* watch) {
   const int32_t id = static_cast<int32_t>(hash % 300);
   const oriel_status appended =
@@ -65,7 +65,7 @@ void goOn(SmallSession* session, uint32_t hash, Watch* watch) {
   (void)session->save();
 }
 
-/// What was restored is built again: from its transcript, and as one whose device was lost.
+/// Rebuilds a restored session: from its transcript, and after a lost device.
 void readAgain(SmallSession* session, uint32_t hash, Watch* watch) {
   oriel_stats view = ORIEL_INIT(oriel_stats);
   EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(session->get(), &view));
@@ -96,7 +96,7 @@ void checkTaken(SmallSession* session, const oriel_restored& result, uint32_t ha
   checkText(*session);
   const std::string saved = session->save();
   session->tell(&watch);
-  // What was carried over is a session as it saves itself.
+  // A converted session equals its own saved state.
   oriel_restored again = ORIEL_INIT(oriel_restored);
   const oriel_status restored = oriel_snapshot_restore(session->get(), saved.data(), saved.size(),
                                                        ORIEL_RESTORE_EXACT, &again);
@@ -104,7 +104,7 @@ void checkTaken(SmallSession* session, const oriel_restored& result, uint32_t ha
   watch.ended(restored);
   EXPECT_EQ(ORIEL_RESTORED_EXACTLY, again.how);
   EXPECT_EQ(saved, session->save());
-  // Most of an input's time is what a model computes: few go on.
+  // Continuing is expensive, so only a few inputs do.
   if (hash % 8 == 0) {
     goOn(session, hash, &watch);
   } else if (hash % 8 == 1) {
@@ -133,7 +133,7 @@ test::Json inspect(const std::vector<uint8_t>& bytes, bool as_file, Watch* watch
                             : test::Json({{"readable", false}, {"bytes", 0}});
 }
 
-/// Only what saving has made is saved over, unless that is asked for.
+/// Only snapshots are overwritten, unless requested.
 void saveOver(SmallSession* session, const std::vector<uint8_t>& there, uint32_t hash) {
   constexpr uint32_t kFlags[] = {0, 0, ORIEL_SAVE_OVERWRITE, ORIEL_SAVE_NEW};
   const uint32_t flags = kFlags[hash % 4];
@@ -192,7 +192,7 @@ ORIEL_FUZZ(snapshot) {
   if (info.at("readable")) {
     pastFirstCheck();
   }
-  // Reading a conversation again takes a model's time for each of its bytes: long ones are left to few inputs.
+  // Rereading takes a model's time for each byte: only few inputs do it with long texts.
   const uint32_t hash = hashOf(data, size);
   const bool reads = (wishes & kRead) != 0 && (info.at("bytes") < 30000 || hash % 8 == 0);
   const uint32_t flags =
@@ -304,7 +304,7 @@ void changeNumber(size_t at, size_t bytes, Chance* chance, std::string* snapshot
   std::memcpy(&(*snapshot)[at], &value, bytes);
 }
 
-/// Where each part begins, as the header counts them; what does not fit ends the list.
+/// Start of each part by the header's counts; stops at the first that does not fit.
 struct Parts {
   size_t memories, turns, ids, cache, transcript, end;
 };
@@ -329,7 +329,7 @@ Parts partsOf(const std::string& snapshot) {
 
 namespace {
 
-/// A snapshot that a session could have saved: its parts are changed, and fit. Empty where the input has none.
+/// A consistent snapshot with changed parts. Empty if the input has none.
 std::string consistent(const std::string& snapshot, Chance* chance) {
   std::string whole = snapshot;
   makeTrue(&whole);
@@ -394,7 +394,7 @@ ORIEL_FUZZ_MUTATE(snapshot) {
           numbersIn(parts.transcript, parts.end, chance.once(2) ? 1 : 8);
         }
         break;
-      case 7: {  // a part grows or shrinks, and what follows moves
+      case 7: {  // a part grows or shrinks, and the following parts move
         const size_t at = chance.once(2) ? parts.end : chance.below(snapshot.size() + 1);
         const size_t bytes = 4 * chance.below(40);
         if (chance.once(2)) {
@@ -480,7 +480,7 @@ ORIEL_FUZZ_SEEDS(snapshot) {
       }
     }
   }
-  // No snapshots at all, as files that are saved over or not.
+  // Files that are not snapshots, to overwrite or not.
   for (uint8_t i = 0; i < 8; ++i) {
     seeds->push_back(std::string{'\0', '\0', static_cast<char>(kFile | kAsItIs)} +
                      std::string(1 + i, 'a'));
@@ -496,7 +496,7 @@ bool isTaken(const std::string& input) {
                                 nullptr) == ORIEL_OK;
 }
 
-// Both versions are reached, and what the mutator makes of them is not refused at the door.
+// Both versions are reached, and the mutator's results pass the first checks.
 TEST(SnapshotInputs, at_least_a_tenth_of_what_is_made_is_taken) {
   constexpr size_t kInputs = 300;
   std::vector<std::string> seeds;

@@ -15,7 +15,7 @@ namespace {
 constexpr char kBetween[] = "\n=====\n";
 enum Part : size_t { kWishes, kTemplate, kMessages, kTools, kDocuments, kVariables, kParts };
 
-/// Its UTF-8 begins with a byte that nothing but what was given has.
+/// Its UTF-8 begins with a byte that only given texts contain.
 constexpr char kMarked = '\xEE';
 
 struct Given {
@@ -34,7 +34,7 @@ struct Given {
   JsonText textOf(Part part) const { return {parts[part].data(), parts[part].size()}; }
   bool wishes(const char* word) const { return parts[kWishes].find(word) != std::string::npos; }
   size_t bytes() const { return settings.bytes() + parts[kMessages].size(); }
-  /// What is written may have that byte only where it came from a message, a tool, a document or a variable.
+  /// That byte may only appear in output from a message, a tool, a document or a variable.
   bool marks() const {
     return parts[kTemplate].find_first_of(std::string("\\") + kMarked) == std::string::npos;
   }
@@ -43,7 +43,7 @@ struct Given {
   TemplateSettings settings;
 };
 
-/// What asks whether to stop: at the n-th time it is told so.
+/// A stop check that stops at its n-th call.
 struct Patience {
   uint64_t left = UINT64_MAX;
 
@@ -52,7 +52,7 @@ struct Patience {
   }
 };
 
-/// A template with what it is given, in memory of its own.
+/// A template with its inputs, in its own memory.
 class Session {
  public:
   /// `most_bytes` 0: as many as a session gives it.
@@ -62,7 +62,7 @@ class Session {
                  most_bytes != 0 ? most_bytes : templateScratchBytes(given.bytes())),
         run_(given.settings, patience->stop(), watch_.log(), &scratch_) {}
 
-  /// Messages, once all that was given is read; null, with the reason.
+  /// Messages after all inputs were read; null, with the reason.
   const JsonValue* read(oriel_status* status) {
     const JsonValue* messages = nullptr;
     const JsonText text = given_.textOf(kMessages);
@@ -76,7 +76,7 @@ class Session {
     }
     return *status == ORIEL_OK ? messages : nullptr;
   }
-  /// Its status, with all that has to be so.
+  /// Returns its status after all checks.
   oriel_status ended(Status status) {
     EXPECT_TRUE(status.ok() || status.code() == ORIEL_ERROR_ARGUMENT ||
                 status.code() == ORIEL_ERROR_OUT_OF_MEMORY ||
@@ -123,7 +123,7 @@ Whole renderWhole(const Given& given, Patience* patience, size_t most_bytes = 0)
       EXPECT_LT(range.begin, range.end);
       EXPECT_LE(range.end, out.bytes);
       EXPECT_TRUE(range.begin > end || (range.begin == end && range.source != before));
-      // The list of messages as a whole counts as the first, also where it is empty.
+      // The list of messages itself counts as the first, even if empty.
       const TextOrigin count = std::max<TextOrigin>(messages->count(), 1);
       EXPECT_TRUE(
           (range.source >= kFirstMessageSource && range.source < kFirstMessageSource + count) ||
@@ -137,7 +137,7 @@ Whole renderWhole(const Given& given, Patience* patience, size_t most_bytes = 0)
   return whole;
 }
 
-/// Whatever a template does with what somebody said, it stays marked as that.
+/// A template can never remove the mark of user text.
 template <typename Ranges>
 void expectMarkedInside(const char* text, size_t bytes, const Ranges& ranges) {
   if (bytes == 0) {
@@ -176,7 +176,7 @@ void checkMessages(const NewText& text, uint32_t count) {
   EXPECT_LE(end, text.bytes);
 }
 
-/// As a session takes a conversation.
+/// Like a session.
 void renderTurns(const Given& given, size_t most_bytes = 0) {
   constexpr uint32_t kMostTurns = 5;  // each is some renderings
   Patience patience;
@@ -186,7 +186,7 @@ void renderTurns(const Given& given, size_t most_bytes = 0) {
     const oriel_status status = watch.ended(
         learnTemplate(given.settings, {}, watch.log(), *watch.allocator(), &learned).code());
     if (status != ORIEL_OK) {
-      return;  // tools, documents or variables that are none
+      return;  // invalid tools, documents or variables
     }
   }
   Session session(given, &patience, most_bytes);
@@ -231,10 +231,10 @@ void renderTurns(const Given& given, size_t most_bytes = 0) {
   }
 }
 
-/// The same with some of a template's memory taken before it begins: memory ends in another place each time.
+/// The same with some memory taken before the template starts, so that memory runs out elsewhere.
 Given padded(const std::string& input, Chance* chance) {
   std::vector<std::string> parts = partsOf(input, kBetween, kParts);
-  // Lines of a block: what follows begins a line as it did.
+  // Lines of a block: the text after them still begins a line.
   std::string pad;
   for (uint64_t n = chance->below(4); n != 0; --n) {
     pad += "{% set zz" + std::to_string(n) + " = 'x' * " + std::to_string(chance->below(700)) +
@@ -248,7 +248,7 @@ Given padded(const std::string& input, Chance* chance) {
   return Given(all);
 }
 
-/// Wherever memory ends, it says so.
+/// Works for any memory limit, with an error.
 void renderWithLess(const std::string& input, const Whole& whole, uint32_t hash) {
   Chance chance(hash);
   const uint64_t most = std::min<uint64_t>(std::max<uint64_t>(whole.peak_bytes, 3000), 200000);
@@ -292,7 +292,7 @@ ORIEL_FUZZ(template) {
   if (whole.status != ORIEL_ERROR_UNSUPPORTED) {
     renderWithLess(text(data, size), whole, hashOf(data, size));
   }
-  // What took all the steps it may take would take them again and again.
+  // Templates that use all their steps are not repeated.
   if (whole.status != ORIEL_ERROR_UNSUPPORTED && whole.status != ORIEL_ERROR_OUT_OF_MEMORY) {
     const Whole again = renderWhole(given, &patience);
     EXPECT_EQ(whole.status, again.status);
@@ -307,7 +307,7 @@ ORIEL_FUZZ_MUTATE(template) {
   if (chance.once(8)) {
     return mutateBytes(data, size, max_size, seed);
   }
-  // JSON that is none ends early: mostly the template is what changes.
+  // Invalid JSON ends early, so mostly the template is changed.
   std::vector<std::string> parts = partsOf(text(data, size), kBetween, kParts);
   std::string& part = parts[chance.once(3) ? chance.below(kParts) : size_t{kTemplate}];
   part = mutator.mutate(part, &chance);

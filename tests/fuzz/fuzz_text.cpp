@@ -1,5 +1,5 @@
-// Any bytes with good vocabularies: text to ids and back, whole, in parts and token by token. A byte that names the
-// vocabulary, one of options, two that say where the text is cut; the text.
+// Any bytes with good vocabularies: text to ids and back, whole, in parts and token by token. An input: a byte for the
+// vocabulary, one for options, two for the split, and the text.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -23,7 +23,7 @@ constexpr const char* kPres[] = {
     "seed-coder",     "minicpm5",    "kimi-k2", "youtu",    "deepseek-llm", "falcon", "bloom",
     "deepseek-coder", "deepseek-v3", "viking",  "superbpe", "mpt",          "dbrx"};
 constexpr size_t kNumberOfPres = sizeof(kPres) / sizeof(kPres[0]);
-// Behind those of byte-level BPE.
+// Numbered after the vocabularies of byte-level BPE.
 enum : size_t {
   kSpm = kNumberOfPres,
   kCharacters,
@@ -150,7 +150,7 @@ TokenizerCase& vocabulary(size_t which) {
   return *one;
 }
 
-// Whether every text comes back as it was. SPM puts a space behind a control token.
+// True if every text is restored exactly. SPM puts a space after a control token.
 bool comesBack(size_t which, const TextCase& given) {
   const bool normalises =
       which == kControl || (which < kNumberOfPres && std::string(kPres[which]).find("qwen") == 0);
@@ -180,7 +180,7 @@ std::vector<uint32_t> wordsOf(const std::string& text, size_t piece) {
   return words;
 }
 
-// What words.h says, of letters that need no tables.
+// Words by the rules of words.h, for ASCII letters.
 std::vector<std::string> asciiStems(const std::string& text) {
   std::vector<std::string> stems;
   std::string word;
@@ -232,7 +232,7 @@ ORIEL_FUZZ(text) {
   given.text = input.takeRest();
   TokenizerCase& tokenizer = vocabulary(which);
   ASSERT_TRUE(tokenizer.tokenizer != nullptr) << tokenizer.log.errors();
-  pastFirstCheck();  // there is none
+  pastFirstCheck();  // not found
   const std::string back = checkText(&tokenizer, given);
   if (comesBack(which, given)) {
     EXPECT_EQ(given.text, back) << which;

@@ -1,5 +1,5 @@
-// Conversations as JSON lists, read into a session: what was read is what it tells again, and reading that once more
-// leads to the same session. An input: a byte that says which session, and the list.
+// Conversations as JSON lists, read into a session: it exports what it read, and reading that again gives the same
+// session. An input: a byte for the session, and the list.
 #include <nlohmann/json.hpp>
 
 #include "fuzz/fuzz.h"

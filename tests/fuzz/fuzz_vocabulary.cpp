@@ -16,7 +16,7 @@ constexpr char kText[] =
     " ab  aab <|im_start|>A\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80 12<|im_end|>\n\n'll \xff<0x41> "
     "\xe2\x96\x81 a";
 
-// One line where it is refused, and the same both times.
+// Refused in one line, equal both times.
 void expectOneLine(const test::TokenizerCase& built) {
   size_t errors = 0;
   for (const test::CapturedLog::Line& line : built.log.lines) {
@@ -164,7 +164,7 @@ ORIEL_FUZZ_SEEDS(vocabulary) {
     seeds->push_back(modelInput(choices * 37, parts));
     ++choices;
   }
-  // What a file of Phi 3 or Qwen says of itself changes rules.
+  // Some rules depend on the architecture, e.g. Phi 3 or Qwen.
   for (const char* architecture : {"phi3", "qwen2", "gemma3"}) {
     GgufParts parts = vocabularyOf(smallSpm(true, false));
     parts.keys.front().value.assign(8, 0);

@@ -1,6 +1,5 @@
-// The decoder of packed kernels (base/xz.h): what it reads comes with the program, and is still not trusted. Three
-// bytes
-// say how much is to be unpacked, the file follows.
+// The decoder of packed kernels (base/xz.h): its input comes with the program, but is not trusted. Three bytes give the
+// unpacked size, the file follows.
 #include <algorithm>
 #include <memory>
 

@@ -1,4 +1,4 @@
-// Changes of model files that mean something: numbers, texts, lists, keys, tensors.
+// Meaningful changes of model files: numbers, texts, lists, keys, tensors.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -15,7 +15,7 @@ using test::ByteWriter;
 using test::ValueType;
 
 // clang-format off
-// Behind "<architecture>.".
+// After "<architecture>.".
 constexpr const char* kModelSuffixes[] = {
     "attention.causal", "attention.clamp_kqv", "attention.head_count", "attention.head_count_kv",
     "attention.key_length", "attention.key_length_mla", "attention.key_length_swa", "attention.kv_lora_rank",
@@ -291,7 +291,7 @@ class GgufMutation {
     return chance_.once(20) ? "general.alignment"
                             : architecture() + "." + chance_.anyOf(kModelSuffixes);
   }
-  // What writers give a key of that name.
+  // The usual type of a key's value.
   static uint32_t usualType(const std::string& name) {
     constexpr std::pair<const char*, uint32_t> kUsual[] = {{"weights_norm", 7},
                                                            {"scaling.type", kTextType},
@@ -415,7 +415,7 @@ class GgufMutation {
         }
     }
   }
-  // What another architecture, or another layer, has.
+  // A name from another architecture or layer.
   std::string otherName(const std::string& name) {
     constexpr const char* kOthers[] = {"rope_freqs.weight", "output.weight", "position_embd.weight",
                                        "per_layer_proj_norm.weight", "mm.0.weight"};

@@ -1,5 +1,5 @@
-// A GGUF file taken apart as far as it makes sense, changed where that means something, and put together again. Knows
-// the format by its own reading of it: what the library's reader says can be compared.
+// Takes a GGUF file apart as far as possible, changes it in meaningful ways, and assembles it again. Reads the format
+// independently, so that the library's reader can be compared.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ struct GgufParts {
   uint32_t version = 3;
   std::vector<Key> keys;
   std::vector<Tensor> tensors;
-  std::vector<uint8_t> data;  ///< behind the header
+  std::vector<uint8_t> data;  ///< after the header
   bool whole = false;         ///< everything that was counted was there
 
-  /// Null where there is none; the first of several.
+  /// Null if missing; the first of duplicates.
   Key* find(const std::string& name);
   const Key* find(const std::string& name) const {
     return const_cast<GgufParts*>(this)->find(name);
@@ -39,15 +39,15 @@ struct GgufParts {
   /// The value of a text; "" for anything else.
   std::string textOf(const std::string& name) const;
   uint64_t alignment() const;
-  /// Offsets one behind another, by shapes and types; returns the bytes of all tensors' data.
+  /// Assigns consecutive offsets by shapes and types; returns the bytes of all tensors' data.
   uint64_t layOut();
 };
 
 GgufParts takeGgufApart(const uint8_t* bytes, size_t size);
-/// The header, padded, and `data` behind it.
+/// The header, padded, followed by `data`.
 std::vector<uint8_t> putTogether(const GgufParts& parts);
 
-/// Bytes of a tensor's data, as the format defines; UINT64_MAX where that is too many, 0 for types that are not known.
+/// Bytes of a tensor's data by the format; UINT64_MAX on overflow, 0 for unknown types.
 uint64_t tensorBytes(const GgufParts::Tensor& tensor);
 
 // Keys of models, set or replaced. Types by their number in the file.
@@ -55,7 +55,7 @@ void setNumber(const std::string& name, uint32_t type, double value, GgufParts* 
 void setText(const std::string& name, const std::string& text, GgufParts* parts);
 void setList(const std::string& name, const std::vector<int32_t>& values, GgufParts* parts);
 
-/// Elements of an array value, if it is whole; else none. Each is the bytes that stand in the file.
+/// Elements of an array value as in the file, if complete; otherwise none.
 struct ArrayParts {
   uint32_t element_type = 0;
   uint64_t said_count = 0;
@@ -64,7 +64,7 @@ struct ArrayParts {
 ArrayParts takeArrayApart(const GgufParts::Key& key);
 std::vector<uint8_t> arrayValue(const ArrayParts& array);
 
-/// What keys a mutator cares for.
+/// The keys that a mutator changes.
 enum class Care { kAnything, kModel, kTokenizer, kPrefix };
 
 /// Changes one thing.

@@ -1,4 +1,4 @@
-// Grammars at work: texts that a mask lets through, token by token, and what must hold on the way. Tests only.
+// Walks through grammars: texts that a mask allows, token by token, with checks. Tests only.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace oriel_internal::fuzz {
 
-/// What tokens of models look like: every byte, parts of JSON, of words and of characters.
+/// Typical model tokens: every byte, parts of JSON, of words and of characters.
 inline test::Vocabulary walkVocabulary(bool with_bytes) {
   return test::byteVocabulary(
       {"\"",    "{\"",        "\":",   "\",\"", ",\"", "\", \"", "\": ",     "\"}",          "\"]",
@@ -45,7 +45,7 @@ class WalkCase {
   test::GrammarCase few_;
   Constraint* usual_;
   Constraint* small_;  ///< forgets sets often
-  Constraint* stuck_;  ///< may have no token for what comes next
+  Constraint* stuck_;  ///< may lack a token for the next bytes
 };
 
 inline WalkCase& walkCase() {
@@ -58,7 +58,7 @@ struct WalkedText {
   bool ended = false;  ///< it may end there
 };
 
-/// Whether following the definitions of expressions takes little time.
+/// True if following the expressions' definitions is fast.
 inline bool isSmall(const Grammar& grammar) {
   constexpr uint32_t kMostExpressions = 400;
   constexpr uint32_t kMostTimes = 50;
@@ -83,8 +83,8 @@ class GrammarWalk {
   GrammarWalk(const Grammar& grammar, const test::GrammarCase& tokens, Constraint* constraint,
               uint64_t seed)
       : grammar_(grammar), tokens_(tokens), constraint_(*constraint), chance_(seed) {
-    // Without rules, and parts that are repeated so often that they are shared, there is no stack: as many places as
-    // states, of which a set and a step may have too many.
+    // Without rules and shared repetitions there is no stack: as many places as states, which may exceed the limits of
+    // a set or a step.
     const Automaton& automaton = constraint->automaton();
     may_be_bounded_ = automaton.n_states > StateSets::kMostInSet;
     for (ExprId id = 0; id < grammar.count(); ++id) {
@@ -148,8 +148,8 @@ class GrammarWalk {
     }
     return ids;
   }
-  /// A token that may not come changes nothing. Only where rules stack up beyond the room for them, or a step has too many
-  /// places, may the mask lack one that the grammar has: false then, and the text is read anew, as far as that goes.
+  /// A forbidden token changes nothing. Only if rules nest beyond the limit, or a step has too many places, may the mask
+  /// lack a token of the grammar: then returns false, and the text is read again as far as possible.
   bool refuseSome(const std::vector<int32_t>& ids, std::string* text) {
     if (!chance_.once(4)) {
       return true;
@@ -184,7 +184,7 @@ class GrammarWalk {
     }
     return ids[chance_.below(ids.size())];
   }
-  /// The same text as bytes. Where bounds forbid what the grammar has, they may forbid it another time.
+  /// The same text as bytes. The limits may forbid another part this time.
   void readAgain(const WalkedText& walked) {
     constraint_.restart();
     const size_t read = constraint_.acceptText(walked.text.data(), walked.text.size());

@@ -31,7 +31,7 @@ void makeWeights(uint8_t* bytes, size_t count) {
   uint32_t state = 12345;
   for (size_t i = 0; i < count; ++i) {
     state = state * 1664525u + 1013904223u;
-    // Of float16, bfloat16 and float32 the sign and the exponent: some 0.01 to 1.2.
+    // The sign and the exponent of float16, bfloat16 and float32: about 0.01 to 1.2.
     bytes[i] = static_cast<uint8_t>(i % 2 == 0 ? state >> 24 : 0x3c | (state >> 24 & 0x80));
   }
 }
@@ -48,7 +48,7 @@ std::string modelInput(uint32_t choices, GgufParts parts) {
 
 std::vector<GgufParts> familyHeaders() {
   constexpr uint32_t kTypes[] = {0, 1, 30, 8, 2,
-                                 3, 6, 7,  20};  // of whose blocks rows are multiples
+                                 3, 6, 7,  20};  // row lengths are multiples of their blocks
   std::vector<GgufParts> headers;
   for (const test::RandomFamily& family : test::randomFamilies()) {
     const std::vector<uint8_t> bytes = family.model.bytes();

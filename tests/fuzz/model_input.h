@@ -1,5 +1,5 @@
-// Model files as inputs of targets: a header, and how many bytes of weights follow it. The weights are made up, so that
-// an input stays small.
+// Model files as fuzz inputs: a header, and the number of weight bytes after it. The weights are generated, so inputs
+// stay small.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace oriel_internal::fuzz {
 
-/// Four bytes, how many of weights are behind the file; four of choices that the target makes; the file.
+/// Four bytes: number of weight bytes; four bytes: the target's choices; then the file.
 constexpr size_t kModelHead = 8;
-/// Of made-up weights. What does not fit is a file cut off.
+/// Limit on generated weights. Above it the file is truncated.
 constexpr uint64_t kMostWeightBytes = 4 << 20;
 
 struct ModelInput {
@@ -33,7 +33,7 @@ size_t mutateModel(uint8_t* data, size_t size, size_t max_size, uint64_t seed, C
 /// Random numbers that are sound weights in every float format, and scales of blocks.
 void makeWeights(uint8_t* bytes, size_t count);
 
-/// A path that is this process's own, one of each kind; the file is removed at the end of the object's life.
+/// A path private to this process, one per kind; the destructor removes the file.
 class InputPath {
  public:
   explicit InputPath(const char* kind = "gguf");
@@ -41,7 +41,7 @@ class InputPath {
   InputPath(const InputPath&) = delete;
   InputPath& operator=(const InputPath&) = delete;
   void write(const std::vector<uint8_t>& bytes) const { write(bytes, bytes.size()); }
-  /// With a hole behind the bytes.
+  /// With a hole after the bytes.
   void write(const std::vector<uint8_t>& bytes, uint64_t file_bytes) const;
   const char* c_str() const { return path_.c_str(); }
 

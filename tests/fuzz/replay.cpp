@@ -2,8 +2,8 @@
 //
 //   oriel_fuzz_replay --target NAME [--find FILE] [--seeds] [--mutate SECONDS] FILE_OR_FOLDER...
 //
-// With --mutate what was named before is mutated for that long, again and again, by chance alone: for counting lines in
-// a build without libFuzzer. An input that ends the program, or that fails first, is left in --find's file.
+// --mutate changes these inputs at random for SECONDS, which counts lines in a build without libFuzzer. The first
+// input that fails or ends the program is stored in --find's file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ size_t mutateBytes(uint8_t* data, size_t size, size_t max_size, uint64_t seed) {
 namespace {
 
 constexpr size_t kMutations = 100;
-/// One input in so many has to get past a target's first check.
+/// At least one input in this many must pass a target's first check.
 constexpr size_t kLeastPast = 10;
 constexpr std::chrono::milliseconds kMutationTime(500);
 
@@ -66,7 +66,7 @@ void writeFind() {
   }
 }
 
-// The program ends all the same, whatever state it was in: what matters is that the input is seldom lost.
+// The program is ending in any case; this tries to save the input.
 void writeFindAndEnd(int signal) {
   if (find_file != nullptr && running != nullptr) {
     writeFind();
@@ -82,7 +82,7 @@ void keepFinds(const char* file) {
   }
 }
 
-// Of its own size, so that a sanitizer sees a read behind it.
+// In a block of exactly its size, so that a sanitizer detects an over-read.
 void runOn(const Target& target, const std::string& input) {
   const std::vector<uint8_t> exact(input.begin(), input.end());
   running = &exact;
@@ -134,7 +134,7 @@ class Replay : public testing::Test {
 
 size_t runMutations(const Target& target, const std::vector<std::string>& inputs, int seconds) {
   constexpr uint64_t kMostSteps = 6;
-  // Of processor time: others may be busy on the machine.
+  // Seconds of processor time, because other programs may run.
   const std::clock_t end = std::clock() + seconds * std::clock_t{CLOCKS_PER_SEC};
   Chance chance(1);
   size_t count = 0;

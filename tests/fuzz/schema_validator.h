@@ -1,5 +1,5 @@
-// Whether a value is valid by a JSON schema: a second reading of the keywords that Oriel takes, by their definitions in
-// draft 2020-12. Patterns and formats count as fulfilled. Tests only.
+// Validates a value by a JSON schema: an independent implementation of Oriel's keywords, from draft 2020-12. Patterns
+// and formats count as valid. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class SchemaValidator {
   bool valid(const Json& value) { return valid(value, document_, 0); }
 
  private:
-  static constexpr uint32_t kMostDepth = 200;  // beyond it what is asked counts as fulfilled
+  static constexpr uint32_t kMostDepth = 200;  // deeper levels count as valid
 
   bool valid(const Json& value, const Json& schema, uint32_t depth) {
     if (schema.is_boolean()) {
@@ -37,7 +37,7 @@ class SchemaValidator {
     static const char* const kTypes[] = {"null",   "boolean", "string", "array",
                                          "object", "number",  "integer"};
     if (std::find(std::begin(kTypes), std::end(kTypes), type) == std::end(kTypes)) {
-      return true;  // no schema: whoever read it may have left it unread
+      return true;  // not a schema: it may have been skipped
     }
     return (type == "null" && value.is_null()) || (type == "boolean" && value.is_boolean()) ||
            (type == "string" && value.is_string()) || (type == "array" && value.is_array()) ||
@@ -170,7 +170,8 @@ class SchemaValidator {
     const Json* const all = list("allOf");
     const Json* const any = list("anyOf");
     const Json* const one = list("oneOf");
-    // Of oneOf only that there is one: patterns and formats, which count as fulfilled, may tell the others apart.
+    // For oneOf checks only for a valid branch: patterns and formats, which count as valid here, may distinguish the
+    // others.
     return (all == nullptr || fulfilled(value, *all, depth) == all->size()) &&
            (any == nullptr || fulfilled(value, *any, depth) != 0) &&
            (one == nullptr || fulfilled(value, *one, depth) != 0) && referred(value, schema, depth);

@@ -34,7 +34,7 @@ struct SmallLayout {
   const char* chat = nullptr;  ///< null: the model's own
   uint32_t sessions = 1;
   uint32_t prefix = 0;         ///< tokens, held once for all sessions
-  uint32_t recall_tokens = 0;  ///< slots for what comes back
+  uint32_t recall_tokens = 0;  ///< slots for recalled tokens
 };
 constexpr SmallLayout kSmallLayouts[] = {
     {24, 8, 4, ORIEL_KV_F16, ORIEL_KV_F16, 8192},
@@ -48,7 +48,7 @@ constexpr size_t kSmallLayoutCount = sizeof(kSmallLayouts) / sizeof(kSmallLayout
 /// Keys and values, windows by layer, columns, states, latents.
 constexpr size_t kSmallModelCount = 5;
 
-/// A session that calls are made on; what they log is theirs.
+/// A session for calls; they use its log.
 class SmallSession {
  public:
   SmallSession(const std::string& path, const SmallLayout& layout) {
@@ -94,7 +94,7 @@ class SmallSession {
 
   oriel_session* get() const { return loaded_.session.get(); }
   oriel_model* model() const { return loaded_.model.get(); }
-  /// Who hears its lines; null: nobody.
+  /// Receives its lines; may be null.
   void tell(Watch* watch) { watch_ = watch; }
 
   std::string save() const {
@@ -105,7 +105,7 @@ class SmallSession {
     EXPECT_EQ(bytes.size(), needed);
     return bytes;
   }
-  /// An empty session with so many tokens. They are computed once: later the session is restored.
+  /// An empty session with `tokens` tokens. Computed once, then restored.
   void beginWith(size_t tokens) {
     std::string& known = begun_[tokens];
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(get()));
@@ -131,7 +131,7 @@ class SmallSession {
  private:
   Watch* watch_ = nullptr;
   std::map<size_t, std::string> begun_;
-  test::Ledger ledger_;  // outlives what takes memory from it
+  test::Ledger ledger_;  // outlives its users
   test::Loaded loaded_;
 };
 

@@ -9,7 +9,7 @@
 namespace oriel_internal::fuzz {
 namespace {
 
-/// Of an input's 64 KiB.
+/// Fits in an input's 64 KiB.
 constexpr uint64_t kMostListed = 4096;
 
 template <typename T>

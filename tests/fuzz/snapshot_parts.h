@@ -1,5 +1,5 @@
-// A snapshot taken apart, changed and put together again: its lists have the lengths that its header speaks of, its
-// values lie within each other's bounds, and its sums are true. Tests only.
+// Takes a snapshot apart, changes it and assembles it again: lists have the lengths in the header, values are within
+// bounds, and checksums are valid. Tests only.
 #pragma once
 
 #include <string>
@@ -26,15 +26,15 @@ struct SnapshotParts {
   std::vector<Message> messages;
 };
 
-/// The header of a snapshot; zeros behind its end.
+/// The header of a snapshot; zeros past its end.
 SnapshotHeader headerOf(const std::string& bytes);
-/// Puts in what nobody could have saved otherwise: magic, size and both sums. The version is what the snapshot says, if
-/// this build reads it, else that of its state.
+/// Sets the fields that only saving computes: magic, size and both checksums. Keeps the version if this build supports
+/// it, otherwise uses that of the state.
 void makeTrue(std::string* bytes);
 
-/// False for one that is not whole.
+/// False if incomplete.
 bool takeSnapshotApart(const std::string& bytes, SnapshotParts* parts);
-/// Changes one thing that means something, and with it what depends on it.
+/// Makes one meaningful change, with its dependencies.
 void changeSnapshot(Chance* chance, SnapshotParts* parts);
 std::string putTogether(SnapshotParts parts);
 

@@ -1,4 +1,4 @@
-// What chat templates are made of, and what mistakes they make.
+// Elements of chat templates, and their mistakes.
 #pragma once
 
 #include <string>
@@ -6,11 +6,10 @@
 
 namespace oriel_internal::fuzz {
 
-/// Expressions, statements, values, names and ends that a template or what it is given may have.
+/// Expressions, statements, values, names and ends for templates and their inputs.
 std::vector<std::string> templateWords();
 
-/// What every filter, test, method and operator does with what it is not made for: one to each template, since a mistake
-/// is the last thing that a template does.
+/// Misuses of every filter, test, method and operator: one per template, since a mistake ends it.
 std::vector<std::string> templateMistakes();
 
 }  // namespace oriel_internal::fuzz

@@ -25,7 +25,7 @@ struct Collected final : TokenSink {
   bool ended = false;
 };
 
-/// Texts between blocks of their own, so that a sanitizer sees what is read beyond a part.
+/// Texts between separate blocks, so that a sanitizer detects reads past a part.
 class Cut {
  public:
   Cut(const std::string& text, size_t at) {
@@ -71,7 +71,7 @@ class Check {
  private:
   Workspace workspace() const { return Workspace(nullptr, 0, &defaultAllocator()); }
 
-  // `more`: ids beside those of the text, BOS and EOS.
+  // `more`: ids besides those of the text, BOS and EOS.
   Ids encode(const EncodeOptions& options, size_t more = 0) {
     Workspace work = workspace();
     Ids ids(tokenizer_.idsAtMost(given_.text.size()) + 1 + more);
@@ -126,7 +126,7 @@ class Check {
     EXPECT_TRUE(taken.ended || ids.empty());
   }
 
-  // Where nothing may be a control token, none is; but for those around the text.
+  // Literal ranges contain no control token, except around the text.
   void literally() {
     const TextRange all = {0, given_.text.size()};
     EncodeOptions literal = given_.options;
@@ -245,7 +245,7 @@ class Check {
     return case_.decode(inner, true);
   }
 
-  // Whole characters only; the text itself where it is UTF-8.
+  // Whole characters only; equal to the text if it is UTF-8.
   void streamed(const Ids& ids, bool special) {
     const auto decoder = std::make_unique<StreamDecoder>();
     decoder->reset(tokenizer_.addsSpacePrefix());

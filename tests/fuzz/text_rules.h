@@ -1,4 +1,4 @@
-// What holds for every text with every vocabulary, good or hostile.
+// Invariants for every text with every vocabulary, good or hostile.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace oriel_internal::fuzz {
 struct TextCase {
   std::string text;
   EncodeOptions options;  ///< without literal ranges
-  size_t cut = 0;         ///< where the text is cut into parts, roughly
+  size_t cut = 0;         ///< approximate split position
   size_t capacity = 1;    ///< of ids taken at a time, at least 1
 };
 
-/// Encodes, as a whole, in parts and into too little room, and decodes, as a whole and token by token. Returns what
-/// the ids decode to, control tokens included, but for BOS and EOS.
+/// Encodes the text whole, in parts and into a buffer that is too small, and decodes it whole and token by token.
+/// Returns the decoded text with control tokens, but without BOS and EOS.
 std::string checkText(test::TokenizerCase* of, const TextCase& given);
 
 }  // namespace oriel_internal::fuzz

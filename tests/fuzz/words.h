@@ -1,4 +1,4 @@
-// Mutations of texts by the words of their language, and inputs of several texts. Tests only.
+// Mutations of texts by words of their language, and inputs of several texts. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace oriel_internal::fuzz {
 
-/// "a<separator>b<separator>c": `count` parts; the last has all that is left, those that are missing are empty.
+/// "a<separator>b<separator>c": `count` parts; the last has the rest, missing ones are empty.
 inline std::vector<std::string> partsOf(const std::string& text, const std::string& separator,
                                         size_t count) {
   std::vector<std::string> parts;
@@ -28,7 +28,7 @@ inline std::vector<std::string> partsOf(const std::string& text, const std::stri
   return parts;
 }
 
-/// A hash of all bytes: for choices that an input makes without having bytes for them.
+/// A hash of all bytes: makes choices without dedicated input bytes.
 inline uint32_t hashOf(const uint8_t* data, size_t size) {
   uint32_t hash = 2166136261u;
   for (size_t i = 0; i < size; ++i) {
@@ -37,7 +37,7 @@ inline uint32_t hashOf(const uint8_t* data, size_t size) {
   return hash ^ hash >> 15;
 }
 
-/// Whether the bytes of `part` stand in `whole`, in order.
+/// True if the bytes of `part` appear in `whole`, in order.
 inline bool standsIn(const std::string& part, const std::string& whole) {
   size_t at = 0;
   for (const char c : part) {

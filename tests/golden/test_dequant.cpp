@@ -1,5 +1,5 @@
-// Blocks of every type against published dequantisation, to the bit: through repacking and the
-// embed kernel of the executor under test.
+// Blocks of every type against published dequantisation, bit for bit: through repacking and the embed kernel of the
+// executor under test.
 #include <gtest/gtest.h>
 
 #include "plan/repack.h"
@@ -11,7 +11,7 @@
 namespace oriel_internal::test::test_dequant {
 namespace {
 
-// What the embed kernel makes of `rows` rows of `cols` values.
+// The embed kernel's output for `rows` rows of `cols` values.
 std::vector<float> embedded(WeightType type, const std::vector<uint8_t>& file, uint32_t rows,
                             uint32_t cols) {
   const WeightGeometry geometry = weightGeometry(type, cols);
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(Types, Dequant,
                                          "tq2_0", "tq1_0", "nvfp4", "q1_0", "q2_0"),
                          [](const auto& tested) { return std::string(tested.param); });
 
-// There is no published data for these: against the definition, written for the tests.
+// Without published data: against a definition written for the tests.
 TEST(DequantByDefinition, holds_for_f32_and_iq4_xs_to_the_bit) {
   Random random(3);
   for (const WeightType type : {WeightType::kF32, WeightType::kIq4Xs}) {

@@ -321,7 +321,7 @@ TEST_P(Kernels, matmul_covers_more_rows_than_one_side_of_a_grid_has_workgroups) 
 
 // ---- gated_activation ----------------------------------------------------------------------------
 
-/// What GatedActivationPush makes of a gate, and of what it is multiplied by.
+/// GatedActivationPush's functions of a gate and its factor.
 double activated(const GatedActivationPush& p, double x) {
   const auto of = [](float value) { return static_cast<double>(value); };
   const double positive = std::max(x, 0.0);
@@ -393,7 +393,7 @@ TEST_P(Kernels, gated_activation_multiplies_what_it_makes_of_the_gate_with_up) {
                  : c.activation == kClampedSilu ? std::clamp(up, -7.0, 7.0) + 1
                                                 : up;
             want = activated(push, gate) * up * static_cast<double>(push.scale);
-            // Far below zero 1 + erf is what is left of two ones.
+            // Far below zero 1 + erf suffers from cancellation.
             least += c.activation == kGeluErf ? 5e-7 * std::fabs(gate * up) : 0;
           }
           ASSERT_NEAR(rig.floats(out)[t * padded + i], want, least + 1e-5 * std::fabs(want))
@@ -404,7 +404,7 @@ TEST_P(Kernels, gated_activation_multiplies_what_it_makes_of_the_gate_with_up) {
   }
 }
 
-// ---- Layer norms, and what products are changed by ----------------------------------------------
+// ---- Layer norms, and effects on products --------------------------------------------------------
 
 TEST_P(Kernels, layer_norms_take_the_mean_off_each_row) {
   constexpr uint32_t kChunk = 3, kRows = 3, kCols = 37;
@@ -452,7 +452,7 @@ TEST_P(Kernels, layer_norms_take_the_mean_off_each_row) {
 // ---- Chains --------------------------------------------------------------------------------------
 
 TEST_P(Kernels, an_op_sees_what_the_ones_before_it_wrote) {
-  // A permutation applied many times over: any read before the write shows.
+  // A permutation applied repeatedly: any read before the write is detected.
   constexpr uint32_t kCols = 256, kTimes = 40;
   KernelRig rig;
   std::vector<float> matrix(kCols * kCols, 0.0f);

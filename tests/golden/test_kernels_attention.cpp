@@ -65,7 +65,7 @@ TEST_P(Kernels, rope_append_rotates_both_queries_and_stores_keys_and_values_in_t
     for (double& angle : angles) {
       angle = 3.0 * static_cast<double>(random.normal());
     }
-    // Value `dim` of the head at `at`, turned by one of the token's tables.
+    // Value `dim` of the head at `at`, rotated by one of the token's tables.
     const auto rotated = [&](uint32_t t, uint32_t table, size_t at, uint32_t dim) {
       const double x = static_cast<double>(qkv[at + dim]);
       if (dim >= shape.rope_dims) {
@@ -142,7 +142,7 @@ struct AttentionCase {
   uint32_t n_heads, n_kv_heads, head_dim, sinks, ring, splits, split_slots;
 };
 
-// What a head of a token sees, in double.
+// A token's visible values for a head, in double.
 class AttentionReference {
  public:
   AttentionReference(const AttentionCase& shape, const std::vector<float>& queries,
@@ -338,8 +338,8 @@ TEST_P(Kernels, attention_reads_nothing_from_slots_that_are_not_visible) {
 }
 
 TEST_P(Kernels, attention_survives_scores_far_apart_and_empty_splits) {
-  // One key far above all others, in the last split but one; the last split is empty, and what
-  // lies there from before plays no part.
+  // One key far above all others, in the last split but one; the last split is empty, and its old contents have no
+  // effect.
   const AttentionCase shape = {1, 1, 8, 0, 300, 4, 100};
   KernelRig rig;
   std::vector<float> keys(300 * 8, 0.0f);

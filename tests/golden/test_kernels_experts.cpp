@@ -1,5 +1,5 @@
-// Mixtures of experts, and what else layers ask for that share memories, have inputs of their own or end a chunk:
-// against a plain computation in double. Device/Kernels is instantiated in test_kernels.cpp.
+// Mixtures of experts, and kernels for layers that share memories, have inputs of their own or end a chunk: against
+// plain computation in double. Device/Kernels is instantiated in test_kernels.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ struct RouteTable {
     }
     return places;
   }
-  /// What a sorted table holds.
+  /// The contents of a sorted table.
   void write(KernelRig* rig, const BufferRef& piece, uint32_t n_tokens) const {
     uint32_t* const all = writable<uint32_t>(rig, piece);
     const std::vector<uint32_t> place = places(n_tokens);
@@ -71,7 +71,7 @@ struct RouteTable {
   }
 };
 
-/// Matrices of a layer's experts, one behind the other.
+/// Consecutive matrices of a layer's experts.
 struct Stack {
   std::vector<PackedMatrix> experts;
   uint64_t words_each = 0;
@@ -104,7 +104,7 @@ struct Stack {
     push.count = static_cast<uint32_t>(experts.size());
     return push;
   }
-  /// Row `r` of an expert times `in`, and what a product of it may be off by.
+  /// Row `r` of an expert times `in`, and the error bound of such a product.
   double dot(uint32_t expert, uint32_t r, const float* in, double* magnitude) const {
     const PackedMatrix& m = experts[expert];
     double sum = 0;
@@ -464,7 +464,7 @@ struct Mixture {
     }
   }
 
-  /// What is added for token `t`, in double; `gap`: how far the last chosen is from the first that is not.
+  /// The expected sum for token `t`, in double; `gap`: distance between the last chosen and the next score.
   std::vector<double> wanted(uint32_t t, double* gap) const {
     const float* x = in.data() + size_t{t} * cols;
     std::vector<double> scores(n_experts);

@@ -1,5 +1,5 @@
-// Heads of every size that a layer may have, in every pair of cache formats: stored and attended to in one step,
-// against a plain computation in double. Device/Kernels is instantiated in test_kernels.cpp.
+// Heads of every size, in every pair of cache formats: stored and attended to in one step, against plain computation in
+// double. Device/Kernels is instantiated in test_kernels.cpp.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ struct HeadCase {
 
 double real(float value) { return static_cast<double>(value); }
 
-/// A layer whose memory is full of what was there before; its tokens come from `qkv`.
+/// A layer whose memory is full of old data; its tokens come from `qkv`.
 class Layer {
  public:
   Layer(const HeadCase& shape, KvFormat k, KvFormat v)
@@ -150,7 +150,7 @@ class Layer {
   KvSide keys() { return side(k_, keys_); }
   KvSide values() { return side(v_, values_); }
 
-  /// What the memory holds before a step: the same before each.
+  /// The memory before a step: the same before each.
   void restore(KvFormat format, const BufferRef& words, std::vector<uint32_t>* before) {
     if (before->empty()) {
       before->resize(words.size_bytes / 4);
@@ -173,7 +173,7 @@ class Layer {
   double angle(uint32_t t, uint32_t i) const {  // i counts over both tables
     return 0.7 * t + 0.9 * i + 0.01 * i * i;
   }
-  /// A head of qkv, turned by one of the tables.
+  /// A head of qkv, rotated by one of the tables.
   std::vector<double> turned(uint32_t t, uint32_t table, uint32_t head) const {
     const float* in = qkv_.data() + t * size_t{stride_} + head * size_t{d_};
     std::vector<double> out(in, in + d_);
@@ -186,7 +186,7 @@ class Layer {
     return out;
   }
 
-  /// The same whatever step the token is in: computed once.
+  /// Independent of the step: computed once.
   const std::vector<double>& spreadOf(uint32_t t, uint32_t head) {
     std::vector<double>& known = spread_[{t, head}];
     if (known.empty()) {
@@ -201,7 +201,7 @@ class Layer {
     std::vector<float> got(d_);
     in_sink ? from.loadSink(head, slotOf(t), got.data())
             : from.loadRing(head, slotOf(t) - kSinks, got.data());
-    // Of each group for itself: nothing of a head is left out, or shares another's scale.
+    // Each group separately: every value of a head is compared, with its own scale.
     for (uint32_t first = 0; first < d_; first += kKvGroup) {
       double errors = 0, squares = 0;
       for (uint32_t c = first; c < std::min(first + kKvGroup, d_); ++c) {
@@ -234,7 +234,7 @@ class Layer {
 };
 
 TEST_P(Kernels, heads_of_any_size_are_stored_and_seen_in_every_pair_of_formats) {
-  // 512: Gemma 4's full layers. 258: just above what was once the limit, in no whole vectors.
+  // 512: Gemma 4's full layers. 258: just above a former limit, not a multiple of the vector size.
   const HeadCase cases[] = {{8, 1, 512, 512, 3}, {8, 2, 512, 128, 1}, {4, 1, 320, 320, 2},
                             {8, 1, 258, 258, 2}, {4, 2, 48, 48, 2},   {4, 2, 40, 20, 1}};
   // Pipelines that divide the work as a GPU would take long to compile on a CPU.

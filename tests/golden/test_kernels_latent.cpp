@@ -56,7 +56,7 @@ TEST_P(Kernels, head_matmul_multiplies_every_head_with_its_own_matrix) {
     }
     const WeightType of = static_cast<WeightType>(type);
     const bool single = of == WeightType::kF32 || of == WeightType::kF16 || of == WeightType::kBf16;
-    // Of types of single values heads may begin anywhere, and what is behind one belongs to another.
+    // For types of single values heads may begin anywhere, and the value after a head belongs to another.
     std::vector<HeadShape> shapes = {single ? HeadShape{5, 20, 22, 27, 31}
                                             : HeadShape{3, 20, 256, 256, 31}};
     if (single || of == WeightType::kQ4_0) {
@@ -156,7 +156,7 @@ struct LatentShape {
   uint32_t cols() const { return latent + rope; }
 };
 
-/// The last values of a head or of a vector, turned by a table of angles.
+/// The last values of a head or a vector, rotated by a table of angles.
 std::vector<double> turned(const float* from, const LatentShape& shape, const double* angles) {
   std::vector<double> out(shape.rope);
   const uint32_t step = shape.halves ? shape.rope / 2 : 1;

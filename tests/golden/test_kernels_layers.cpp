@@ -1,5 +1,5 @@
-// What only some architectures ask of the kernels: norms over heads and of products, layers with a
-// window of their own, layers without rotation.
+// Kernels for some architectures only: norms over heads and of products, layers with a window of their own, layers
+// without rotation.
 #include <gtest/gtest.h>
 
 #if !defined(_WIN32)
@@ -179,7 +179,7 @@ TEST_P(Kernels, a_local_layer_has_slots_a_window_and_rotations_of_its_own) {
 // ---- Low-bit caches ------------------------------------------------------------------------------
 
 #if !defined(_WIN32)
-// Blocks of whole pages, with a page behind each that nobody may touch.
+// Blocks of whole pages, each followed by an inaccessible page.
 constexpr size_t kGuard = 65536;
 void* allocateGuarded(size_t bytes, void*) {
   const size_t size = alignUp(bytes, kGuard);
@@ -243,7 +243,7 @@ TEST_P(Kernels, attention_reads_nothing_behind_the_cache) {
 }
 #endif
 
-// What a kernel reads before it has written it is then not close to right by chance.
+// Makes reads of unwritten memory visible as wrong values.
 #if defined(__GNUC__)
 __attribute__((noinline))
 #endif
@@ -455,7 +455,7 @@ TEST_P(Kernels, rope_append_rotates_by_the_table_it_is_told_and_not_at_all_witho
         return x * std::cos(a) + (dim % 2 == 0 ? -1 : 1) * partner * std::sin(a);
       };
       for (uint32_t dim = 0; dim < kDim; ++dim) {
-        // The window query is mixed with int8 keys; its length tells, the sink query's values do.
+        // The window query is mixed with int8 keys: its length matters, the sink query's values do.
         EXPECT_NEAR(rig.floats(queries)[kDim + dim], rotated(0, dim, 1), 2e-6);
         const uint32_t word = rig.words(keys)[dim / 2];
         const double key =

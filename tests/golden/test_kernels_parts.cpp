@@ -1,5 +1,5 @@
-// What layers ask for that have inputs of their own, end a chunk for one token, or read experts in the middle of a
-// step; against plain computations in double. Device/Kernels is instantiated in test_kernels.cpp.
+// Kernels for layers that have inputs of their own, end a chunk for one token, or read experts during a step; against
+// plain computation in double. Device/Kernels is instantiated in test_kernels.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -102,7 +102,7 @@ TEST_P(Kernels, embed_takes_the_rows_of_the_step_and_adds_them) {
         rig.clearOutputs();
         rig.header().n_tokens = n_tokens;
         for (uint32_t t = 0; t < kChunk; ++t) {
-          rig.token(t).token = kChunk - t;  // the first is behind the table
+          rig.token(t).token = kChunk - t;  // the first is past the table
         }
         run(&rig, runOf(n_tokens));
         for (uint32_t i = 0; i < kChunk * stride; ++i) {

@@ -1,4 +1,4 @@
-// Recurrent states: what they take in, the recurrence in every format, and the gated norm, against the definitions in
+// Recurrent states: their inputs, the recurrence in every format, and the gated norm, against the definitions in
 // double. Device/Kernels is instantiated in test_kernels.cpp.
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kChunk = 100;
 constexpr uint32_t kSteps[] = {1, 2, 7, 64, kChunk};
 constexpr StateFormat kFormats[] = {StateFormat::kF32, StateFormat::kF16, StateFormat::kInt8};
-constexpr uint32_t kSessions = 2, kSession = 1;  // the one that steps
+constexpr uint32_t kSessions = 2, kSession = 1;  // the session of the step
 constexpr uint32_t kView = 1, kViews = 2;
 
 StepRun runOf(uint32_t n_tokens) { return n_tokens == 1 ? StepRun::kDecode : StepRun::kChunk; }
@@ -43,7 +43,7 @@ constexpr StateCase kCases[] = {
     {false, 2, 2, 64, 128}, {false, 4, 2, 17, 5},
 };
 
-/// The slots of two sessions. What the step's session reads is in one, what it writes in the other.
+/// The slots of two sessions. The step's session reads from one and writes to the other.
 class StateMemory {
  public:
   StateMemory(KernelRig* rig, uint32_t slot_words)
@@ -61,7 +61,7 @@ class StateMemory {
 
   /// The next step reads slot `read`.
   void turn(uint32_t read) { read_ = read; }
-  /// Of a step, when the slots are as it is to find them; if the state is `absent`, it reads none.
+  /// Prepares the slots for a step; with `absent` there is no state to read.
   void prepare(uint32_t n_tokens, bool absent) {
     rig_->header().n_tokens = n_tokens;
     for (uint32_t t = 0; t < n_tokens; ++t) {
@@ -110,7 +110,7 @@ StateScanPush scanPush(const StateCase& shape, StateFormat format, uint32_t slot
   return push;
 }
 
-/// Tokens with decays from 0 to 1, of which one head has none below 0.99; some keys are those of the token before.
+/// Tokens with decays from 0 to 1, one head with none below 0.99; some keys equal the previous token's.
 std::vector<float> scanInputs(const StateCase& shape, uint32_t stride, Random* random) {
   constexpr float kDecays[] = {0.0f, 1e-30f, 1e-6f, 0.3f, 0.9f, 0.999f, 0.99999f, 1.0f};
   std::vector<float> in = random->normals(size_t{kChunk} * stride);
@@ -262,7 +262,7 @@ StateInputsPush inputsPush(const StateCase& shape, uint32_t taps, bool has_bias,
   return push;
 }
 
-/// Steps, rates below zero from small to large, and what goes by the state.
+/// Step sizes, negative rates from small to large, and the state's other parameters.
 std::vector<float> randomGates(uint32_t heads, Random* random) {
   std::vector<float> gates = random->normals(3 * heads, 2.0f);
   for (uint32_t h = 0; h < heads; ++h) {
@@ -415,7 +415,7 @@ TEST_P(Kernels, gated_norm_gates_before_or_after_it_norms_also_in_place) {
 
 // ---- A layer -----------------------------------------------------------------------------------------------
 
-// As plans have them behind each other: what executors do at once must not change what comes out.
+// In the order of plans: parallel execution must not change the results.
 TEST_P(Kernels, a_layer_with_a_state_takes_in_scans_gates_and_adds) {
   constexpr uint32_t kTaps = 4, kTokens = 9, kOut = 40;
   for (const StateCase& shape : {kCases[0], kCases[2], kCases[8], kCases[12]}) {

@@ -1,6 +1,6 @@
-// What a step says of its tokens, and what later architectures ask of the kernels, against a plain computation in
-// double: outputs, memories of several sessions, capped scores and logits, norms after RoPE, convolutions.
-// Device/Kernels is instantiated in test_kernels.cpp.
+// A step's per-token data, and kernels for later architectures, against plain computation in double: outputs, memories
+// of several sessions, capped scores and logits, norms after RoPE, convolutions. Device/Kernels is instantiated in
+// test_kernels.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -280,7 +280,7 @@ TEST_P(Kernels, attention_bends_scores_that_have_a_cap) {
 struct SharedLayer {
   static constexpr uint32_t kSinks = 2, kHeads = 3;
 
-  // A session for each ring of so many slots; so many rows of qkv that the tokens' ids choose from.
+  // A session for each ring length; the number of qkv rows that token ids select from.
   SharedLayer(KvFormat k, KvFormat v, uint32_t dim, const std::vector<uint32_t>& rings,
               uint32_t chunk, uint32_t splits, const PackedMatrix& rows)
       : d(dim), rig(chunk, dim) {
@@ -370,7 +370,7 @@ struct SharedLayer {
     }
   }
 
-  /// What session `s` has on a side is what another layer's only session has.
+  /// Session `s` has the same contents on a side as another layer's only session.
   void expectSame(KvFormat format, const BufferRef& side, uint32_t s, SharedLayer* alone,
                   const BufferRef& alone_side) {
     const KvSide of(format, shapes[s], const_cast<uint32_t*>(rig.words(side)));

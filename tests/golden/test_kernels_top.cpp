@@ -16,7 +16,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Ids of everything above minus infinity, the best first, of equals the lower first.
+/// Ids of all logits above minus infinity, best first, on a tie the lower id first.
 std::vector<uint32_t> sortedIds(const std::vector<float>& logits) {
   std::vector<uint32_t> ids;
   for (uint32_t id = 0; id < logits.size(); ++id) {

@@ -1,4 +1,4 @@
-// Whole models in the types of few bits against the same numbers in F32.
+// Whole models in low-bit types against the same numbers in F32.
 #include <gtest/gtest.h>
 
 #include "support/api.h"
@@ -25,7 +25,7 @@ RandomLlama shape() {
   return llama;
 }
 
-// What makes random blocks of the type as large as weights of a model are: about 1/16 of them.
+// Scales random blocks of the type to the size of a model's weights: about 1/16 of them.
 float scaleOf(TensorType type) {
   std::mt19937 random(1);
   const std::vector<uint8_t> blocks =

@@ -1,5 +1,5 @@
-// Every way to multiply a matrix with a vector, or with those of a chunk, on Vulkan against a plain computation in
-// double, and how one of them is chosen. Needs a Vulkan target.
+// Every matmul variant for one vector or a chunk on Vulkan, against plain computation in double, and the choice among
+// them. Needs a Vulkan target.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -48,7 +48,7 @@ TEST_P(Matmul, every_candidate_multiplies_every_row_and_writes_nothing_else) {
       ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
       const char* const name = rig.executor->matmulCandidate(MatmulUse::kVector, type, index);
       if (name == nullptr) {
-        break;  // there are no more for this type
+        break;  // no more variants for this type
       }
       SCOPED_TRACE(name);
       dot_products += roundsOf(name) == Rounds::kInputsTo16Bits;
@@ -95,7 +95,7 @@ TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_noth
       ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
       const char* const name = rig.executor->matmulCandidate(MatmulUse::kChunk, type, index);
       if (name == nullptr) {
-        break;  // there are no more for this type
+        break;  // no more variants for this type
       }
       SCOPED_TRACE(name);
       dot_products += roundsOf(name) == Rounds::kInputsTo16Bits;
@@ -202,7 +202,7 @@ class MatmulChoice : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  /// Loads with the folder; what an executor then says of Q8_0.
+  /// Loads with the folder; the executor's report on Q8_0.
   struct Seen {
     bool measured;
     std::string log;
@@ -289,7 +289,7 @@ TEST_F(MatmulChoice, from_a_damaged_or_cut_file_is_not_used_and_one_line_says_so
   EXPECT_TRUE(load().measured);
 }
 
-// Logits of published models with the first candidate of a kind, and with what every device has.
+// Logits of published models with the first candidate of a kind, and with the default.
 class MatmulChoiceOf : public MatmulChoice {
  protected:
   /// How many types of weights have such a candidate; it is then kept for them.

@@ -1,5 +1,5 @@
-// Products in half precision: what sizes of inputs and weights they take, and that nothing grows with the length of
-// rows. That each multiplies every row and token is in test_matmul.cpp. Needs a Vulkan target.
+// Products in half precision: accepted sizes of inputs and weights, and errors that do not grow with the row length.
+// Coverage of rows and tokens: test_matmul.cpp. Needs a Vulkan target.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 
 class MatmulInHalves : public Products {
  protected:
-  /// As Op::candidate numbers them: the first whose name begins so; 0: there is none.
+  /// In Op::candidate's numbering: the first with this name prefix; 0: none.
   uint8_t firstOf(WeightType type, const std::string& kind, const char* disabled = nullptr) {
     KernelRig rig(2);
     Random random(1);
@@ -39,8 +39,8 @@ class MatmulInHalves : public Products {
     rig->candidate = candidate;
   }
 
-  /// Runs all tokens of the only product and gives the largest error with respect to the norm of a sum's terms: what
-  /// it comes to if each of them is rounded on its own.
+  /// Runs all tokens of the only product. Returns the largest error relative to the norm of a sum's terms, as if each
+  /// term were rounded separately.
   double run(KernelRig* rig, const Product& product, uint32_t tokens) {
     EXPECT_TRUE(rig->load().ok()) << rig->log.errors();
     rig->header().n_tokens = tokens;
@@ -188,17 +188,17 @@ TEST_P(MatmulInHalves, the_largest_weights_with_the_largest_inputs_do_not_overfl
     for (const int8_t quant : {int8_t{-128}, int8_t{127}}) {
       KernelRig rig(kTokens);
       prepare(&rig, candidate);
-      // What is just below a power of two is rounded up to it.
+      // Values just below a power of two are rounded up to it.
       const Product product(&rig, matrixOfBytes(kRows, kCols, scale, quant), kTokens, false, 0,
                             [](uint32_t, uint32_t) { return 1.0f - 1.0f / 16384; });
-      // All terms are off to the same side: not by the norm of them, but by each.
+      // All errors have the same sign: the bound is per term, not by the norm.
       EXPECT_LT(run(&rig, product, kTokens) / std::sqrt(kCols), 1e-3);
     }
   }
 }
 
 TEST_P(MatmulInHalves, long_rows_are_as_exact_as_short_ones) {
-  // All terms of one sign: halves that went on being added up would stand still at 2048 times a term.
+  // All terms of one sign: a running sum in halves would stop growing at 2048 times a term.
   constexpr uint32_t kCols[2] = {2 * kUnit, 63 * kUnit};
   constexpr uint32_t kTokens = 32;
   double errors[2] = {};  // relative, the root of their mean square

@@ -1,5 +1,4 @@
-// The pipelines that the Vulkan executor keeps on disk: used when whole, replaced when not. Needs a
-// Vulkan target.
+// Pipelines stored on disk by the Vulkan executor: used if valid, replaced if not. Needs a Vulkan target.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -67,7 +66,7 @@ class PipelineFile : public VulkanExecutor {
   fs::path path() const { return fs::directory_iterator(folder_)->path(); }
 
   fs::path folder_;
-  bool watched_ = false;  ///< a mark lies beside the driver's work
+  bool watched_ = false;  ///< a marker exists during the driver's work
   PipelineStats stats_;   ///< of the latest load
 };
 
@@ -119,7 +118,7 @@ TEST_F(PipelineFile, spares_a_second_start_all_compiling) {
 }
 
 TEST_F(PipelineFile, hits_that_a_driver_reports_are_counted_and_all_pipelines_ask) {
-  // Drivers of software devices keep nothing: this one says that all it was handed was found.
+  // Software drivers store nothing: this one reports all its input as found.
   static size_t handed;
   static std::atomic<int> asked;
   static PFN_vkCreatePipelineCache real_cache;

@@ -1,5 +1,5 @@
-// What the Vulkan executor promises besides right results: which calls it makes, and what it does
-// when one fails. Needs a Vulkan target.
+// Promises of the Vulkan executor besides correct results: its calls, and its handling of failures. Needs a Vulkan
+// target.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ TEST_F(VulkanExecutor, a_step_submits_once_and_creates_allocates_and_records_not
 }
 
 TEST_F(VulkanExecutor, only_ops_that_touch_the_same_words_wait_for_each_other) {
-  // Two products of 16 rows each: beside each other, into the same columns, or one of the other.
+  // Two products of 16 rows each: independent, into the same columns, or chained.
   const auto barriers = [](uint32_t second_column, bool chained) {
     VulkanTap tap;
     KernelRig rig;
@@ -85,7 +85,7 @@ TEST_F(VulkanExecutor, every_object_created_is_destroyed) {
   EXPECT_EQ(tap.calls["vkCreateComputePipelines"], tap.calls["vkDestroyPipeline"]);
 }
 
-// What gives them back has the threads stop that compile: what they were kept from is done at the end.
+// Giving arenas back stops the compiling threads: the rest is done at the end.
 TEST_F(VulkanExecutor, arenas_may_come_and_go_while_kernels_compile) {
   constexpr ArenaSet kSome = arenaBit(ArenaKind::kCache) | arenaBit(ArenaKind::kActivations);
   for (uint32_t i = 0; i < 4; ++i) {
@@ -162,7 +162,7 @@ TEST_F(VulkanExecutor, a_device_that_never_answers_is_left_alone_when_destroyed)
 }
 
 #ifndef _WIN32
-// What a wait gives back that was stopped past its end: the device's answer was not asked for meanwhile.
+// The result of a wait that was suspended past its deadline: the device was not asked meanwhile.
 TEST_F(VulkanExecutor, time_in_which_the_process_was_stopped_is_not_the_devices) {
   VulkanTap tap;
   Copier copier;
@@ -183,7 +183,7 @@ TEST_F(VulkanExecutor, time_in_which_the_process_was_stopped_is_not_the_devices)
 }
 #endif
 
-/// Calls a function of the device and counts what is asked of the driver, and said, after it has failed.
+/// Calls a device function and counts driver calls and log lines after its failure.
 struct Loss {
   explicit Loss(VkResult result, const char* in = "vkWaitForFences") {
     copier.rig.options.driver_tap = &VulkanTap::kDriver;
@@ -259,12 +259,12 @@ TEST_F(VulkanExecutor, a_device_number_that_does_not_exist_is_refused_with_a_rea
   EXPECT_TRUE(copier.rig.log.says("98 (counted from 0)")) << copier.rig.log.errors();
 }
 
-// What the library does for the device "auto", which has the CPU in reserve.
+// The library's handling of the device "auto", with the CPU in reserve.
 TEST_F(VulkanExecutor, a_device_that_cannot_be_set_up_is_a_warning_where_it_is_optional) {
   const struct {
     const char* call;
     VkResult result;
-    oriel_status status;  ///< where it is not optional
+    oriel_status status;  ///< if it is not optional
   } failures[] = {
       {"vkCreateInstance", VK_ERROR_INITIALIZATION_FAILED, ORIEL_ERROR_NO_DEVICE},
       {"vkCreateInstance", VK_ERROR_OUT_OF_HOST_MEMORY, ORIEL_ERROR_NO_DEVICE},
@@ -306,7 +306,7 @@ TEST_F(VulkanExecutor, devices_are_listed_as_they_are_numbered) {
                 devices[i].name, devices[i].driver, devices[i].kind, devices[i].features,
                 devices[i].usable, devices[i].reason,
                 static_cast<unsigned long long>(devices[i].memory_bytes));
-    // Lavapipe can be told the width of its vectors: a subgroup is as many 32-bit lanes.
+    // Lavapipe's vector width can be set: a subgroup has as many 32-bit lanes.
     if (const char* bits = std::getenv("LP_NATIVE_VECTOR_WIDTH")) {
       const std::string lanes = "(" + std::to_string(std::stoi(bits) / 32) + " lanes)";
       EXPECT_NE(std::string(devices[i].features).find(lanes), std::string::npos) << lanes;
@@ -449,7 +449,7 @@ TEST_F(VulkanExecutor, nothing_is_submitted_once_a_step_was_told_to_stop) {
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, chunk.rig.executor->run(StepRun::kChunk, {stop, &asked}).code());
   EXPECT_EQ(3, asked);
   EXPECT_EQ(2, tap.calls["vkQueueSubmit"]);
-  // What had been begun is over, and the executor as good as before.
+  // The interrupted work has ended, and the executor is usable.
   chunk.rig.clearOutputs();
   ASSERT_TRUE(chunk.rig.executor->run(StepRun::kChunk).ok());
   EXPECT_NE(chunk.rig.floats(chunk.outs.back())[0], KernelRig::kUntouched);

@@ -1,5 +1,4 @@
-// What the Vulkan executor does in the middle of a step: it stops where experts are fetched, and where the memories
-// are filled. Needs a Vulkan target.
+// The Vulkan executor during a step: it stops to fetch experts, and when memories are filled. Needs a Vulkan target.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -35,7 +34,7 @@ class TestFetch final : public ExpertFetch {
   int calls = 0;
 };
 
-/// Experts of one layer, of which kSlots have a place at a time: routes, then rounds of a fetch and a product.
+/// Experts of one layer, kSlots at a time: routes, then rounds of a fetch and a product.
 struct FetchingLayer {
   static constexpr uint32_t kRoutes = kChunk * kUsed;
 
@@ -87,7 +86,7 @@ struct FetchingLayer {
     rig.options.experts = &fetch;
   }
 
-  // Of the experts that are chosen, in order of their numbers, those that the round is for.
+  // The chosen experts of this round, in order of their numbers.
   Status bring(const FetchExpertsPush& push, uint32_t n_tokens, const uint32_t* chosen,
                uint32_t* where, Executor* executor) {
     bool wanted[kExperts] = {};
@@ -245,7 +244,7 @@ TEST_F(VulkanExecutor, a_step_may_fetch_more_often_than_it_has_other_pieces) {
     rig.add(StepList::kDecode, OpKind::kFetchExperts, FetchExpertsPush{0, 0}, {routes, slots});
     rig.add(StepList::kDecode, OpKind::kAddBias, AddBiasPush{1, kUnit, 0}, {one, sum});
   }
-  // Each time the sum must be what was added so far.
+  // Each time the sum must equal the terms so far.
   int wrong = 0;
   fetch.call = [&](const FetchExpertsPush&, uint32_t, const uint32_t*, uint32_t*, Executor*) {
     wrong += rig.floats(sum)[0] != static_cast<float>(fetch.calls - 1) ? 1 : 0;

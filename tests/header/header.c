@@ -1,4 +1,4 @@
-/* Strict C and C++ on its own, and as the module that Swift imports. */
+/* Strict C and C++ alone, and as the module that Swift imports. */
 #include <oriel/advanced.h>
 
 oriel_status oriel_test_header(oriel_options* options);

@@ -1,4 +1,4 @@
-/* The laboratory's header brings the other one. */
+/* The header for tools includes the other one. */
 #include <oriel/tools.h>
 
 oriel_status oriel_test_tools(oriel_speed* speed, oriel_calibration* calibration);

@@ -63,7 +63,7 @@ def storm(path, chance):
 
 
 def acts(path, chance):
-    """What can happen to a file; (name, what does it)."""
+    """Possible changes to a file; (name, function)."""
     size = max(1, os.path.getsize(path))
     at, length = chance.randrange(size), chance.choice([1, 8, 4096, size])
     junk = chance.randbytes(min(length, size - at))
@@ -97,7 +97,7 @@ class Scene:
         self.name, self.args, self.victims, self.files, self.stdin = name, args, victims, files, stdin
         self.pipes = pipes  # a pipe in its place is an error: elsewhere it is read to its end
         self.own = own      # files that the command makes change, too: the folder that they are in
-        self.warm = warm    # what it keeps in the cache folder is there
+        self.warm = warm    # its entries in the cache folder exist
         self.leaks = leaks
 
 
@@ -220,7 +220,7 @@ class Changes:
         try:
             for number in range(worker, count, jobs):
                 self.any_of(number, scenes(folder), folder, undisturbed)
-        except Exception:  # what is left counts as failed
+        except Exception:  # the remaining ones count as failed
             self.say(traceback.format_exc())
 
     def any_of(self, number, all_scenes, folder, undisturbed):

@@ -1,4 +1,4 @@
-"""Processes that stand still with whatever they hold: locks on files, and the middle of their own work."""
+"""Stopped processes that hold locks on files, or stopped in the middle of their work."""
 
 import fcntl
 import glob
@@ -15,8 +15,7 @@ from process import SOON_SECONDS, Process, one_line, problems
 sys.path.insert(0, f"{SOURCE}/tests/cli")
 from slow_server import Server
 
-# Where the sources take locks, and how many places there are in each, those of Windows included: a new one has to be
-# held here, too.
+# The places where the sources take locks, including Windows code, with their count: a new one needs a test here.
 LOCKING = re.compile(r"flock\(|lockf\(|F_SETLK|F_OFD_SETLK|O_EXLOCK|LockFile|_SH_DENY|pthread_mutex_timedlock")
 LOCKS = {"runtime/os/posix_temporary.cpp": 1, "apps/oriel/models/part_file.cpp": 2, "apps/oriel/result_file.cpp": 1}
 CPU = ["--device", "cpu", "--threads", "1"]
@@ -66,7 +65,7 @@ class Frozen:
         return outcome
 
     def commands(self):
-        """What is run beside a process that stands still; what each does to the same files."""
+        """Commands that run next to a stopped process, and use the same files."""
         model, tiny = f"{self.folder}/model.gguf", f"{self.folder}/tiny.gguf"
         ids = f"{self.folder}/ids.json"
         return [
@@ -183,7 +182,7 @@ class Frozen:
                     shutil.rmtree(left) if os.path.isdir(left) else os.unlink(left)
 
     def instead_of_kept(self):
-        """Pipes where it keeps what it has measured."""
+        """Pipes at the place for its measurements."""
         kept = [path for path in glob.glob(f"{self.folder}/cache/oriel/*")] + [f"{self.folder}/tiny.gguf.calibration.json"]
         for path in kept:
             os.unlink(path)

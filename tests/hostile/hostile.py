@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Files from strangers, files that change while they are read, and processes that stand still, as a user meets them:
+"""Runs the program on malformed files, on files that change during reading, and next to stopped processes:
 
     hostile.py ORIEL ORIEL_HOSTILE_MODELS [--mutants N] [--first N] [--changes N] [--frozen all|some|none]
                [--seed N] [--jobs N]
 
-Every command ends with success or one line, within 5 seconds, without a report of a sanitizer, and takes no more memory
-than twice the file and what it takes of a small sound one. What fails is kept in hostile-finds/. The last line is
-`N passed, N failed`: of mutants, changes and commands beside a frozen process.
+Every command must end within 5 seconds, with success or one line, without a sanitizer report. Its memory is at most
+twice the file's size plus the memory for a small valid file. Failures are kept in hostile-finds/. The last line is
+`N passed, N failed`: a count of mutants, changes and commands next to a stopped process.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-// Mutants of sound models, and an app that takes one: what hostile.py starts.
+// Makes mutants of valid models, and runs an app with one. Started by hostile.py.
 //
-//   oriel_hostile_models make SEED           of each line "NUMBER PATH" on stdin that mutant is written there; a line on
-//                                            stdout says of what model it is and what was done
-//   oriel_hostile_models sound NUMBER PATH   writes a model as it is before anything was done to it
-//   oriel_hostile_models use CHOICES PATH    plans, loads and talks by what tests/fuzz/checks.h says
+//   oriel_hostile_models make SEED           for each line "NUMBER PATH" on stdin writes that mutant; a line on
+//                                            stdout gives its model and the mutation
+//   oriel_hostile_models sound NUMBER PATH   writes a model without mutation
+//   oriel_hostile_models use CHOICES PATH    plans, loads and talks as in tests/fuzz/checks.h
 //   oriel_hostile_models live ROUNDS PATH FOLDER
-//                                            lives with weights on file, talks, saves and restores FOLDER/kept.session,
+//                                            keeps weights on file, talks, saves and restores FOLDER/kept.session,
 //                                            and gives its memory back to FOLDER and takes it again
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@
 
 namespace oriel_internal::fuzz {
 
-// Of inputs of fuzzers, which nobody makes here.
+// Inputs of fuzzers are not made here.
 size_t mutateBytes(uint8_t*, size_t size, size_t, uint64_t) { return size; }
 
 }  // namespace oriel_internal::fuzz
@@ -56,7 +56,7 @@ bool writeFile(const std::string& path, const std::vector<uint8_t>& bytes) {
   return out.flush().good();
 }
 
-/// Dense ones, of experts, of latents, recurrent ones, of many types; and published shapes where they are.
+/// Dense, expert, latent and recurrent models, with many types; and published shapes if available.
 std::vector<Sound> soundModels() {
   std::vector<Sound> sound;
   const auto take = [&sound](const std::string& path) {
@@ -85,7 +85,7 @@ std::vector<Sound> soundModels() {
   return sound;
 }
 
-// By the fuzzers' mutations of a header, with the weights as they were.
+// Mutates the header like the fuzzers, with the weights unchanged.
 std::vector<uint8_t> mutateHeader(const std::vector<uint8_t>& sound, uint64_t number,
                                   std::string* what) {
   fuzz::Chance chance(number);
@@ -96,7 +96,7 @@ std::vector<uint8_t> mutateHeader(const std::vector<uint8_t>& sound, uint64_t nu
                                      fuzz::Care::kAnything};
     fuzz::mutateGguf(&parts, chance.anyOf(kCares), &chance);
   }
-  if (chance.once(12)) {  // around what is the longest one that is run, and far above
+  if (chance.once(12)) {  // near the largest size that is accepted, and far above
     const std::string own = parts.textOf("tokenizer.chat_template");
     const std::string part =
         chance.once(2) || own.empty() ? "{{ messages[0].content }} tool " : own;
@@ -129,7 +129,8 @@ int make(uint64_t seed) {
     if (*end != ' ') {
       return 2;
     }
-    const Sound& model = sound[number / 2 % sound.size()];  // the second kind of mutant is odd
+    // the second kind of mutant has odd numbers
+    const Sound& model = sound[number / 2 % sound.size()];
     std::string what;
     if (!writeFile(end + 1, makeMutant(model.bytes, seed << 32 | number, &what))) {
       return 1;
@@ -153,7 +154,7 @@ int use(uint32_t choices, const char* path) {
   return testing::UnitTest::GetInstance()->Failed() ? 1 : 0;
 }
 
-// One app while somebody writes to its files. Whatever a call says, it says in one line.
+// An app whose files are written meanwhile. Every error must be one line.
 void live(uint64_t rounds, const char* path, const std::string& folder) {
   fuzz::Watch watch;
   Options options;

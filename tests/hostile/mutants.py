@@ -9,15 +9,15 @@ import threading
 
 from process import MARGIN_BYTES, SOON_SECONDS, problems, run
 
-LEAST_MEMORY = 1 << 20  # what the smallest models need beside their weights
+LEAST_MEMORY = 1 << 20  # memory that the smallest models need in addition to their weights
 TALK = b"Where is the red ball?\nAnd \xc3\xa4\xe2\x82\xac <|im_end|> 12?\n"
 CPU = ["--device", "cpu", "--threads", "1"]
-TURNS = 9  # commands of which each mutant gets one
+TURNS = 9  # each mutant gets one of these commands
 RETRIES = 2  # where the machine was busy
 
 
 def commands(model, memory, number, messages):
-    """(name, arguments, stdin) of what a mutant is given to, by its number."""
+    """(name, arguments, stdin) for mutant number `number`."""
     small = ["--memory", str(memory)]
     some = [model, *CPU, *small, "--tokens", "3", "--seed", "1"]
     turns = [
@@ -71,11 +71,11 @@ class Mutants:
         memory = max(2 * size, LEAST_MEMORY)
         for name, args, stdin in commands(path, memory, number, messages):
             yield name, [self.oriel, *args], stdin
-        # Its own bytes are counted to the byte in there; the cap is one of four.
+        # `use` counts its own bytes exactly; the number selects one of four caps.
         yield "use", [self.models, "use", str(number * 2654435761 % (1 << 32)), path], b""
 
     def measure(self):
-        """What each command takes of a small sound model: the constant beside twice the file."""
+        """The memory of each command with a small valid model: the constant added to twice the file."""
         folder, messages = self.prepare("sound")
         path = f"{folder}/model.gguf"
         for sound in (3, 18):

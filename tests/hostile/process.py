@@ -55,7 +55,7 @@ class Process:
         os.kill(self.pid, signal.SIGSTOP)
 
     def wait(self, seconds):
-        """Ends it where it has not ended that long after its start."""
+        """Ends the process if it has not ended `seconds` after its start."""
         hung = not self.ends_within(self.begin + seconds - time.monotonic())
         if hung:
             os.kill(self.pid, signal.SIGKILL)
@@ -88,7 +88,7 @@ def one_line(err):
 
 
 def problems(outcome, most_seconds=SOON_SECONDS, most_bytes=None, codes=(0, 1, 3)):
-    """What is wrong with how a process ended; an empty list: nothing."""
+    """Problems with the end of a process; an empty list: none."""
     found = []
     report = REPORT.search(outcome.err) or REPORT.search(outcome.out)
     if report:

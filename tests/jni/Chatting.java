@@ -6,7 +6,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What goes right. */
+/** Chats without failures. */
 class Chatting extends Checks {
   static void a_reply_is_the_reference_and_arrives_in_pieces() {
     try (OrielModel model = load(); OrielSession session = model.session()) {
@@ -34,7 +34,7 @@ class Chatting extends Checks {
   }
 
   static void a_listener_that_stopped_is_not_called_again() {
-    // Random weights write parts of characters, of which a rest may be left when a reply ends.
+    // Random weights write parts of characters, so an unfinished character may remain at the end of a reply.
     try (OrielModel model = Oriel.load(RANDOM, options()); OrielSession session = model.session()) {
       for (int pieces = 1; pieces <= 40; ++pieces) {
         session.reset();

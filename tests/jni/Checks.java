@@ -14,7 +14,7 @@ import java.nio.file.StandardCopyOption;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** What the checks have in common; `main` runs the one that is named. */
+/** Shared helpers of the checks; `main` runs the named check. */
 class Checks {
   static final String SOURCE = System.getProperty("oriel.source");
   static final String TINY = SOURCE + "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
@@ -113,7 +113,7 @@ class Checks {
       thread.start();
     }
 
-    /** Waits until the thread waits for somebody else. */
+    /** Waits until the thread is blocked. */
     void awaitBlocked() throws InterruptedException {
       while (thread.getState() != Thread.State.WAITING) {
         expect(thread.isAlive(), "the thread has ended");

@@ -10,11 +10,11 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Closing, cancelling and pausing where one of them meets another. */
+/** Closing, cancelling and pausing at the same time. */
 class Closing extends Checks {
   private static final String LONG = "word ".repeat(1500);
 
-  /** An embedding that is under way in `task`, and rests; it has to undo what it did. */
+  /** A paused embedding in `task`, which must undo its changes. */
   private static OrielModel restingEmbedding(String path, Task[] task) throws Exception {
     OrielOptions options = options();
     options.set("prefill_batch", 1);
@@ -57,7 +57,7 @@ class Closing extends Checks {
     embedding[0].join();
   }
 
-  /** A message for which turns come back: `then` is called at its piece `at`, in the listener or beside it. */
+  /** A message that recalls turns: `then` is called at its piece `at`, in the listener or another thread. */
   private static void askAgain(int at, boolean inListener, Then then) throws Exception {
     Path folder = Files.createTempDirectory("oriel-closing");
     OrielModel[] model = new OrielModel[1];

@@ -1,6 +1,6 @@
 package dev.oriel;
 
-/** What replies are held to. */
+/** Constraints on replies. */
 class Constraints extends Checks {
   private static final String SCHEMA = "{\"type\": \"object\", \"properties\": {\"age\":"
       + " {\"type\": \"integer\"}}, \"required\": [\"age\"], \"additionalProperties\": false}";

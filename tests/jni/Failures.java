@@ -15,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** What goes wrong is an exception with a line that helps. */
+/** Failures are exceptions with a helpful line. */
 class Failures extends Checks {
   static void a_missing_file_is_named() throws Exception {
     String path = "/no/such/\uD83D\uDCBE \u00fc.gguf";
@@ -123,7 +123,7 @@ class Failures extends Checks {
     options.set("memory", MEMORY).set("system_prompt", "Be brief.");
     try (OrielModel model = Oriel.load(TINY, options); OrielSession session = model.session()) {
       expectEqual(List.of(), lines);
-      // The listener is the session's for as long as it is open, whatever becomes of the options.
+      // An open session keeps its listener, even after the options are collected.
       options.log = null;
       System.gc();
       message = expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));

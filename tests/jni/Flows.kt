@@ -75,7 +75,7 @@ object Flows {
         expect(pieces > 0, "nothing was said")
     }
 
-    /** Else the listener, which waits for it, would wait for ever. */
+    /** Otherwise the listener would wait indefinitely for it. */
     @JvmStatic
     fun a_flow_that_waits_for_its_turn_gives_up_when_cancelled() = within {
         load().use { model ->

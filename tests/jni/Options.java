@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Every option of the library's table arrives, and is refused with its name where it is wrong. */
+/** Every option of the library's table arrives; a wrong value is refused with the option's name. */
 class Options extends Checks {
   /** Not set with the others, and why. */
   private static final Map<String, String> LEFT_OUT = new HashMap<>();
@@ -131,7 +131,7 @@ class Options extends Checks {
     settings.unset(name);
   }
 
-  /** What the option needs besides. */
+  /** Sets the other options that the option needs. */
   private static void addNeeds(String name, OrielOptions load, OrielReplyOptions reply, String folder) {
     load.set("constraints", name.equals("schema") || name.equals("grammar") || name.equals("trigger"));
     if (name.startsWith("retrieval")) {

@@ -1,6 +1,6 @@
 package dev.oriel;
 
-/** What whole replies mean. */
+/** Parsing of whole replies. */
 class Parsing extends Checks {
   private static final String CALL =
       "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Troms\u00f8\"}}\n</tool_call>";

@@ -12,7 +12,7 @@ class Unicode extends Checks {
       for (String text : texts) {
         expectEqual(text, model.detokenize(model.tokenize(text)));
       }
-      // A message with each of them is read as it is: NUL does not end it.
+      // A message with each of them is read completely: NUL does not end it.
       long with_tail = positionAfter(session, "a\0\uD83D\uDE80 and a tail of several words");
       expect(with_tail > positionAfter(session, "a") + 8, "the message was cut");
     }
@@ -37,8 +37,8 @@ class Unicode extends Checks {
   }
 
   static void a_character_costs_its_utf8_bytes_as_c_counts_them() {
-    // The vocabulary has single bytes for what it does not know: four for an emoji, where modified
-    // UTF-8 would be six, and one for NUL, where it would be two.
+    // The vocabulary has single bytes for unknown characters: four for an emoji (modified UTF-8:
+    // six), and one for NUL (modified UTF-8: two).
     try (OrielModel model = load()) {
       expectEqual(1, model.tokenize("\0").length);
       expect(model.tokenize("\uDBFF\uDFFF").length <= 4, "surrogates crossed one by one");

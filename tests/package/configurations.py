@@ -1,13 +1,13 @@
-"""Which options of CMake the tests build, and which they leave to others.
+"""The CMake options that these tests build, and those that other tests build.
 
-test_options.py builds each of CONFIGURATIONS and compares what it gave with the options; test_documented.py fails
-when a page or a CMake file names an option or a value that is in none of them.
+test_options.py builds each of CONFIGURATIONS and checks the result. test_documented.py fails if a page or a CMake
+file names an option or a value that is not listed here.
 """
 
 # By the test that builds it. Values in <> are what this machine has.
 CONFIGURATIONS = {
-    # `cmake -B build`, but for the program: that takes longer than all others, and the build whose test this is
-    # has it. The first five are defaults.
+    # `cmake -B build` without the program, which takes longer than the rest and is tested by the build of this test.
+    # The first five are defaults.
     "by_default": {
         "ORIEL_VULKAN": "ON",
         "ORIEL_COMPILE_SHADERS": "OFF",
@@ -61,7 +61,7 @@ THIS_BUILD = {"ORIEL_BUILD_TESTS": "ON", "ORIEL_BUILD_CLI": "ON", "ORIEL_CLI11":
               "ORIEL_LINE_EDITOR": "AUTO", "ORIEL_LIBEDIT": "<libedit>", "ORIEL_SERVER": "AUTO",
               "ORIEL_BOOST": "<Boost>", "ORIEL_STATIC_RUNTIME": "OFF"}
 
-# Named, and not for an app's build. Why there is no test that builds with it.
+# Documented, but not for apps. The value is the reason for no test.
 ELSEWHERE = {
     "ORIEL_DLLTOOL": "scripts/cross.sh windows-x64",
     "ORIEL_PROGRAM_LTO": "builds for Windows, and those of other compilers than gcc, are without",

@@ -25,7 +25,7 @@ def run(*command, **options):
 
 
 def on_the_cpu(**more):
-    """An environment in which no Vulkan device is found, and CMake's builds are not optimised, whatever they ask for."""
+    """An environment without Vulkan devices, in which CMake's builds are never optimised."""
     environment = {**os.environ, "VK_ICD_FILENAMES": "/nonexistent", "VK_DRIVER_FILES": "/nonexistent", **more}
     if os.name == "posix":
         for language in ("C", "CXX"):
@@ -40,8 +40,8 @@ def read_cache(build):
 
 
 def shader_compiler(folder):
-    """Options of CMake for programs that take their answers from the tracked kernels: those are compiled and checked
-    where they are made (scripts/pack_kernels.sh)."""
+    """CMake options for programs whose results use the tracked kernels, which scripts/pack_kernels.sh compiles and
+    checks."""
     spirv = fresh(pathlib.Path(folder) / "spirv")
     for name, code in kernels.read(kernels.TRACKED)[0].items():
         (spirv / f"{name}.spv").write_bytes(code)
@@ -81,7 +81,7 @@ def fresh(folder):
 
 
 def scratch():
-    """A folder without spaces, whatever the build's has: some of the lines a page shows need that."""
+    """A folder without spaces, independent of the build's path: some lines of the pages need that."""
     return tempfile.TemporaryDirectory(prefix="oriel-package-")
 
 

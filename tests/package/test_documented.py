@@ -21,7 +21,7 @@ def files(patterns):
 
 
 def named():
-    """(option, value or "", file) of all that is named."""
+    """(option, value or "", file) for every documented option."""
     for path in files(PAGES):
         text = path.read_text(encoding="utf-8")
         for name, value in re.findall(r"-D ?([A-Z][A-Z0-9_]+)=([A-Za-z0-9]*)", text):

@@ -1,8 +1,8 @@
-"""Programs that Microsoft's linker would make find the DLL's functions: linked by LLVM's linker, which takes the same files.
+"""A program linked by LLVM's linker, which accepts the same files as Microsoft's, finds the DLL's functions.
 
     python3 test_import_library.py DLL IMPORT_LIBRARY [EMULATOR...]
 
-The program has no C library, since there are no headers and no libraries of Microsoft's here.
+The program uses no C library, because this machine has no headers or libraries of Microsoft's.
 """
 import pathlib
 import re

@@ -45,7 +45,7 @@ class Linking(unittest.TestCase):
         return on_the_cpu(PREFIX=str(self.prefix), PKG_CONFIG_PATH=str(self.libdir / "pkgconfig"))
 
     def link(self, line):
-        """Runs a line of the page, and what it made."""
+        """Runs a line of the page, and the program it made."""
         line = line.replace("$PREFIX/lib", str(self.libdir))
         app = self.folder / "app"
         app.unlink(missing_ok=True)

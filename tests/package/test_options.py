@@ -35,7 +35,7 @@ def flags(options):
 
 
 def link_source(folder):
-    """A folder that looks like the checkout: what is built in it does not end up there."""
+    """A folder that looks like the checkout, so that builds in it do not write to the checkout."""
     for entry in SOURCE.iterdir():
         if not entry.name.startswith(".") and entry.name not in ("build", "shared"):
             (folder / entry.name).symlink_to(entry)
@@ -63,7 +63,7 @@ class Options(unittest.TestCase):
             path.read_text() for path in build.glob("build.ninja"))
 
     def test_by_default(self):
-        """The lines of the page, but for the program: an optimised library, installed."""
+        """The lines of the page without the program: an optimised library, installed."""
         folder = fresh(FOLDER / "by_default")
         link_source(folder)
         environment = on_the_cpu(PREFIX=str(folder / "prefix"), CMAKE_BUILD_PARALLEL_LEVEL=str(os.cpu_count() or 2))
@@ -83,7 +83,7 @@ class Options(unittest.TestCase):
         replies(self, app)
 
     def framework_options(self, folder):
-        """Runs the script that builds the framework; what it gives CMake, once for each of Apple's systems."""
+        """Runs the script that builds the framework, and checks its CMake options for each of Apple's systems."""
         copied = folder / "integrations/apple"
         shutil.copytree(SOURCE / "integrations/apple", copied, ignore=shutil.ignore_patterns("build"))
         (folder / "runtime").symlink_to(SOURCE / "runtime")
@@ -144,7 +144,7 @@ class Options(unittest.TestCase):
         self.assertEqual([], list(folder.glob("prefix/*")))
 
     def test_as_a_shared_library(self):
-        """Fetched by a project with other ideas of nearly everything, by another compiler where there is one."""
+        """Fetched by a project with unusual settings, with another compiler if installed."""
         folder = fresh(FOLDER / "as a shared library (Größe 1)")
         source = folder / "mit Lücken"
         source.symlink_to(SOURCE)
@@ -200,7 +200,7 @@ class Options(unittest.TestCase):
         self.check("as_plain_code", folder / "build")
         run(CMAKE, "--install", folder / "build", env={**os.environ, "DESTDIR": str(folder / "nothing")})
         self.assertEqual([], [path for path in folder.glob("nothing/**/*") if path.is_file()])
-        # The same with its rules for installing, for what they write.
+        # The same with installation rules, for the generated files.
         run(CMAKE, folder / "build", "-DORIEL_INSTALL=ON")
         run(CMAKE, "--build", folder / "build", "--target", "oriel_tools")
         run(CMAKE, "--install", folder / "build", env={**os.environ, "DESTDIR": str(folder / "stage")})
@@ -218,8 +218,8 @@ class Options(unittest.TestCase):
         replies_with_four_tokens(self, app)
 
     def test_as_packages(self):
-        """The program and both libraries, laid out and packed as Debian has it. What does not differ from this build's
-        comes out of the compiler's cache, where there is one."""
+        """The program and both libraries, laid out and packed as in Debian. Files that do not differ from this build
+        come from the compiler's cache, if there is one."""
         folder = fresh(FOLDER / "as_packages")
         same = {name: OURS[name] for name in ("CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER",
                                               "ORIEL_WARNINGS_AS_ERRORS", "ORIEL_UNITY") if OURS.get(name)}

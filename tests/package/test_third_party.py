@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Code of others: every package says whose it is, and what is fetched is what was looked at: test_third_party.py"""
+"""Third-party code: every package names its owner, and downloads match their recorded hashes: test_third_party.py"""
 import json
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Every clone carries every version of every file for ever: neither large files nor the whole tree grow."""
+"""Every clone carries every version of every file forever, so neither large files nor the whole tree may grow."""
 import subprocess
 import sys
 import unittest
@@ -8,8 +8,8 @@ from package import SOURCE
 LARGE = 1_000_000  # bytes
 TREE = 56 << 20  # bytes of all tracked files
 
-# What is larger today, and how large it may stay. A new version of a file is another one for every clone: these
-# are not to be replaced lightly, and never by larger ones (models/oriel-tiny/README.md).
+# Files that are larger today, and their limits. Every new version adds its size to every clone, so replace them rarely,
+# and never by larger ones (models/oriel-tiny/README.md).
 KNOWN = {
     "models/oriel-tiny/oriel-tiny-q8_0.gguf": 9066240,
     "tests/data/models/gemma3.gguf": 2227616,
@@ -26,7 +26,7 @@ KNOWN = {
 
 
 def tracked():
-    """Files that git knows, or is about to: those that are staged, too."""
+    """Files known to git, including staged ones."""
     listed = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z"], stdout=subprocess.PIPE, check=True).stdout
     return [name.decode() for name in listed.split(b"\0") if name]
 

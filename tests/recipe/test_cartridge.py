@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What must be true of the training of prefixes.  Needs numpy."""
+"""Tests of the training of prefixes.  Needs numpy."""
 import pathlib
 import subprocess
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What must be true of the recipe of oriel-tiny; nothing but the standard library."""
+"""Tests of the recipe of oriel-tiny; need only the standard library."""
 import hashlib
 import json
 import pathlib

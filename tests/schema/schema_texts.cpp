@@ -15,9 +15,9 @@ using namespace oriel_internal;
 using namespace oriel_internal::test;
 
 constexpr int kMostTokens = 600;  // of a walk
-constexpr int kHurry = 150;       // tokens after which it closes what it can
+constexpr int kHurry = 150;       // tokens after which it closes everything it can
 
-// Bytes, and what tokens of models look like: parts of JSON, of words and of characters.
+// Bytes, and typical model tokens: parts of JSON, of words and of characters.
 Vocabulary makeVocabulary() {
   const std::vector<std::string> parts = {
       "\"",   "{\"",      "\":",   ",\"",  ", \"", "\": ", "a",  "b",    "name", "id",

@@ -120,7 +120,7 @@ class Schemas:
         return part
 
     def conditional(self):
-        """Keywords that say what must not be, or what holds under a condition."""
+        """Keywords for negations and conditions."""
         part = {"type": "object", **({"properties": {name: self.small() for name in ("a", "b", "c")}} if self.may(0.7) else {})}
         ways = {"not": self.shallow, "oneOf": lambda: [self.shallow() for _ in range(2 + self.count(2))],
                 "anyOf": lambda: [self.shallow(), {"not": self.shallow()}], "if": self.shallow,

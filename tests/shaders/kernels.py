@@ -21,7 +21,7 @@ def code_of(words):
 
 
 def read(path):
-    """{name: SPIR-V} of a kernels_packed.cpp, and the names of those that were renumbered."""
+    """{name: SPIR-V} of a kernels_packed.cpp, and the names of renumbered ones."""
     text = pathlib.Path(path).read_text(encoding="ascii")
     blocks = [lzma.decompress(bytes.fromhex(re.sub(r"0x|[,\s]", "", listing)))
               for listing in re.findall(r"uint8_t kBlock\d+\[\] = \{\n([^}]*)\}", text)]

@@ -1,4 +1,4 @@
-"""shaders/kernels_packed.cpp belongs to the shaders, has every kernel, and means what was compiled.
+"""shaders/kernels_packed.cpp matches the shaders, has every kernel, and unpacks to the compiled code.
 
     test_kernels.py CMAKE [KERNELS_PACKED [SPIRV_DIS]] [UNITTEST_ARGS...]
 """
@@ -96,14 +96,14 @@ class Kernels(unittest.TestCase):
                          kernels.ROOT / "cmake/pack_shaders.cmake")
             self.assertEqual(0, packed.returncode, packed.stderr)
             self.assertEqual((self.kernels, self.renumbered), kernels.read(folder / "packed.cpp"))
-        # The table is of what these shaders use; others are packed as they are, which costs bytes only.
+        # The table covers the instructions of these shaders; kernels with others are packed without renumbering, which
+        # only costs bytes.
         self.assertGreaterEqual(len(self.renumbered) * 10, len(self.kernels) * 9)
 
 
 @unittest.skipUnless(SPIRV_DIS, "spirv-dis is not installed (package spirv-tools)")
 class Renumbering(unittest.TestCase):
-    """A disassembler, which knows the language by itself, sees the same instructions, with one id for each and no id for
-    two."""
+    """An independent disassembler sees the same instructions, with a one-to-one mapping of ids."""
 
     def tool(self, name, *arguments):
         done = run(pathlib.Path(SPIRV_DIS).with_name(f"spirv-{name}"), *arguments)

@@ -1,4 +1,4 @@
-// The soak's side of the library's interface: the app's memory, which may refuse, and structs that say their size.
+// The soak's side of the library's interface: the app's memory, which may refuse, and structs with struct_size.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace oriel_internal::test {
 
-/// The app's memory: what is out, and when to refuse.
+/// The app's memory: live bytes, and when to refuse.
 struct Memory {
   uint64_t live_bytes = 0;
   uint32_t refuse_in = 0;  // calls; 0: never

@@ -1,4 +1,4 @@
-// What a soak does with its sessions.
+// The operations of a soak on its sessions.
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -180,7 +180,7 @@ void Soak::goBack(oriel_session* session) {
       if (flags == ORIEL_READ_AGAIN && status == ORIEL_ERROR_DEVICE) {
         read_again_.insert(session);
       }
-      // Text that is read again may have more tokens than the model wrote it in.
+      // Text that is read again may be tokenised into more tokens than the model wrote.
       ledger_.check("going back goes back",
                     (flags & ORIEL_READ_AGAIN) != 0 || stats(session).position <= position,
                     std::to_string(position) + ", then " + std::to_string(stats(session).position));
@@ -203,7 +203,7 @@ void Soak::files(oriel_session* session) {
     (void)ledger_.expect("save_file", {},
                          [&] { return oriel_session_save(session, path.c_str(), 0); });
   } else {
-    // Of a session that split its turns otherwise, maybe, or another place of the sampler's: any session takes it.
+    // Of a session with another turn splitting or sampler state: any session accepts it.
     (void)ledger_.expect("restore_file", {},
                          [&] { return oriel_session_restore(session, path.c_str(), 0, nullptr); });
   }
@@ -238,7 +238,7 @@ void Soak::givenBack() {
   if (below(3) == 0) {
     (void)ledger_.expect("pause", {}, [&] { return oriel_pause(model_); });
   }
-  // Conversations with parts that are no messages cannot be built again.
+  // Conversations with text outside messages cannot be rebuilt.
   if (ledger_.expect("trim", {ORIEL_ERROR_STATE},
                      [&] { return oriel_trim(model_, level, folder); }) == ORIEL_OK) {
     const nlohmann::json model = described();
@@ -288,7 +288,7 @@ void Soak::withoutMemory(oriel_session* session) {
   memory_.refuse_in = 0;
 }
 
-// The next submission, or one of the next, finds the device lost.
+// One of the next submissions finds the device lost.
 void Soak::loseDevice() {
   if (faultLayer() != nullptr) {
     faultLayer()->fail("vkQueueSubmit", 1 + below(30), -4, 0);
@@ -315,7 +315,7 @@ void Soak::recoverAll() {
     const uint64_t now = stats(session).position;
     const bool has_last = now == position + 1 && last_shown_.count(session) != 0 &&
                           lastToken(session) == last_shown_[session];
-    // What was being read again when the device went is read whole.
+    // A rebuild that was interrupted by the loss is completed.
     const bool reads_on = now > position && read_again_.count(session) != 0;
     ledger_.check("a session that was recovered is where it was",
                   now == position || has_last || reads_on,
@@ -326,7 +326,7 @@ void Soak::recoverAll() {
   ledger_.lost = false;
 }
 
-// A reply that loses its device has shown one token more than were read, at most; recovery reads that one.
+// A reply that loses its device has shown at most one token more than were read; recovery reads that one.
 void Soak::cut(const oriel_session* session, oriel_status status,
                const std::vector<int32_t>& shown) {
   if (status == ORIEL_ERROR_DEVICE && !shown.empty()) {

@@ -1,4 +1,4 @@
-// What has to hold between the calls of a soak.
+// Invariants between the calls of a soak.
 #include "soak/soak.h"
 
 namespace oriel_internal::test {
@@ -24,7 +24,7 @@ void Soak::look() {
     ledger_.check("what is allocated is what was planned",
                   is.device_bytes + is.host_bytes <= plan_.total_bytes,
                   std::to_string(is.device_bytes + is.host_bytes));
-    // A message that was taken back may have overwritten what the newest token saw.
+    // A message that was taken back may have overwritten tokens visible to the newest token.
     ledger_.check("what is seen is there",
                   view.position == is.position && view.first_stored <= view.position &&
                       view.first_visible <= view.position,
@@ -69,8 +69,7 @@ void Soak::compareWithTwin() {
   ledger_.begin("twin");
   const SessionOptions options = sessionOptions();
   const oriel_status made = oriel_session_create(model_, &options, twin);
-  ledger_.noteLoss(
-      made);  // of a device that loseDevice() has taken from the next call that asks for it
+  ledger_.noteLoss(made);  // device lost by loseDevice(), reported by the next call that uses it
   if (made != ORIEL_OK) {
     ledger_.check("a twin can be made", ledger_.lost, oriel_model_last_error(model_));
     return;
@@ -121,7 +120,7 @@ void Soak::endAll() {
   }
   split_turns_ = below(2);
   forgets_ = below(2);
-  // A model whose device is lost has given back what a session is needed to take again.
+  // A model with a lost device has released memory that only a session can take again.
   if (!ledger_.lost && rest_bytes_ == 0) {
     rest_bytes_ = memory_.live_bytes;
   }
@@ -129,7 +128,7 @@ void Soak::endAll() {
       "memory is what it was", ledger_.lost || memory_.live_bytes == rest_bytes_,
       std::to_string(memory_.live_bytes) + " bytes, before " + std::to_string(rest_bytes_));
   if (ledger_.lost) {
-    create(&sessions_[0]);  // whoever recovers the device
+    create(&sessions_[0]);  // a session to recover the device
   }
 }
 

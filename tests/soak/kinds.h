@@ -1,4 +1,4 @@
-// The models that the soak talks with, one after the other, and what each is loaded with.
+// The models of the soak in order, with their options.
 #pragma once
 
 #include "support/options.h"
@@ -9,8 +9,8 @@ struct SoakKind {
   const char* name;
   const char* model;  ///< a file in the source tree, or a family of random models
   void (*set)(Options*);
-  bool constrained = false;  ///< replies may be held to a form
-  bool forgets = false;      ///< sessions may forget what was evicted
+  bool constrained = false;  ///< replies may be constrained
+  bool forgets = false;      ///< evicted text may be forgotten
 };
 
 inline constexpr char kSoakPrompt[] = "You are a kind assistant. Tell the truth.";

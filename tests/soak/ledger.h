@@ -1,4 +1,4 @@
-// What a soak has done and found: calls with what they returned, and checks that held or did not.
+// The log of a soak: calls with their results, and checks with their outcome.
 #pragma once
 
 #include <cstdio>
@@ -14,17 +14,17 @@ namespace oriel_internal::test {
 
 class Ledger {
  public:
-  /// `trace`: says each call before it is made.
+  /// `trace`: prints each call before it is made.
   explicit Ledger(bool trace) : trace_(trace) {}
 
-  uint64_t step = 0;               ///< the call in the order of calls
-  bool lost = false;               ///< the device was, and nobody has recovered it
-  std::vector<std::string> lines;  ///< errors that the log was told since begin()
+  uint64_t step = 0;               ///< number of the call
+  bool lost = false;               ///< the device is lost and not yet recovered
+  std::vector<std::string> lines;  ///< error lines since begin()
 
   uint64_t failed() const { return failed_; }
   const std::string& last() const { return last_; }  ///< call and status
 
-  /// What is done from here on.
+  /// Names the next operation.
   void begin(const std::string& what) {
     doing_ = what;
     lines.clear();
@@ -33,7 +33,7 @@ class Ledger {
       (void)std::fflush(stdout);
     }
   }
-  /// What it returned.
+  /// Records its result.
   void returned(oriel_status status) {
     ++done_[doing_][status];
     last_ = doing_ + " " + oriel_status_text(status);
@@ -50,7 +50,7 @@ class Ledger {
     }
   }
 
-  /// What `call` returned is what its contract allows, and a failure said why, in one line.
+  /// Checks that the call's status is in its contract, and that a failure logged one line.
   template <typename Call>
   oriel_status expect(const char* what, std::initializer_list<oriel_status> allowed,
                       const Call& call) {
@@ -63,7 +63,7 @@ class Ledger {
       fine = fine || status == one;
     }
     check("status", fine, oriel_status_text(status) + (lines.empty() ? "" : ": " + lines.back()));
-    // A lost device is told once, by whichever call finds it.
+    // A lost device is reported once, by the call that finds it.
     const bool silent = status == ORIEL_OK || status == ORIEL_ERROR_CANCELLED || lost;
     check("lines", silent ? lines.empty() || lost : lines.size() == 1,
           std::to_string(lines.size()));

@@ -1,15 +1,14 @@
-// Random conversations for as long as one likes: chats, cancels, forks, trims, saves, and faults of memory, files and
-// devices, with one kind of model after the other (kinds.h). After each call it is checked that what is held adds up;
-// every now and then, that a session which was saved and restored goes on like the one it came from, and that nothing is
-// left when all sessions have ended.
+// Random conversations for any time: chats, cancels, forks, trims, saves, and faults of memory, files and devices, with
+// all kinds of models in turn (kinds.h). Checks after each call that the totals add up; and sometimes, that a saved and
+// restored session continues like its source, and that nothing is left when all sessions have ended.
 //
 //   oriel_soak [--seconds N] [--seed N] [--device cpu | vulkan=ICD] [--layer FOLDER] [--kind NAME]
-//              [--trace 1]     says each call before it is made
-//              [--calls N]     N calls of a --kind and no time: prints after each what it returned and a hash of all
-//                              ids held, so that two builds can be compared line by line; nothing is cancelled,
-//                              damaged or refused memory, as where that strikes depends on the build
+//              [--trace 1]     prints each call before it is made
+//              [--calls N]     N calls of a --kind without a time limit: prints after each its status and a hash of all
+//                              held ids, so that two builds can be compared line by line; nothing is cancelled or
+//                              damaged, and no memory is refused, since the effect depends on the build
 //
-// Ends with what was done and "N passed, N failed"; a failed check is said at once, with the number of the call.
+// Ends with a summary and "N passed, N failed"; a failed check is printed at once, with the number of the call.
 #include "soak/soak.h"
 
 #include <unistd.h>
@@ -56,7 +55,7 @@ bool Soak::run() {
     if (settings_.calls == 0 && ledger_.step % kKindEvery == 0) {
       unload();
       const uint64_t pages = residentPages();
-      // What the C library and the driver keep for later is there after the first quarter.
+      // Caches of the C library and the driver are full after the first quarter.
       uint64_t& most = elapsed() < settings_.seconds / 4   ? warm_pages_
                        : elapsed() < settings_.seconds / 2 ? early_pages_
                                                            : late_pages_;
@@ -69,8 +68,8 @@ bool Soak::run() {
     endAll();
     unload();
   }
-  // Shorter ones end before the C library has all that it keeps for later, and slow devices before every kind has been
-  // there in the first half.
+  // Shorter runs end before the C library's caches are full, and slow devices before every kind has run in the first
+  // half.
   const uint32_t kinds = settings_.kind != nullptr ? 1 : std::size(kSoakKinds);
   if (settings_.seconds >= 300 && early_loads_ >= 2 * kinds && early_pages_ != 0 &&
       late_pages_ != 0) {
@@ -145,7 +144,7 @@ void Soak::log(oriel_log_level level, const char* message, void* user) {
   }
 }
 
-// The same for all that there are at a time: a session goes on as its twin only where both split turns, or neither.
+// The same for all current sessions: a session equals its twin only if both split turns, or neither.
 SessionOptions Soak::sessionOptions() const {
   SessionOptions options;
   options.set("evict", split_turns_ != 0 ? "tokens" : "turns");

@@ -1,4 +1,4 @@
-// Random conversations with one model after the other, and what has to hold meanwhile.
+// Random conversations with all models in turn, and their invariants.
 #pragma once
 
 #include <chrono>
@@ -25,11 +25,11 @@ inline int keep(const oriel_token_event* event, void* user) {
 
 struct Settings {
   double seconds = 60;
-  uint64_t calls = 0;  ///< not 0: this many, whatever time they take
+  uint64_t calls = 0;  ///< not 0: this many calls, without a time limit
   uint64_t seed = 1;
   bool trace = false;
   bool vulkan = false;             ///< else the CPU
-  const SoakKind* kind = nullptr;  ///< nullptr: all, in turns
+  const SoakKind* kind = nullptr;  ///< nullptr: all in turn
 };
 
 class Soak {
@@ -43,17 +43,17 @@ class Soak {
  private:
   static constexpr uint32_t kSessions = 4;
 
-  // A model and what it is asked for.
-  /// The next kind.
+  // A model and its options.
+  // The next kind.
   bool load();
-  /// With no session left, on a device that is lost maybe.
+  /// Without sessions, possibly on a lost device.
   void unload();
   bool isFile() const { return std::string(kind_->model).find('/') != std::string::npos; }
   static void log(oriel_log_level level, const char* message, void* user);
   static int tellRead(uint64_t done, uint64_t total, void*);
   SessionOptions sessionOptions() const;
 
-  // What is done (calls.cpp).
+  // Operations (calls.cpp).
   void act();
   void create(oriel_session** session);
   void say(oriel_session* session);
@@ -89,9 +89,9 @@ class Soak {
     return status;
   }
 
-  // What has to hold (checks.cpp).
+  // Invariants (checks.cpp).
   void look();
-  /// A session that is saved, and restored into another, goes on there in the same words.
+  /// A session that is saved and restored into another continues there with the same words.
   void compareWithTwin();
   void endAll();
   void printIds();
@@ -110,7 +110,7 @@ class Soak {
   oriel_model* model_ = nullptr;
   oriel_plan plan_ = {};
   oriel_session* sessions_[kSessions] = {};
-  std::map<const oriel_session*, int32_t> last_shown_;  ///< by replies that lost their device
+  std::map<const oriel_session*, int32_t> last_shown_;  ///< from replies that lost their device
   std::set<const oriel_session*> read_again_;           ///< when the device was lost
   uint32_t split_turns_ = 0;                            ///< of every session
   uint32_t forgets_ = 0;

@@ -1,4 +1,4 @@
-// Public functions that no device test calls, for the measurement of their stacks.
+// Calls public functions that no device test calls, to measure their stacks.
 #include <gtest/gtest.h>
 #include <oriel/advanced.h>
 #include <oriel/tools.h>
@@ -37,7 +37,7 @@ TEST_F(RestOfCalls, of_json) {
 TEST_F(RestOfCalls, of_shapes_and_files) {
   CapturedLog log;
   Options options = makeOptions(&log);
-  std::string latent;  // whose attention takes most
+  std::string latent;  // its attention uses the most stack
   for (const Json& shape : shapes()) {
     const std::string name = shape.at("name");
     EXPECT_FALSE(describeShape(name + ":q4_0", options).empty()) << log.errors();

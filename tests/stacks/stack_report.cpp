@@ -1,5 +1,5 @@
-// The device tests once more, in programs whose threads and calls are measured: neither goes deeper than what oriel.h
-// says and what a thread is given. With ORIEL_STACKS_ALL every public function has to be among the calls.
+// Runs the device tests with stack measurement of threads and calls: neither may exceed the limits in oriel.h and of
+// the threads. With ORIEL_STACKS_ALL every public function must be called.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -14,7 +14,7 @@ constexpr size_t kKib = 1024;
 constexpr size_t kOfCalls = 256 * kKib;       // oriel.h
 constexpr size_t kOfWorkers = 256 * kKib;     // platform/cpu/pool.cpp
 constexpr size_t kOfCompilers = 8192 * kKib;  // platform/vulkan/pipelines.h
-// What an eighth leaves is for an app's signal handlers, and for other compilers' frames.
+// Leaves an eighth for an app's signal handlers, and for frames of other compilers.
 constexpr size_t mostOf(size_t bytes) { return bytes - bytes / 8; }
 
 class Stacks : public testing::Environment {

@@ -18,7 +18,7 @@ MODEL = (ROOT / "tests" / "data" / "models" / "llama-q4_0.gguf" if ICD else
          ROOT / "models" / "oriel-tiny" / "oriel-tiny-q8_0.gguf")
 LIBRARY, *APPS = sys.argv[1:]
 KIB = 1024
-# What a thread has that compiles kernels (pipelines.h) and one that computes (pool.cpp).
+# Stack sizes of threads that compile kernels (pipelines.h) and that compute (pool.cpp).
 LEAST = 8192 * KIB if ICD else 256 * KIB
 PROCESSORS = len(os.sched_getaffinity(0))
 
@@ -49,7 +49,7 @@ class ThreadLocals(unittest.TestCase):
             yield name, app
 
     def test_all_threads_run_and_the_reply_is_the_same(self):
-        # One thread more compiles what is left when the caller has nothing else to do.
+        # If the caller has no other work, one more thread compiles the rest.
         least = min(PROCESSORS - 1, 3) if ICD else min(2, PROCESSORS) - 1
         want = (least, least + 1) if ICD else (least,)
         for name, app in self.apps():

@@ -1,5 +1,5 @@
-// An app with TLS_KIB of thread-local data, or with a library that has it: MODEL THREADS [LIBRARY]
-// Loads a model with THREADS threads, lets it read and write, and prints the tokens and what its threads did:
+// An app with TLS_KIB of thread-local data, or with a library that has it: MODEL THREADS [LIBRARY] Loads a model with
+// THREADS threads, lets it read and write, and prints the tokens and the threads' stack use:
 //   thread_locals cpu|vulkan MODEL THREADS
 // LIBRARY is opened with dlopen before the model is loaded.
 #include <dlfcn.h>
@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
   }
   const int result = useModel(argv[1], argv[2], static_cast<uint32_t>(std::atoi(argv[3])));
   const oriel_internal::test::ThreadCount count = oriel_internal::test::countThreads();
-  // Of those with the least room: the smaller of Oriel's two sizes of stacks where both are there.
+  // The thread with the smallest stack: the smaller of Oriel's two stack sizes, if both exist.
   const oriel_internal::test::StackUse small =
       oriel_internal::test::deepestThread(0, size_t{4} << 20);
   const oriel_internal::test::StackUse large =

@@ -32,7 +32,7 @@ def main():
         print("SKIPPED: this is no checkout of git")
         return 0
     files = [SOURCE / name for name in listed.decode().split("\0") if name]
-    files = [path for path in files if path.is_file()]  # not those that are being deleted
+    files = [path for path in files if path.is_file()]  # without deleted files
     if len(files) < 100:
         print(f"only {len(files)} files")
         return 1

@@ -1,12 +1,12 @@
-"""clang-tidy over what a build compiles, with the checks of .clang-tidy.
+"""Runs clang-tidy on the files of a build, with the checks of .clang-tidy.
 
     python3 tidy.py BUILD [--library | --all]
 
-BUILD has a compile_commands.json. Without an option only what changed in the last commits is looked at: a source that
-did, and of a header that did one source that includes it. --library: all of its sources, but for kernels that are
-compiled once for each instruction set. --all (scripts/tidy.sh): these and the program, too, which take long for the
-headers they include. A file that passed is not looked at again until it, what it includes, its flags or the checks
-change: BUILD/tidy has the hashes.
+BUILD has a compile_commands.json. Without an option it checks only the changes of the last commits: changed sources,
+and for each changed header a source that includes it. --library: all sources of the library, except for kernels that
+are compiled once per instruction set. --all (scripts/tidy.sh): also these and the program, which take long because of
+their headers. A file that passed is checked again only after a change of it, its includes, its flags or the checks:
+BUILD/tidy has the hashes.
 """
 import concurrent.futures
 import hashlib
@@ -30,7 +30,7 @@ GCC_ONLY = re.compile(r" -f(no-tree-\S+|no-split-loops|no-unswitch-loops|no-ipa-
 
 
 def find():
-    """The program of this version, or the reason why there is none."""
+    """The program of this version, or the reason for its absence."""
     for name in (f"clang-tidy-{VERSION}", "clang-tidy"):
         program = shutil.which(name)
         if program:
@@ -52,7 +52,7 @@ def without_batches(database):
 
 
 def chosen(database, everything):
-    """(file, folder, command) of what is looked at."""
+    """(file, folder, command) of the files to check."""
     for entry in database:
         path = pathlib.Path(entry["file"])
         room = path.relative_to(SOURCE).parts[0] if SOURCE in path.parents else ""
@@ -64,8 +64,7 @@ def chosen(database, everything):
 
 
 def changed():
-    """Files that the last commits changed, and what is not committed; None, for all of them: nobody knows, or the checks
-    changed."""
+    """Files changed in the last commits or not committed; None, for all of them: unknown, or the checks changed."""
     def git(*words):
         done = subprocess.run(["git", "-C", str(SOURCE), *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                               encoding="utf-8")
@@ -82,8 +81,7 @@ def changed():
 
 
 def with_headers(names, sources):
-    """Of the sources those that changed, and one for each header that did: the first that includes it, directly where
-    one does."""
+    """The changed sources, and for each changed header the first source that includes it, directly if possible."""
     folders = [SOURCE, *(SOURCE / room for room in EVERY_TIME), SOURCE / "runtime/include"]
 
     def included(path):
@@ -104,7 +102,7 @@ def with_headers(names, sources):
 
 
 def preprocessed(folder, command):
-    """What the compiler sees, or nothing where it does not say."""
+    """The preprocessed source, or nothing if the compiler fails."""
     words = shlex.split(command)
     if pathlib.Path(words[0]).name == "ccache":
         words = words[1:]
@@ -124,7 +122,7 @@ def configuration(path):
 
 
 def look(program, build, path, folder, command):
-    """What is wrong with a file; empty: nothing."""
+    """The problems of a file; empty: none."""
     text = preprocessed(folder, command)
     comments = path.read_bytes()  # such as NOLINT
     key = hashlib.sha256(b"\0".join([program.encode(), command.encode(), configuration(path), comments, text]))

@@ -12,7 +12,7 @@
 
 namespace oriel_internal::test {
 
-/// `sinks` 0: none. `chunk` 0: what the library chooses.
+/// `sinks` 0: none. `chunk` 0: the library's choice.
 inline Options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk,
                              oriel_kv_format k = ORIEL_KV_F16, oriel_kv_format v = ORIEL_KV_F16) {
   Options options = makeOptions();
@@ -24,10 +24,10 @@ inline Options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk,
   return options;
 }
 
-/// Scores of experts that are nearer to each other may change places where keys and values are rounded to f16.
+/// Closer scores of experts may swap when keys and values are rounded to f16.
 constexpr double kLeastMargin = 1e-3;
 
-/// The farthest that rounding keys and values to f16 alone takes logits away.
+/// The largest effect on logits of rounding keys and values to f16.
 inline double inherentError(const std::string& path, uint32_t sinks, uint32_t window,
                             const std::vector<int32_t>& ids) {
   Float64Model exact(path);
@@ -39,8 +39,8 @@ inline double inherentError(const std::string& path, uint32_t sinks, uint32_t wi
   return most;
 }
 
-/// The logits after every one of `ids`; `tolerance` is a relative L2 distance, a fifth more than the inherent error where
-/// that is larger.
+/// Compares the logits after each of `ids`; `tolerance` is a relative L2 distance, raised to 1.2 times the inherent
+/// error if that is larger.
 inline void expectReference(const std::string& path, uint32_t sinks, uint32_t window,
                             uint32_t chunk, const std::vector<int32_t>& ids, double tolerance,
                             uint64_t first_position = 0) {
@@ -54,7 +54,7 @@ inline void expectReference(const std::string& path, uint32_t sinks, uint32_t wi
   for (const int32_t id : ids) {
     const std::vector<double> exact = reference.step(id, sinks, window);
     if (reference.leastMargin() < kLeastMargin) {
-      break;  // from here on another expert may have been right
+      break;  // from here on another expert may be correct
     }
     worst = worse(worst, relativeL2(rows[compared++], exact));
   }

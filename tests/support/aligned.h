@@ -1,4 +1,4 @@
-// Blocks on 64 bytes: what an app's allocator has to give. Not aligned_alloc, which Windows lacks.
+// 64-byte aligned blocks, as required of an app's allocator. Not aligned_alloc, which Windows lacks.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace oriel_internal::test {
 
-/// nullptr when there is no memory.
+/// nullptr: out of memory.
 inline void* alignedBlock(size_t bytes) {
   return ::operator new (bytes, std::align_val_t{64}, std::nothrow);
 }

@@ -15,7 +15,7 @@
 
 namespace oriel_internal::test {
 
-/// Options for the device under test, logging to `log` when given.
+/// Options for the device under test; logs to `log` if given.
 inline Options makeOptions(CapturedLog* log = nullptr) {
   Options options;
   options.device = targetDevice();
@@ -94,7 +94,7 @@ inline std::vector<float> logitsOf(const Loaded& loaded) {
   return {logits, logits + count};
 }
 
-/// Logits after every one of `ids`.
+/// Logits after each of `ids`.
 inline std::vector<std::vector<float>> evaluate(const Loaded& loaded,
                                                 const std::vector<int32_t>& ids) {
   std::vector<std::vector<float>> rows;

@@ -1,4 +1,4 @@
-// What a head attends to, computed plainly. Tests only.
+// Plain attention of a head. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace oriel_internal::test {
 
-/// Attention in double of what memories hold.
+/// Attention in double over the memories' contents.
 inline std::vector<double> attended(const AttentionPush& push, const KvSide& keys,
                                     const KvSide& values, const float* queries, uint32_t head,
                                     const View& view) {

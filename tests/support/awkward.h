@@ -1,4 +1,4 @@
-// Values that break things: small ones, limits, powers of two and their neighbours, and what is no number. Tests only.
+// Boundary values: small numbers, limits, powers of two and their neighbours, and NaN. Tests only.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace oriel_internal::test {
 
-/// `random()` gives 64 bits at a time. The same numbers from the same bits everywhere.
+/// `random()` gives 64 bits at a time. The same bits give the same numbers everywhere.
 template <typename Random>
 uint64_t awkwardNumber(Random& random) {
   const auto below = [&random](uint64_t end) { return static_cast<uint64_t>(random()) % end; };

@@ -1,5 +1,5 @@
-// Files that must be refused: by loading and by planning alike, in one line that names the culprit and says
-// what to do, and with nothing left behind. Tests only.
+// Files that loading and planning must refuse, with one line that names the fault and the remedy, and nothing left
+// behind. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ class BadFiles : public testing::Test {
     write(file.build());
     expectRefused(path_, status, culprit);
   }
-  /// As wrong or as more than this build can do.
+  /// As invalid, or as unsupported by this build.
   void expectRefused(const GgufWriter& file, const std::string& culprit) {
     write(file.build());
     Options options = makeOptions();

@@ -1,8 +1,8 @@
-// A model's plan for several sessions on an executor of its own, whose steps a test puts together token by token:
-// sessions alone, or together in a batch. Tests only.
+// A model's plan for several sessions on its own executor. A test composes steps token by token: sessions alone, or
+// together in a batch. Tests only.
 //
-// What a token's rotations are matters to nobody here: they depend on its position, so that the same token has the same
-// ones whoever decodes beside it.
+// The values of rotations do not matter here: they depend only on the position, so a token has the same ones in any
+// batch.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,16 +34,16 @@ struct BatchSetting {
   uint32_t chunk = 16;
   KvFormat k = KvFormat::kF16;
   KvFormat v = KvFormat::kF16;
-  bool share_sinks = false;   ///< which all begin with, then
+  bool share_sinks = false;   ///< shared start of all sessions
   bool on_reference = false;  ///< instead of the CPU executor
   bool divide_as_gpu = false;
   uint32_t expert_slots = 0;
-  const char* disabled = nullptr;  ///< features; null: those of the environment
+  const char* disabled = nullptr;  ///< features; null: the environment's
   uint32_t simd_level = UINT32_MAX;
-  uint32_t threads = 0;  ///< one for each core
+  uint32_t threads = 0;  ///< one per core
 };
 
-/// What a session has after a token.
+/// A session's state after a token.
 struct Decoded {
   std::vector<float> logits;
   std::vector<float> kept;
@@ -111,13 +111,13 @@ class BatchRig {
   uint32_t positionOf(uint32_t session) const { return at_[session].position; }
   uint32_t nVocab() const { return desc().n_vocab; }
 
-  /// All sessions begin again, with memories of zeros.
+  /// Restarts all sessions with zero memory.
   void restart() {
     EXPECT_TRUE(executor->forget().ok());
     at_.assign(sessions_.count, {});
   }
 
-  /// The next `count` tokens of one session as a chunk without a head.
+  /// Reads the next `count` tokens of one session as a chunk without a head.
   void read(uint32_t session, uint32_t count) {
     begin(count, 0);
     for (uint32_t t = 0; t < count; ++t) {
@@ -126,7 +126,7 @@ class BatchRig {
     EXPECT_TRUE(executor->run(StepRun::kChunk).ok()) << log.errors();
     advance(session, count);
   }
-  /// The next token of a session by itself.
+  /// Decodes the next token of one session alone.
   void step(uint32_t session) {
     begin(1, 1);
     put(0, session, at_[session].position);
@@ -137,7 +137,7 @@ class BatchRig {
     step(session);
     return result(session, 0);
   }
-  /// The next token of each of these, together.
+  /// Decodes the next token of each of these together.
   void stepTogether(const std::vector<uint32_t>& sessions) {
     const uint32_t n = static_cast<uint32_t>(sessions.size());
     begin(n, n);
@@ -211,9 +211,9 @@ class BatchRig {
     header.token_words = tokenWords(plan.n_views);
   }
 
-  // Token t of the step: position `at` of the session, whose first in this step is the session's next.
+  // Token t of the step: position `at` of the session. Its first token in this step is the session's next.
   void put(uint32_t t, uint32_t session, uint32_t at) {
-    const bool shared = setting_.share_sinks && at < setting_.sinks;  // whoever is first writes it
+    const bool shared = setting_.share_sinks && at < setting_.sinks;  // the first session writes it
     const uint32_t of = shared ? 0 : session;
     const uint32_t id = (31 * of + 17 * at + at * at % 13) % nVocab();
     block().token(t) = {id, session, t, session};

@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned char kCallPaint = 0xA5;
 constexpr size_t kPainted = size_t{768} << 10;
-// Left to painting itself.
+// Reserved for the painting code.
 constexpr size_t kGaugeBytes = 1024;
 
 thread_local uint32_t depth = 0;

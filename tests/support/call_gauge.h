@@ -1,4 +1,4 @@
-// How much stack each public function takes from the thread that calls it.
+// Measures the stack that each public function uses on the calling thread.
 #pragma once
 
 #include <atomic>
@@ -8,14 +8,13 @@ namespace oriel_internal::test {
 
 struct MeasuredCall {
   const char* function;
-  std::atomic<size_t> deepest_bytes{0};  ///< with what its callbacks take; 0: it was not called
+  std::atomic<size_t> deepest_bytes{0};  ///< including its callbacks; 0: not called
 };
 /// All of oriel.h, sessions.h and tools.h.
 extern MeasuredCall calls_measured[];
 extern const size_t calls_measured_count;
 
-/// While it lives, the stack below it is painted; then it is looked at. Of two, one inside the
-/// other's call, neither measures.
+/// Paints the stack below it, and inspects it at the end. Nested gauges do not measure.
 class CallGauge {
  public:
   explicit CallGauge(MeasuredCall* call);

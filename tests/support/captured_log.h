@@ -1,4 +1,4 @@
-// Keeps what the library logs, so that a test can ask what was said. Tests only.
+// Keeps the library's log for tests. Tests only.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ class CapturedLog {
     std::string text;
   };
 
-  /// Refers to this object, which must stay where it is.
+  /// Refers to this object, which must not move.
   Log log() { return {&CapturedLog::keep, this}; }
 
-  /// The error lines, joined by newlines: empty when nothing failed.
+  /// The error lines, joined by newlines; empty if nothing failed.
   std::string errors() const {
     std::string all;
     for (const Line& line : lines) {

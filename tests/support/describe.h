@@ -1,4 +1,4 @@
-// What the describe calls return (docs/describe.md), parsed.
+// The results of the describe calls (docs/describe.md), parsed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace oriel_internal::test {
 
 using Json = nlohmann::json;
 
-/// The text of a call that fills a buffer: `call(text, capacity, &needed)`. "" where it fails, which is a failure.
+/// The text of a call that fills a buffer: `call(text, capacity, &needed)`. "" and a test failure if the call fails.
 template <typename Call>
 std::string filledText(const Call& call) {
   size_t needed = 0;
@@ -34,7 +34,7 @@ std::string filledText(const Call& call) {
   return text;
 }
 
-/// The same, parsed. An empty object where the call fails.
+/// The same, parsed. An empty object if the call fails.
 template <typename Call>
 Json described(const Call& call) {
   const std::string text = filledText(call);
@@ -95,7 +95,7 @@ struct FullPlan : oriel_plan {
   const Json& operator[](const char* name) const { return all.at(name); }
   uint64_t count(const char* name) const { return all.at(name); }
   double number(const char* name) const { return all.at(name); }
-  /// What stays after oriel_trim.
+  /// Bytes that remain after oriel_trim.
   uint64_t trimBytes(oriel_trim_level level) const {
     return all.at("trim_levels").at(static_cast<size_t>(level)).at("bytes");
   }
@@ -109,7 +109,7 @@ inline FullPlan planOf(const oriel_model* model) {
 inline oriel_kv_format formatOf(const Json& name) {
   return name == "f16" ? ORIEL_KV_F16 : name == "int8" ? ORIEL_KV_INT8 : ORIEL_KV_INT4;
 }
-/// Of a published shape, which has no call that fills the struct. What is not known is 0.
+/// For a published shape, which has no call that fills the struct. Unknown values are 0.
 inline FullPlan planOfShape(const std::string& shape, const Options& options) {
   FullPlan plan = {ORIEL_PLAN_INIT, describeShape(shape, options)};
   const auto number = [&](const char* name, auto* out) {
@@ -140,7 +140,7 @@ inline FullPlan planOfShape(const std::string& shape, const Options& options) {
 /// All published shapes.
 inline Json shapes() { return described(oriel_shape_list).at("shapes"); }
 
-/// Of a plan that can be made.
+/// For a plan that must succeed.
 inline FullPlan planOf(const std::string& path, const Options& options) {
   FullPlan plan = {ORIEL_PLAN_INIT, {}};
   EXPECT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan));

@@ -1,4 +1,4 @@
-// A model file in memory and what readModelDesc makes of it. Tests only.
+// A model file in memory and its description by readModelDesc. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 //   vulkan=ICD        the Vulkan driver with this ICD json, and no other
 //   validation=ICD    the same under the Khronos validation layer with synchronisation validation; any
 //                     message fails the run
-// Each pattern of a filter must name a test that there is. The exit code is 77 if all tests were skipped.
+// Each pattern of a filter must match a test. The exit code is 77 if all tests were skipped.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -38,7 +38,7 @@ void setVariable(const char* name, const std::string& value) {
 }
 
 bool useDriver(const std::string& icd) {
-#ifndef _WIN32  // There it is a path of the system that emulates Windows.
+#ifndef _WIN32  // In Windows emulation it is a path of the host system.
   if (!std::filesystem::exists(icd)) {
     std::cerr << "the Vulkan driver's manifest is gone: " << icd << ": configure the build again\n";
     return false;
@@ -103,7 +103,7 @@ bool isNameOfATest(const std::string& pattern) {
   return false;
 }
 
-/// A test that was renamed would silently be missing from the filters that named it.
+/// Otherwise a renamed test would silently disappear from filters.
 bool filterNamesTests() {
   const std::string filter = testing::GTEST_FLAG(filter);
   std::istringstream wanted(filter.substr(0, filter.find('-')));
@@ -132,7 +132,7 @@ int main(int argc, char** argv) {
     }
     oriel_internal::test::setTarget(true);
   }
-  // Which tests there are depends on the target: only now may they be registered.
+  // The set of tests depends on the target, so they are registered here.
   testing::InitGoogleTest(&argc, argv);
   if (!filterNamesTests()) {
     return 1;

@@ -1,4 +1,4 @@
-// How far results are from a reference.
+// Distances between results and a reference.
 #pragma once
 
 #include <algorithm>
@@ -7,10 +7,10 @@
 
 namespace oriel_internal::test {
 
-/// The greater of two errors, NaN if one is: std::max(a, b) is a where b is NaN.
+/// The greater of two errors, NaN if one is NaN: std::max(a, b) is a if b is NaN.
 inline double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
-/// Infinite when the sizes differ.
+/// Infinite if the sizes differ.
 template <typename A, typename B>
 double relativeL2(const std::vector<A>& got, const std::vector<B>& want) {
   if (got.size() != want.size()) {

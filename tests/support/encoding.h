@@ -1,4 +1,4 @@
-// JSON of test data, and how it encodes arrays.
+// JSON test data, and its encoding of arrays.
 #pragma once
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Texts of a grammar's expressions, made and recognised without the automaton that the library runs: by following the
-// expressions as they are defined. Tests only.
+// Makes and recognises texts of a grammar's expressions without the library's automaton, by their definition. Tests
+// only.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ inline void appendUtf8(uint32_t c, std::string* text) {
   }
 }
 
-/// Whether an expression has a text: every place it may be after each of its parts.
+/// Recognises texts by tracking all possible positions after each part.
 class Recogniser {
  public:
   Recogniser(const Grammar& grammar, const std::string& text) : g_(grammar), text_(text) {}
@@ -113,7 +113,7 @@ class Recogniser {
       Ends next;
       for (const size_t at : now) {
         for (const size_t end : Ends(ends(e.left, at))) {
-          // Beyond the least, what was reached before leads nowhere new.
+          // Beyond the minimum, positions reached before lead nowhere new.
           if (n < e.min || seen.insert(end).second) {
             next.insert(end);
           }
@@ -129,7 +129,7 @@ class Recogniser {
   std::map<std::pair<ExprId, size_t>, Ends> known_;
 };
 
-/// Texts by chance.
+/// Random texts.
 class TextMaker {
  public:
   explicit TextMaker(const Grammar& grammar) : g_(grammar), least_(grammar.count(), kNever) {
@@ -143,7 +143,7 @@ class TextMaker {
     }
   }
 
-  /// About `budget` steps, then the shortest way out.
+  /// About `budget` steps, then the shortest way to the end.
   std::string make(ExprId root, std::mt19937* random, int budget) {
     text_.clear();
     random_ = random;
@@ -222,7 +222,7 @@ class TextMaker {
 
   void putCharacter(const Expr& e) {
     const CharRange range = static_cast<const CharRange*>(e.data)[below(e.left)];
-    // Ends of ranges more often than their inside.
+    // Prefers the ends of ranges.
     const uint32_t span = range.last - range.first + 1;
     const uint32_t kind = below(6);
     const uint32_t near = std::min(span, 96u);

@@ -1,6 +1,5 @@
-// Rows as a file has them, and what they stand for: one value at a time, from the formats'
-// definitions. Shares nothing with the library but half.h and the published codebooks, all of whose entries are in
-// tests/data/dequant. Tests only.
+// Rows in file format and their values: one value at a time, from the formats' definitions. Shares only half.h and the
+// published codebooks with the library; all entries of these are in tests/data/dequant. Tests only.
 #pragma once
 
 #include <cmath>
@@ -23,7 +22,7 @@ inline uint32_t blockBytes(TensorType type) {
   return tensorTypeSize(static_cast<uint32_t>(type), &values, &bytes) ? bytes : 0;
 }
 
-/// Where the f16 numbers of a block are.
+/// Offsets of a block's f16 numbers.
 inline std::vector<uint32_t> scaleOffsets(TensorType type) {
   switch (type) {
     case TensorType::kQ4_1:
@@ -57,7 +56,7 @@ inline int codeIn(const uint32_t* book, uint32_t entry, uint32_t bits, uint32_t 
   return static_cast<int>(book[entry / 2] >> (16 * (entry % 2) + bits * i) & ((1u << bits) - 1));
 }
 
-/// Sign i of eight, of which seven are given and the number of minus signs is even.
+/// Sign i of eight: seven are given, and the number of minus signs is even.
 inline float evenSign(uint32_t seven, uint32_t i) {
   uint32_t odd = 0;
   for (uint32_t k = 0; k < 7; ++k) {
@@ -199,7 +198,7 @@ inline float blockValue(TensorType type, const uint8_t* b, uint32_t i) {
     case TensorType::kTq2_0:
       return halfIn(b + 64) * f((b[half * 32 + l] >> (2 * run) & 3) - 1);
     case TensorType::kTq1_0: {
-      // Digits to the base of three of a fraction of 256.
+      // Base-3 digits of a fraction of 256.
       const uint32_t first = i < 160 ? 0 : i < 240 ? 160 : 240;
       const uint32_t count = i < 160 ? 32 : i < 240 ? 16 : 4;
       const uint32_t at = (i < 160 ? 0 : i < 240 ? 32 : 48) + (i - first) % count;
@@ -224,7 +223,7 @@ inline float rowValue(TensorType type, const uint8_t* row, uint32_t col) {
   return blockValue(type, row + static_cast<size_t>(col / values) * blockBytes(type), col % values);
 }
 
-/// A half that is neither NaN nor infinite.
+/// A half that is finite.
 template <typename Engine>
 uint16_t randomHalf(Engine* engine) {
   uint16_t half = 0;

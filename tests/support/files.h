@@ -1,4 +1,4 @@
-// Where test data is.
+// Locations of test data.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,8 +9,7 @@
 
 namespace oriel_internal::test {
 
-/// `relative` below tests/data if it is there, else below the folder of reference data
-/// (tests/data/README.md); empty if in neither.
+/// `relative` in tests/data, or else in the folder of reference data (tests/data/README.md); empty if in neither.
 inline std::string dataFile(const std::string& relative) {
   for (const std::string root : {ORIEL_TEST_DATA, ORIEL_REFERENCE_DATA}) {
     if (fileExists(root + "/" + relative)) {
@@ -22,7 +21,7 @@ inline std::string dataFile(const std::string& relative) {
 
 }  // namespace oriel_internal::test
 
-/// Skips the test, saying why, when data that may not be copied into the repository is not at hand.
+/// Skips the test with a reason if data outside the repository is missing.
 #define ORIEL_SKIP_WITHOUT(found, what)                                                    \
   if (!(found)) {                                                                          \
     GTEST_SKIP() << what << ": not in the repository, and not in the folder of reference " \

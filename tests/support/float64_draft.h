@@ -1,5 +1,5 @@
-// The guesses of a Gemma 4's assistant in float64, written from what its layers are said to do: queries alone, over the
-// keys and values that the target kept. Shares the target's float64 pass and the GGUF reader, nothing else. Tests only.
+// Drafts of a Gemma 4 assistant in float64, from the definition of its layers: queries only, over the target's keys and
+// values. Shares only the target's float64 pass and the GGUF reader. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -26,9 +26,9 @@ class Float64Draft {
     }
   }
 
-  /// Logits of one guess after another: the first is made of `id`, which follows what the target has seen, and of the
-  /// vector behind the target's last norm; the others of the guess before and of the vector that it left. All stand at
-  /// the place of `id`, whose own key nobody has.
+  /// Logits of consecutive drafts. The first is computed from `id`, which follows the target's tokens, and the vector
+  /// after the target's last norm; each next one from the previous draft and its vector. All have the position of `id`,
+  /// which has no key of its own.
   std::vector<std::vector<double>> guesses(Float64Model* target, int32_t id, size_t count,
                                            size_t sinks, size_t window) {
     std::vector<std::vector<double>> all;

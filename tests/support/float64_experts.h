@@ -18,7 +18,7 @@ class Float64Experts {
 
   bool in(const std::string& prefix) const { return weights_.has(prefix + "ffn_gate_inp.weight"); }
 
-  /// What the experts of one layer, and one that all tokens share where there is one, make of `z`.
+  /// The sum of one layer's experts, and of a shared one if present, for `z`.
   std::vector<double> sum(const std::string& prefix, const std::vector<double>& z) {
     const std::vector<double> scores = scoresOf(prefix, z);
     const std::vector<size_t> chosen = choose(prefix, scores);
@@ -42,8 +42,8 @@ class Float64Experts {
     return out;
   }
 
-  /// How near a choice has ever been: the least difference, in the router's logits, between the last expert taken and
-  /// the first left out (of sigmoids: four times that of their values, with biases).
+  /// Smallest margin of a choice so far: the difference in the router's logits between the last chosen expert and the
+  /// next one (for sigmoids: four times that of their values, with biases).
   double leastMargin() const { return least_margin_; }
 
  private:

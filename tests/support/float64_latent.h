@@ -1,5 +1,5 @@
-// Latent attention in float64, from the definition (DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1): every head's keys and
-// values are made of each latent, nothing is folded into queries. Tests only.
+// Latent attention in float64, from the definition (DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1): every head's keys
+// and values are computed from each latent, without folding into queries. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +40,8 @@ class Float64Latent {
 
   bool there() const { return latent_ != 0; }
 
-  /// What a token's heads see, [head][value], and its own vector last among those it sees. Positions are those in the
-  /// cache: the oldest is 0. `rounds`: what is remembered is rounded to f16.
+  /// The visible memory of a token's heads, [head][value], with its own vector last. Positions are those in the cache:
+  /// the oldest is 0. `rounds`: memory is rounded to f16.
   Vector attend(const std::string& prefix, const Vector& query_heads,
                 const std::vector<Vector>& kept, const Float64Rope& rope, bool rounds) {
     const size_t n = kept.size();
@@ -101,7 +101,7 @@ class Float64Latent {
     std::copy(turned.begin(), turned.end(), first);
   }
 
-  /// Where a head's matrix is: row r and column c at [first + head * h + row * r + column * c].
+  /// Position of a head's matrix: row r and column c at [first + head * h + row * r + column * c].
   struct Matrix {
     const Vector& values;
     size_t first, head, row, column;
@@ -117,7 +117,7 @@ class Float64Latent {
       return out;
     }
   };
-  // Matrices of keys alone are stored with a row for each value of a latent.
+  // Matrices of keys alone have one row per value of a latent.
   Matrix keys(const std::string& prefix) {
     const size_t plain = key_ - rope_;
     if (weights_.has(prefix + "attn_k_b.weight")) {

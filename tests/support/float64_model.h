@@ -1,8 +1,7 @@
-// Forward passes in float64, written from the definitions: one token at a time, keys kept before RoPE,
-// positions assigned inside the cache at every step (StreamingLLM to the letter); windowed layers see the
-// last tokens at their own positions; short convolutions and states see every token whatever was evicted. Shares
-// the GGUF reader with the library and nothing else: what an architecture does is said here a second time.
-// Tests only.
+// Forward passes in float64, from the definitions: one token at a time, keys kept before RoPE, cache positions assigned
+// at every step (as in StreamingLLM). Windowed layers see the last tokens at their own positions; short convolutions
+// and states see every token. Shares only the GGUF reader with the library: architectures are implemented a second time
+// here. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +22,8 @@ namespace oriel_internal::test {
 
 class Float64Model {
  public:
-  /// `rounds_cache`: keys and values are rounded to f16, as a cache keeps them at best. What that does to logits no
-  /// implementation with such a cache can undo.
+  /// `rounds_cache`: rounds keys and values to f16, like the best cache. This error is inherent in any implementation
+  /// with such a cache.
   explicit Float64Model(const std::string& path, bool rounds_cache = false)
       : weights_(path), rounds_(rounds_cache) {
     const size_t n_blocks = weights_.number("block_count");
@@ -51,29 +50,29 @@ class Float64Model {
 
   const Float64States& states() const { return *states_; }
 
-  /// How near the router's choices have been, so far (support/float64_experts.h).
+  /// Smallest margin of the router's choices so far (support/float64_experts.h).
   double leastMargin() const { return experts_.leastMargin(); }
 
-  /// What the last norm gave for the latest token.
+  /// Output of the last norm for the latest token.
   const std::vector<double>& lastNorm() const { return last_norm_; }
 
-  // For what guesses (support/float64_draft.h).
+  // For drafting (support/float64_draft.h).
 
-  /// A token's row of the embedding, as the first layer has it.
+  /// A token's embedding row as input to the first layer.
   std::vector<double> embedded(int32_t id) {
     std::vector<double> x =
         part(weights_["token_embd.weight"], static_cast<size_t>(id) * n_embd_, n_embd_);
     scale(&x, embedding_scale_);
     return x;
   }
-  /// Keys, before they are turned, and values that the next token would see of others.
+  /// Unrotated keys, and values, that the next token would see.
   struct Kept {
     size_t layer = 0;
     size_t n_heads = 0;
-    size_t first = 0;  ///< where the oldest stands
+    size_t first = 0;  ///< position of the oldest
     std::vector<std::vector<double>> keys, values;
   };
-  /// In the last layer that slides, or that does not.
+  /// For the last layer that slides, or the last that does not.
   Kept keptForNext(bool slides, size_t sinks, size_t window) const {
     size_t layer = n_layers_ - 1;
     while ((windows_[layer] != 0) != slides) {
@@ -100,12 +99,12 @@ class Float64Model {
 
   size_t nVocab() { return weights_["token_embd.weight"].size() / n_embd_; }
 
-  /// From the next step on these layers see no more than so many tokens of the window, by layer; 0: all of it. Positions
-  /// are those of what the others see.
+  /// From the next step on these layers see at most this many tokens of the window, by layer; 0: all. Positions follow
+  /// the tokens seen by the other layers.
   void seeLess(const std::vector<size_t>& windows) { shorter_ = windows; }
 
-  /// Logits after one more token, seeing the first `sinks` and the last `window` tokens. The window may differ from
-  /// step to step; what is not seen once is not seen again.
+  /// Logits after one more token that sees the first `sinks` and the last `window` tokens. The window may change between
+  /// steps; a token that was hidden once stays hidden.
   std::vector<double> step(int32_t id, size_t sinks, size_t window) {
     seen_ = std::min(seen_ + 1, sinks + window);
     const std::vector<double>& embedding = weights_["token_embd.weight"];
@@ -124,7 +123,7 @@ class Float64Model {
       if (states_->in(prefix)) {
         add(&mixed, states_->step(layer, prefix, u));
       }
-      if (!is("qwen35")) {  // where that is what others call the FFN's norm
+      if (!is("qwen35")) {  // other architectures name the FFN's norm this way
         mixed = normIfThere(mixed, prefix + "post_attention_norm.weight");
       }
       scale(&mixed, residual_scale_);
@@ -163,7 +162,7 @@ class Float64Model {
   }
 
  private:
-  // A key's or a value's number as it is kept.
+  // A key's or value's number as stored.
   double stored(double value) const {
     return rounds_ ? static_cast<double>(halfToFloat(floatToHalf(static_cast<float>(value))))
                    : value;
@@ -221,7 +220,7 @@ class Float64Model {
 
   // ---- Inputs of the layers' own (Gemma 4) -------------------------------------------------------
 
-  // [layer][input_]; empty: there are none.
+  // [layer][input_]; empty: none.
   Vector layerInputs(int32_t id, const Vector& x) {
     if (input_ == 0) {
       return {};
@@ -259,7 +258,7 @@ class Float64Model {
     const size_t n_kv = n_kv_heads_[layer];
     Vector q = projection(prefix, "attn_q", u, 0, n_heads_);
     Vector gates;
-    if (is("qwen35")) {  // of each head its query, then its gate
+    if (is("qwen35")) {  // for each head its query, then its gate
       Vector queries;
       for (size_t at = 0; at < q.size(); at += 2 * head_dim_) {
         const auto begin = q.begin() + static_cast<std::ptrdiff_t>(at);
@@ -288,7 +287,7 @@ class Float64Model {
     if (is("olmo2") || is("olmoe")) {  // over the whole row
       q = norm(q, prefix + "attn_q_norm.weight");
       k = norm(k, prefix + "attn_k_norm.weight");
-    } else if (!is("hunyuan-dense")) {  // which norms what it has rotated
+    } else if (!is("hunyuan-dense")) {  // this architecture norms after rotation
       q = headsNormed(q, prefix + "attn_q_norm.weight", heads_[layer]);
       k = headsNormed(k, prefix + "attn_k_norm.weight", heads_[layer]);
     }
@@ -301,7 +300,7 @@ class Float64Model {
       keys_[layer].erase(keys_[layer].begin() + static_cast<std::ptrdiff_t>(kept_sinks));
       values_[layer].erase(values_[layer].begin() + static_cast<std::ptrdiff_t>(kept_sinks));
     }
-    // Where the oldest of what is kept stands: inside the cache, or where it was read.
+    // Position of the oldest key: in the cache, or where it was read.
     const size_t first = own != 0 ? n_tokens_ + 1 - keys_[layer].size() : 0;
     const size_t gap = own != 0 ? 0 : seen_ - keys_[layer].size();
     Vector attended = attend(layer, prefix, q, first, kept_sinks, gap);
@@ -315,7 +314,7 @@ class Float64Model {
     return shorter_.empty() || shorter_[layer] == 0 ? window : std::min(window, shorter_[layer]);
   }
 
-  // What is remembered of a token: its latent, then its key, which is rotated when it is seen.
+  // A token's memory: its latent, then its key, which is rotated when seen.
   Vector latentAttention(size_t layer, const std::string& prefix, const Vector& u, size_t sinks,
                          size_t window) {
     Vector q =
@@ -335,7 +334,7 @@ class Float64Model {
                    latents_.attend(prefix, q, keys_[layer], ropes_[layer], rounds_));
   }
 
-  // The layer whose keys and values it reads: itself, or the last of its sort among those that have any.
+  // The layer whose keys and values it reads: itself, or the last earlier one of its sort with memory.
   size_t memoryOf(size_t layer) const {
     const size_t owners =
         n_layers_ - (is("gemma4") ? weights_.number("attention.shared_kv_layers", 0) : 0);
@@ -349,9 +348,9 @@ class Float64Model {
     return source;
   }
 
-  // The oldest key stands at position `first`. Where norms come after RoPE, scores are no functions of distances: what
-  // the window holds is then scored where it was read, and sinks from where the query stands inside the cache. `gap`: so
-  // many tokens behind the sinks are seen by other layers only.
+  // The oldest key is at position `first`. With norms after RoPE, scores do not depend on distances alone: window keys
+  // are scored at their original positions, and sinks from the query's position in the cache. `gap`: tokens after the
+  // sinks that only other layers see.
   Vector attend(size_t layer, const std::string& prefix, const Vector& query, size_t first,
                 size_t sinks, size_t gap = 0) {
     const size_t head_dim = heads_[layer];
@@ -480,7 +479,7 @@ class Float64Model {
 
   Vector product(const std::string& name, const Vector& x) { return weights_.product(name, x); }
 
-  // Some heads of attn_q, attn_k or attn_v: where the matrices are fused they begin at head `first`.
+  // Some heads of attn_q, attn_k or attn_v; in fused matrices they begin at head `first`.
   Vector projection(const std::string& prefix, const std::string& name, const Vector& u,
                     size_t first, size_t heads) {
     Vector out =
@@ -531,9 +530,9 @@ class Float64Model {
   std::vector<size_t> n_kv_heads_;  ///< by layer
   size_t input_ = 0;                ///< values of a layer's own input
   std::vector<size_t> heads_;       ///< head size, by layer
-  size_t seen_ = 0;                 ///< tokens that layers with the whole window see
+  size_t seen_ = 0;                 ///< tokens seen by layers with the whole window
   std::vector<size_t> shorter_;     ///< by layer, see seeLess()
-  std::vector<size_t> windows_;     ///< by layer; 0: what the session keeps
+  std::vector<size_t> windows_;     ///< by layer; 0: the session's
   std::vector<Float64Rope> ropes_;  ///< by layer
   double eps_ = 0;
   double embedding_scale_ = 1, residual_scale_ = 1, score_scale_ = 1, logit_factor_ = 1;

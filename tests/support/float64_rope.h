@@ -1,4 +1,4 @@
-// Which layers see a window of their own, and how each layer turns its heads. Tests only.
+// Layers with a window of their own, and each layer's rotation. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace oriel_internal::test {
 
-/// Last tokens that each layer sees at most; 0: all that the session keeps.
+/// Largest number of last tokens seen by each layer; 0: the session's.
 inline std::vector<size_t> float64Windows(const Float64Weights& file, size_t n_layers) {
   std::vector<size_t> windows(n_layers);
   const std::string& name = file.architecture();
@@ -23,7 +23,7 @@ inline std::vector<size_t> float64Windows(const Float64Weights& file, size_t n_l
     };
     if (name == "gemma4") {
       windows[layer] = file.flags("attention.sliding_window_pattern")[layer] ? asked : 0;
-    } else if (name == "lfm2") {  // of every layer that attends
+    } else if (name == "lfm2") {  // of every attention layer
       windows[layer] = asked;
     } else if (name == "gemma3" && allBut(6)) {
       windows[layer] = file.number("attention.sliding_window");
@@ -121,7 +121,7 @@ class Float64Rope {
     return turns.data();
   }
 
-  // The others pair i with the one half of what is turned behind it.
+  // Other architectures pair i with the element half a head further.
   static bool pairsNeighbours(const std::string& name) {
     const std::vector<std::string> names = {"llama",      "smollm3",       "granite",
                                             "minicpm",    "ernie4_5",      "mistral3",
@@ -129,14 +129,14 @@ class Float64Rope {
     return std::find(names.begin(), names.end(), name) != names.end();
   }
 
-  // Pairs go to three dimensions in turn, as many as each has; all others belong to a fourth, along which text does not
-  // move.
+  // Pairs go to three dimensions in turn until each has its number; the rest belong to a fourth, which is constant
+  // along text.
   static bool isTextPair(const Float64Weights& file, size_t pair) {
     return pair < 3 * file.numbers("rope.dimension_sections", 4)[pair % 3];
   }
 
-  // How much of a pair's frequency is kept: 1 for those that turn often within the trained context, 0 for
-  // those that hardly turn (YaRN, section 3.2).
+  // Share of a pair's frequency that is kept: 1 for pairs with many turns in the trained context, 0 for those with few
+  // (YaRN, section 3.2).
   static double yarnKeeps(const Float64Weights& file, double pair, double base, size_t dims) {
     const bool says = file.architecture() == "mistral3";
     const double fast = says ? file.real("rope.scaling.yarn_beta_fast", 32) : 32;
@@ -157,7 +157,7 @@ class Float64Rope {
   double amplitude_ = 1;
   std::vector<double> frequencies_;
   mutable std::unordered_map<size_t, std::vector<double>>
-      turns_at_;  ///< by position, as they are asked for
+      turns_at_;  ///< by position, filled on demand
 };
 
 }  // namespace oriel_internal::test

@@ -1,6 +1,6 @@
-// Recurrent states in float64, token by token, from the definitions in the papers: the gated delta rule (Yang, Kautz
-// and Hatamizadeh 2024) and Mamba-2 (Dao and Gu 2024). Shares push constants with the library and nothing else: where
-// things lie and what they become is said here a second time. Tests only.
+// Recurrent states in float64, token by token, from the papers: the gated delta rule (Yang, Kautz and Hatamizadeh 2024)
+// and Mamba-2 (Dao and Gu 2024). Shares only push constants with the library: layouts and formulas are implemented a
+// second time here. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ inline Doubles doublesOf(const std::vector<float>& values) {
   return Doubles(values.begin(), values.end());
 }
 
-// ---- What a state takes in -------------------------------------------------------------------------------
+// ---- Inputs of a state ------------------------------------------------------------------------------------
 
 struct Float64Inputs {
   Doubles rows;     ///< [tokens][queries, keys, values, decays, factors]
@@ -45,7 +45,7 @@ inline Float64Inputs float64StateInputs(const StateInputsPush& p, uint32_t n_tok
   const bool delta = p.delta != 0;
   const size_t first_channel = delta ? 0 : n_values;
   const size_t first_decay = delta ? channels + n_values + p.heads : n_values + channels;
-  // Where queries, keys and values lie among the channels of the input.
+  // Positions of queries, keys and values among the input channels.
   const size_t queries = delta ? 0 : n_values + n_keys;
   const size_t keys = delta ? n_keys : n_values;
   const size_t values = delta ? 2 * n_keys : 0;
@@ -133,7 +133,7 @@ inline Doubles float64StateScan(const StateScanPush& p, uint32_t n_tokens, const
   return out;
 }
 
-// ---- What comes after it ---------------------------------------------------------------------------------
+// ---- Output -------------------------------------------------------------------------------------------------
 
 /// `in`: [tokens][in_stride]; `gates`: [tokens][gate_stride]. The result is [tokens][rows * cols].
 inline Doubles float64GatedNorm(const GatedNormPush& p, uint32_t n_tokens, const Doubles& in,
@@ -163,7 +163,7 @@ inline Doubles float64GatedNorm(const GatedNormPush& p, uint32_t n_tokens, const
   return out;
 }
 
-// ---- Matrices as they are stored -------------------------------------------------------------------------
+// ---- Stored matrices -----------------------------------------------------------------------------------------
 
 /// [rows][key_dim] values of a slot that begins at `words`.
 inline Doubles unpackState(StateFormat format, const uint32_t* words, uint32_t rows,
@@ -190,7 +190,7 @@ inline Doubles unpackState(StateFormat format, const uint32_t* words, uint32_t r
   return values;
 }
 
-/// Random matrices in a format: of int8 with a scale of its own for each group.
+/// Random matrices in a format: int8 with a separate scale for each group.
 template <typename Random>
 std::vector<uint32_t> randomState(StateFormat format, uint32_t rows, uint32_t key_dim,
                                   Random* random) {
@@ -218,7 +218,7 @@ std::vector<uint32_t> randomState(StateFormat format, uint32_t rows, uint32_t ke
   return words;
 }
 
-/// How far a value may be from `want`, rounded to its format, in a row of `key_dim` from `row` on.
+/// Allowed distance of a stored value from `want`, in a row of `key_dim` from `row` on.
 inline double storedError(StateFormat format, const double* row, uint32_t i, uint32_t key_dim) {
   if (format == StateFormat::kF32) {
     return 0;

@@ -1,6 +1,6 @@
 // Recurrent states in float64, from the papers' recurrences, one token at a time: the gated delta rule (Yang, Kautz and
-// Hatamizadeh, 2024) and Mamba-2 (Dao and Gu, 2024), as files of Qwen3.5, Granite 4, Falcon-H1 and Mamba-2 have them.
-// Tests only.
+// Hatamizadeh, 2024) and Mamba-2 (Dao and Gu, 2024), for files of Qwen3.5, Granite 4, Falcon-H1 and Mamba-2. Tests
+// only.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class Float64States {
 
   bool in(const std::string& prefix) const { return weights_.has(prefix + "ssm_conv1d.weight"); }
 
-  /// What a layer's state makes of a token.
+  /// A layer's state output for a token.
   Vector step(size_t layer, const std::string& prefix, const Vector& u) {
     const bool delta = weights_.has(prefix + "attn_gate.weight");
     return times(prefix + "ssm_out.weight",

@@ -1,5 +1,5 @@
-// Keys and dequantised tensors of a model file, for references in float64. Shares the GGUF reader with the
-// library and nothing else; what cannot be read is an exception. Tests only.
+// Keys and dequantised tensors of a model file, for float64 references. Shares only the GGUF reader with the library;
+// unreadable data is an exception. Tests only.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,7 @@ inline std::vector<double> part(const std::vector<double>& x, size_t first, size
   return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(count));
 }
 
-/// `rows` rows of a matrix times a vector of `cols` values. Four rows at a time: sums that do not wait for each other.
+/// `rows` rows of a matrix times a vector of `cols` values. Four independent sums at a time.
 inline std::vector<double> rowsTimes(const double* matrix, size_t rows, const double* x,
                                      size_t cols) {
   std::vector<double> y(rows);
@@ -66,7 +66,7 @@ class Float64Weights {
 
   const std::string& architecture() const { return architecture_; }
 
-  // Keys are named without the architecture in front.
+  // Keys are named without the architecture prefix.
   size_t number(const std::string& suffix) const {
     uint64_t value = 0;
     if (!file_.getUint(key(suffix).c_str(), &value)) {
@@ -87,7 +87,7 @@ class Float64Weights {
     return file_.getBool(key(suffix).c_str(), &value) ? value : otherwise;
   }
   std::string scalingType() const { return text(key("rope.scaling.type"), "linear"); }
-  /// One number for each layer, of an array or of one number for all.
+  /// One number per layer, from an array or a single number.
   std::vector<size_t> numbers(const std::string& suffix, size_t n_layers) const {
     GgufArray array;
     if (!file_.getArray(key(suffix).c_str(), &array)) {
@@ -128,7 +128,7 @@ class Float64Weights {
     const auto found = values_.find(name);
     return found != values_.end() ? found->second : values_[name] = dequantised(name);
   }
-  /// The matrix times a vector; rows are as long as that is.
+  /// The matrix times a vector; rows have the vector's length.
   std::vector<double> product(const std::string& name, const std::vector<double>& x) {
     const std::vector<double>& w = (*this)[name];
     return rowsTimes(w.data(), w.size() / x.size(), x.data(), x.size());
@@ -203,8 +203,7 @@ class Float64Weights {
   GgufFile file_;
   std::string architecture_;
   std::unordered_map<std::string, std::vector<double>> values_;
-  mutable std::unordered_map<std::string, bool>
-      has_;  ///< what was asked for: a file is searched once
+  mutable std::unordered_map<std::string, bool> has_;  ///< cached answers: a file is searched once
 };
 
 }  // namespace oriel_internal::test

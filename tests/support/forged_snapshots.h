@@ -1,4 +1,4 @@
-// Snapshots that say what they like under sums that are true, as somebody with bad intentions would make them.
+// Snapshots with arbitrary contents and valid checksums, like an attacker's.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ inline SnapshotHeader headerOf(const std::vector<uint8_t>& snapshot) {
   return header;
 }
 
-/// Makes both sums right again: of the description, where all of it is there, and of the whole.
+/// Recomputes both checksums: of the description, if complete, and of the whole.
 inline void makeSumsTrue(std::vector<uint8_t>* snapshot) {
   const SnapshotHeader header = headerOf(*snapshot);
   const size_t described = sizeof(header) + size_t{header.n_memories} * sizeof(SnapshotMemory);
@@ -28,7 +28,7 @@ inline void makeSumsTrue(std::vector<uint8_t>* snapshot) {
   }
 }
 
-/// `change` is given the session's state.
+/// `change` gets the session's state.
 template <typename Change>
 std::vector<uint8_t> forged(std::vector<uint8_t> snapshot, const Change& change) {
   SnapshotHeader header = headerOf(snapshot);

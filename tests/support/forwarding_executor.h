@@ -1,11 +1,11 @@
-// An executor in front of another, for tests that watch or change single calls.
+// An executor in front of another, for tests that observe or change single calls.
 #pragma once
 
 #include "exec/executor.h"
 
 namespace oriel_internal::test {
 
-/// Hands every call on to `inner`, which stays its owner's.
+/// Forwards every call to `inner`, which it does not own.
 class ForwardingExecutor : public Executor {
  public:
   explicit ForwardingExecutor(Executor* inner) : inner_(inner) {}

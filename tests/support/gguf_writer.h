@@ -1,4 +1,4 @@
-// Writes GGUF v3 files into memory, well formed or broken on purpose. Tests only.
+// Writes GGUF v3 files into memory, valid or deliberately broken. Tests only.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ enum class ValueType : uint32_t {
   kFloat64 = 12,
 };
 
-/// Little-endian bytes, appended.
+/// Appends little-endian bytes.
 class ByteWriter {
  public:
   template <typename T>
@@ -39,7 +39,7 @@ class ByteWriter {
     put<uint64_t>(text.size());
     bytes.insert(bytes.end(), text.begin(), text.end());
   }
-  /// Numbers as they lie in memory.
+  /// Numbers in memory format.
   template <typename T>
   void putAll(const std::vector<T>& values) {
     const size_t at = bytes.size();
@@ -59,8 +59,8 @@ class ByteWriter {
   std::vector<uint8_t> bytes;
 };
 
-/// Keys and tensors in the order in which they are added; setting a key or a tensor again replaces it
-/// where it was (addRaw and addTensor with `twice` write it a second time).
+/// Keys and tensors keep their order of insertion. Setting one again replaces it in place (addRaw and addTensor with
+/// `twice` write it a second time).
 class GgufWriter {
  public:
   struct Key {
@@ -78,11 +78,11 @@ class GgufWriter {
   std::vector<Key>& keys() { return keys_; }
   std::vector<Tensor>& tensors() { return tensors_; }
 
-  // Header fields, to be overwritten by tests of broken files.
+  // Header fields, for tests of broken files to overwrite.
   std::string magic = "GGUF";
   uint32_t version = 3;
-  uint64_t alignment = 32;  ///< of the tensor data; written as a key only when not 32
-  bool pad_last = true;     ///< pad the last tensor, too, as the usual writers do
+  uint64_t alignment = 32;  ///< of the tensor data; written as a key unless 32
+  bool pad_last = true;     ///< pads the last tensor, too, like the usual writers
 
   template <typename T>
   void addNumber(const std::string& key, ValueType type, T value) {
@@ -133,7 +133,7 @@ class GgufWriter {
   void addFloat32s(const std::string& key, const std::vector<float>& values) {
     addArray(key, ValueType::kFloat32, values);
   }
-  /// `value` is everything after the type number; it need not make sense.
+  /// `value` is everything after the type number; it may be invalid.
   void addRaw(const std::string& key, uint32_t type, const std::vector<uint8_t>& value,
               bool twice = false) {
     Key* known = twice ? nullptr : findNamed(&keys_, key);
@@ -145,7 +145,7 @@ class GgufWriter {
   }
   void removeKey(const std::string& key) { removeNamed(&keys_, key); }
 
-  /// dims[0] is the row length. `data` is written as it is, whatever the dims say.
+  /// dims[0] is the row length. `data` is written unchanged, whatever the dims.
   void addTensor(const std::string& name, uint32_t type, const std::vector<uint64_t>& dims,
                  const std::vector<uint8_t>& data, bool twice = false) {
     Tensor* known = twice ? nullptr : findNamed(&tensors_, name);
@@ -162,7 +162,7 @@ class GgufWriter {
     addTensor(name, 0, dims, out.bytes);
   }
   void removeTensor(const std::string& name) { removeNamed(&tensors_, name); }
-  /// Writes `offset` instead of where the tensor really lies.
+  /// Writes `offset` instead of the tensor's real offset.
   void setTensorOffset(const std::string& name, uint64_t offset) { offsets_[name] = offset; }
   /// Writes these counts instead of the real ones.
   void setCounts(uint64_t n_tensors, uint64_t n_keys) {

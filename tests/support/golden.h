@@ -1,4 +1,4 @@
-// What a device must reach on the models of tests/data/logits.
+// Requirements for a device on the models of tests/data/logits.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@ struct GoldenModel {
   std::string name;  ///< models/<name>.gguf, logits/<name>.json
   double tolerance;  ///< relative L2, against the dequantised weights, cache in f16
 };
-/// gtest prints bytes otherwise, of every model whenever a program starts.
+/// Without this gtest prints bytes of every model at each program start.
 inline void PrintTo(const GoldenModel& model, std::ostream* out) { *out << model.name; }
 
-/// What `path`, data/logits/tolerances.json, says.
+/// The contents of `path`, data/logits/tolerances.json.
 inline std::vector<GoldenModel> goldenModels(const std::string& path) {
   const nlohmann::json file = readJson(path);
   std::vector<GoldenModel> models;
@@ -28,22 +28,22 @@ inline std::vector<GoldenModel> goldenModels(const std::string& path) {
   return models;
 }
 
-/// Some token of the prompt chose between experts whose scores lie closer than the tolerance: who rounds elsewhere
-/// may choose another, and is then far away.
+/// True if some token's chosen experts have scores closer than the tolerance: other rounding may choose another expert,
+/// with a very different result.
 inline bool hasCloseExperts(const nlohmann::json& exact, double tolerance) {
   if (!exact.contains("expert_margin_min_over_prompt")) {
     return false;
   }
   for (const nlohmann::json& margin : exact["expert_margin_min_over_prompt"]) {
-    if (!margin.is_null() && margin.get<double>() < tolerance) {  // null: a layer without
+    if (!margin.is_null() && margin.get<double>() < tolerance) {  // null: a layer without experts
       return true;
     }
   }
   return false;
 }
 
-/// Greedy continuations must be equal up to the first step whose two best logits lie closer than the
-/// error that the tolerance allows one of them, six times the root mean square, or whose experts do.
+/// Greedy continuations must be equal up to the first step whose two best logits are closer than the error allowed for
+/// one of them (six times the root mean square), or whose experts are close.
 inline size_t trustedSteps(const nlohmann::json& exact, double tolerance) {
   const std::vector<float> logits = base64As<float>(exact["logits_f32_b64"]);
   double norm = 0;

@@ -1,4 +1,4 @@
-// A grammar held against a small vocabulary, and a slow recogniser to compare with. Tests only.
+// A grammar with a small vocabulary, and a slow recogniser for comparison. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace oriel_internal::test {
 
-/// Bytes as the letters that byte-level vocabularies write for them (GPT-2's table).
+/// Bytes as the letters of byte-level vocabularies (GPT-2's table).
 inline std::string byteLevel(const std::string& bytes) {
   std::string out;
   for (const char c : bytes) {
@@ -55,7 +55,7 @@ inline Vocabulary byteVocabulary(const std::vector<std::string>& tokens, bool wi
   return vocabulary;
 }
 
-/// A tokenizer with its tree, and constraints over them.
+/// A tokenizer with its trie, and constraints over them.
 class GrammarCase {
  public:
   explicit GrammarCase(const Vocabulary& vocabulary) : GrammarCase(vocabulary.writer().build()) {}
@@ -128,7 +128,7 @@ inline std::vector<int32_t> idsOf(const uint32_t* mask, int32_t n_vocab) {
   return ids;
 }
 
-/// Follows the definition of every expression, with all places where it may end. Knows no automaton.
+/// Follows the definition of every expression with all possible ends. Uses no automaton.
 class SlowRecogniser {
  public:
   explicit SlowRecogniser(const Grammar& grammar) : grammar_(grammar) {
@@ -147,7 +147,7 @@ class SlowRecogniser {
     begin(text);
     return ends(root(), 0).count(text.size()) != 0;
   }
-  /// Whether text begins a text that matches.
+  /// True if some matching text begins with this text.
   bool begins(const std::string& text) {
     begin(text);
     return goesOn(root(), 0);
@@ -186,7 +186,7 @@ class SlowRecogniser {
     }
     Ends found;
     if (!productive_[id]) {
-      return ends_[{id, at}] = found;  // it may come back to itself without taking a byte
+      return ends_[{id, at}] = found;  // it may recurse without taking a byte
     }
     const Expr& e = grammar_.at(id);
     switch (e.kind) {
@@ -280,7 +280,7 @@ class SlowRecogniser {
     return goes_on_[{id, at}] = result;
   }
 
-  // After every possible number of times, every place.
+  // Visits every position after every possible number of repetitions.
   template <typename Visitor>
   void forEachCount(const Expr& e, size_t at, const Visitor& visit) {
     Ends places = {at};
@@ -289,7 +289,7 @@ class SlowRecogniser {
         visit(count, place);
       }
       if (count == e.max || count > e.min + text_.size() + 1) {
-        return;  // more times than bytes: only what is empty can come again
+        return;  // more repetitions than bytes: only empty ones can follow
       }
       Ends next;
       for (const size_t place : places) {
@@ -301,7 +301,7 @@ class SlowRecogniser {
   }
 
   static std::string bytesOf(const Expr& e) { return {static_cast<const char*>(e.data), e.left}; }
-  // Of the character that begins there, by its first byte; 0: none does.
+  // Length of the character at this place, by its first byte; 0: none.
   size_t lengthAt(size_t at) const {
     if (at >= text_.size()) {
       return 0;
@@ -314,7 +314,7 @@ class SlowRecogniser {
            : lead < 0xF5 ? 4
                          : 0;
   }
-  // Whether these `known` bytes begin a character of `length` bytes that is in the ranges.
+  // True if these `known` bytes begin a character of `length` bytes in the ranges.
   bool inRanges(const Expr& e, size_t at, size_t known, size_t length) const {
     constexpr uint32_t kFirst[] = {0, 0, 0x80, 0x800, 0x10000};
     constexpr uint32_t kLast[] = {0, 0x7F, 0x7FF, 0xFFFF, 0x10FFFF};

@@ -1,4 +1,4 @@
-// Replies that are written with guesses: what came, and that writing them allocates nothing.
+// Replies written with drafts: their output, and that they allocate nothing.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ inline Written generate(oriel_session* session, ReplyOptions options, const char
         return 0;
       },
       &written, &written.result);
-  // What is left of a character at the end is told once more, as the last token's.
+  // An incomplete character at the end is reported once more with the last token.
   written.ids.resize(std::min<size_t>(written.ids.size(), written.result.tokens));
   return written;
 }
@@ -48,7 +48,7 @@ inline Written generate(const Loaded& loaded, const ReplyOptions& options, const
   return generate(loaded.session.get(), options, draft, cancels_at);
 }
 
-/// Random weights say nothing twice. Of four tokens they say much twice, and seldom what is guessed.
+/// Random weights do not repeat text. With four tokens they do, and the drafts are seldom right.
 
 inline ReplyOptions few(uint64_t seed, uint32_t tokens, bool of_four = true) {
   ReplyOptions options;
@@ -62,7 +62,7 @@ inline ReplyOptions few(uint64_t seed, uint32_t tokens, bool of_four = true) {
   return options;
 }
 
-/// A reply of 100 tokens with guesses, by a session that wrote one before, takes nothing from the heap.
+/// A reply of 100 tokens with drafts, by a session that wrote one before, allocates nothing.
 inline void expectNothingAllocated(const Loaded& loaded) {
   (void)generate(loaded, few(1, 20), "always");
   ReplyOptions sampling = few(2, 100);
@@ -83,7 +83,7 @@ inline void expectNothingAllocated(const Loaded& loaded) {
                           },
                           &calls, &result));
   EXPECT_LT(0u, result.tokens_drafted);
-  if (!onVulkan()) {  // a driver's own are not the library's
+  if (!onVulkan()) {  // a driver's allocations are not the library's
     EXPECT_EQ(calls.first - 1, calls.last);
   }
 }

@@ -1,1 +1,1 @@
-// Compiled for the precompiled header of the tests alone: tests/CMakeLists.txt.
+// Compiled only for the tests' precompiled header: tests/CMakeLists.txt.

@@ -1,4 +1,4 @@
-// Runs a chat template on variables given as JSON. Tests only.
+// Runs a chat template with variables given as JSON. Tests only.
 #pragma once
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ struct Rendered {
   std::vector<SourceRange> ranges;
   size_t scratch_bytes = 0;
 
-  /// The text with [n: ...] around what comes from source n.
+  /// The text with [n: ...] around the parts from source n.
   std::string marked() const {
     std::string all;
     size_t at = 0;
@@ -34,10 +34,10 @@ struct Rendered {
 inline void* takeFromHeap(size_t bytes, void*) { return std::malloc(bytes); }
 inline void giveToHeap(void* memory, size_t, void*) { std::free(memory); }
 
-/// Variables of a template, with where they come from.
+/// Template variables with their sources.
 class JinjaVariables {
  public:
-  /// `values`: an object. Sources are given by source().
+  /// `values`: an object. Sources are assigned by source().
   explicit JinjaVariables(const nlohmann::ordered_json& values)
       : allocator_{takeFromHeap, giveToHeap, nullptr}, scratch_(allocator_, size_t{1} << 30) {
     for (const auto& [name, value] : values.items()) {
@@ -100,7 +100,7 @@ inline Rendered render(const std::string& text,
   return render(text, variables.all());
 }
 
-/// The variables of a case of the golden templates (STRUCTURED.md there).
+/// The variables of a golden template case (STRUCTURED.md there).
 inline nlohmann::ordered_json variablesOf(const nlohmann::ordered_json& file,
                                           const nlohmann::ordered_json& one) {
   nlohmann::ordered_json values = nlohmann::ordered_json::object();

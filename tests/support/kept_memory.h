@@ -1,15 +1,15 @@
-// Memory that is freed stays with the process. Tests only.
+// Keeps freed memory in the process. Tests only.
 #pragma once
 
-#include <cstdlib>  // so that __GLIBC__ is known
+#include <cstdlib>  // defines __GLIBC__
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
 
 namespace oriel_internal::test {
 
-/// Models are loaded and freed many times over: what the system gives and takes back each time, page by page and filled
-/// with zeros, takes a third of the time of all these tests.
+/// Tests load and free models many times: getting zeroed pages from the system each time takes a third of the tests'
+/// time.
 inline void keepFreedMemory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_MAX, 0);

@@ -1,5 +1,5 @@
-// Counts every call into Vulkan and can fail any of them; `fail` is asked by one thread at a time. Tests
-// only; one tap at a time.
+// Counts every Vulkan call and can fail any of them; `fail` is called by one thread at a time. Tests only; one tap at a
+// time.
 //
 //   VulkanTap tap;
 //   options.driver_tap = &VulkanTap::kDriver;
@@ -35,10 +35,10 @@ class VulkanTap {
 
   /// Calls made, by name.
   std::map<std::string, int> calls;
-  /// Asked before each call that returns a VkResult (`nth` counts from 1, per name): anything but
-  /// VK_SUCCESS is returned instead of making the call.
+  /// Called before each call that returns a VkResult (`nth` counts from 1, per name): a result other than VK_SUCCESS
+  /// replaces the call.
   std::function<VkResult(const std::string& call, int nth)> fail;
-  /// Void calls of these names are not made.
+  /// Void calls with these names are skipped.
   std::map<std::string, bool> drop;
 
  private:
@@ -71,7 +71,7 @@ class VulkanTap {
         if constexpr (std::is_same_v<Result, VkResult>) {
           if (active_->fail) {
             if (const VkResult result = active_->fail(name, nth); result != VK_SUCCESS) {
-              // A lost device does no more work; the real one is let finish what it has.
+              // A lost device does no more work; the real one may finish its work.
               if (id == Id::vkWaitForFences && result == VK_ERROR_DEVICE_LOST) {
                 lock.unlock();
                 (void)real(arguments...);

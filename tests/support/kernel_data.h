@@ -1,4 +1,4 @@
-// Random inputs for kernels, packed as shaders/shared/layout.h says, with their values in double.
+// Random inputs for kernels, packed as in shaders/shared/layout.h, with their values in double.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace oriel_internal::test {
 
-/// A counter that is mixed (SplitMix64): tests of kernels draw some hundred million numbers.
+/// A mixed counter (SplitMix64): kernel tests draw some hundred million numbers.
 class Mixed {
  public:
   using result_type = uint64_t;
@@ -33,7 +33,7 @@ class Mixed {
 class Random {
  public:
   explicit Random(uint32_t seed) : engine_(seed) {}
-  /// Box and Muller's, two at a time.
+  /// Box-Muller, two at a time.
   float normal(float scale = 1.0f) {
     has_other_ = !has_other_;
     if (has_other_) {
@@ -62,8 +62,8 @@ class Random {
   bool has_other_ = false;
 };
 
-/// What hadamard() of kv/quantise.h makes of a row, from the definition: blocks of the largest power of two that divides
-/// it, and entry (i, j) of the matrix has the sign of the parity of i & j.
+/// hadamard() of kv/quantise.h for a row, from the definition: blocks of the largest power of two that divides it, and
+/// entry (i, j) of the matrix has the sign of the parity of i & j.
 inline std::vector<double> spread(const std::vector<double>& values) {
   const size_t block = values.size() & (~values.size() + 1);
   std::vector<double> signs(block, 1);
@@ -86,7 +86,7 @@ inline std::vector<double> spread(const std::vector<double>& values) {
 
 inline uint32_t unitsOf(uint32_t cols) { return (cols + kUnit - 1) / kUnit; }
 
-/// A matrix slice and what it means.
+/// A matrix slice and its values.
 struct PackedMatrix {
   WeightType type = WeightType::kF32;
   uint32_t rows = 0;
@@ -98,7 +98,7 @@ struct PackedMatrix {
   double at(uint32_t row, uint32_t col) const {
     return values[static_cast<size_t>(row) * cols + col];
   }
-  /// The whole of it, of inputs and outputs without gaps.
+  /// The whole matrix, with contiguous inputs and outputs.
   MatmulPush product() const {
     MatmulPush push = {};
     push.rows = rows;
@@ -111,7 +111,7 @@ struct PackedMatrix {
   }
 };
 
-/// Random rows of the type. Blocks are whole, so quants past `cols` are not zero: inputs must be.
+/// Random rows of the type. Blocks are complete, so quants past `cols` are not zero: inputs must be.
 inline PackedMatrix randomMatrix(WeightType type, uint32_t rows, uint32_t cols, Random* random) {
   const TensorType file_type = static_cast<TensorType>(fileTypeOf(type));
   const uint32_t whole = (cols + blockValues(file_type) - 1) / blockValues(file_type);
@@ -122,7 +122,7 @@ inline PackedMatrix randomMatrix(WeightType type, uint32_t rows, uint32_t cols, 
                                                     : 0.0005f;
   const std::vector<uint8_t> file =
       randomBlocks(file_type, size_t{rows} * whole, &random->engine(), [&] {
-        // Every third scale is a subnormal half, as small weights have.
+        // Every third scale is a subnormal half, like small weights.
         const float magnitude =
             (++n % 3 == 0 ? 2e-5f : size) * (0.5f + std::fabs(random->normal()));
         return floatToHalf(n % 5 == 0 ? -magnitude : magnitude);
@@ -156,7 +156,7 @@ inline PackedMatrix floatMatrix(uint32_t rows, uint32_t cols, const std::vector<
   return m;
 }
 
-/// f16 values, two to a word, and what they mean.
+/// f16 values, two to a word, and their doubles.
 struct PackedHalves {
   std::vector<uint32_t> words;
   std::vector<double> values;
@@ -174,7 +174,7 @@ inline PackedHalves packHalves(const std::vector<float>& values) {
   return packed;
 }
 
-/// [tokens][stride] inputs whose padding (cols up to a multiple of kUnit) is zero, as plans promise.
+/// [tokens][stride] inputs with zero padding (cols up to a multiple of kUnit), as in plans.
 inline std::vector<float> paddedRows(uint32_t tokens, uint32_t cols, uint32_t stride,
                                      Random* random) {
   std::vector<float> rows(static_cast<size_t>(tokens) * stride, 0.0f);

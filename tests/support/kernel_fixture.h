@@ -1,7 +1,6 @@
-// Tests of single kernels: on Vulkan each runs as the device does, and once without any optional feature
-// and divided as on a GPU (what else may multiply a matrix with a vector is in test_matmul.cpp); on the CPU
-// on the reference executor, and with every set of instructions that this machine has and several numbers
-// of threads. Instantiated in golden/test_kernels.cpp.
+// Tests of single kernels. On Vulkan each runs as on the device, and once without optional features and divided as on a
+// GPU (more matmul variants: test_matmul.cpp). On the CPU it runs on the reference executor, and with every instruction
+// set of this machine and several thread counts. Instantiated in golden/test_kernels.cpp.
 #pragma once
 
 #include <ostream>
@@ -34,7 +33,7 @@ inline std::string variantName(const Variant& variant) {
   }
   return "simd" + std::to_string(variant.simd_level) + "_threads" + std::to_string(variant.threads);
 }
-/// gtest prints bytes otherwise, of every test's variant whenever a program starts.
+/// Without this gtest prints bytes of every test's variant at each program start.
 inline void PrintTo(const Variant& variant, std::ostream* out) { *out << variantName(variant); }
 
 class Kernels : public testing::TestWithParam<Variant> {
@@ -50,7 +49,7 @@ class Kernels : public testing::TestWithParam<Variant> {
     rig->options.cpu_threads = threads != 0 ? threads : GetParam().threads;
     ASSERT_TRUE(rig->load().ok()) << rig->log.errors();
   }
-  /// On the CPU cases take turns between one thread and several, with every set of instructions.
+  /// On the CPU cases alternate between one thread and several, with every instruction set.
   bool isOthersTurn(size_t number) const {
     if (GetParam().path == Path::kSimd) {
       return !allCases() && (number % 2 == 0) != (GetParam().threads == 1);
@@ -63,7 +62,7 @@ class Kernels : public testing::TestWithParam<Variant> {
   }
 };
 
-/// Once for each set of instructions: tests that try numbers of threads themselves.
+/// Once per instruction set: for tests that choose the number of threads.
 class SimdKernels : public Kernels {};
 
 constexpr double kUntouched = static_cast<double>(KernelRig::kUntouched);

@@ -1,7 +1,7 @@
-// Runs single kernels, or short chains, through a real executor: a small Plan made by hand. Tests only.
+// Runs single kernels or short chains through a real executor, in a small handmade Plan. Tests only.
 //
-// Inputs lie in the weights arena (so that they can be uploaded), outputs in the host-visible one (so
-// that they can be read); kernels do not care which arena a binding is in.
+// Inputs are in the weights arena (for uploads), outputs in the host-visible one (for reading); kernels do not depend
+// on a binding's arena.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,10 +34,10 @@ namespace oriel_internal::test {
 
 class KernelRig {
  public:
-  /// Any 32-bit word the kernels would hardly write by themselves; what outputs hold before a run.
+  /// A 32-bit word that kernels are unlikely to write; fills outputs before a run.
   static constexpr float kUntouched = 123.25f;
 
-  /// `tables`: of rotations, of each token.
+  /// `tables`: rotations per token.
   explicit KernelRig(uint32_t chunk = 1, uint32_t rope_dims = 0, uint32_t tables = 2,
                      uint32_t n_views = 1, uint32_t outputs = 1)
       : rope_dims_(rope_dims), rotation_words_(rope_dims * tables) {
@@ -74,7 +74,7 @@ class KernelRig {
   BufferRef activation(uint64_t words) { return take(ArenaKind::kActivations, words * 4); }
   BufferRef cache(uint64_t words) { return take(ArenaKind::kCache, words * 4); }
 
-  /// `bindings`: 0, 2, 3, ... as the kernel has them; 1 is the step block and is put in here.
+  /// `bindings`: 0, 2, 3, ... as in the kernel; 1 is the step block, which is inserted here.
   template <typename Push>
   Op& add(StepList list, OpKind kind, const Push& push, std::vector<BufferRef> bindings) {
     ops_[static_cast<uint32_t>(list)].emplace_back();
@@ -93,7 +93,7 @@ class KernelRig {
     return op;
   }
 
-  /// Makes the executor and loads it; the status of whatever failed first.
+  /// Creates the executor and loads it; returns the first failure.
   Status load() {
     const Status created = create();
     return created.ok() ? upload() : created;
@@ -163,7 +163,7 @@ class KernelRig {
     return block;
   }
   StepHeader& header() { return block().header(); }
-  /// Views that do not say which ring they are of are of the only session's, which has rings[view] slots.
+  /// Views without a ring belong to the only session, which has rings[view] slots.
   void completeViews() {
     for (uint32_t t = 0; t < std::min(header().n_tokens, plan.chunk_tokens); ++t) {
       for (uint32_t v = 0; v < plan.n_views; ++v) {
@@ -179,7 +179,7 @@ class KernelRig {
   float* rotations(uint32_t t) {
     return block().floats(stepRotationWord(plan.chunk_tokens, plan.n_views, rotation_words_, t));
   }
-  /// As RopeAppendPush has it, of the first token's table.
+  /// The offset for RopeAppendPush, for the first token's table.
   uint32_t rotationWord(uint32_t table) const {
     return static_cast<uint32_t>(
         stepRotationWord(plan.chunk_tokens, plan.n_views, rotation_words_, 0) +
@@ -198,11 +198,11 @@ class KernelRig {
 
   Plan plan;
   ExecutorOptions options;
-  uint8_t candidate = 1;     ///< Op::candidate of what is added: in float
-  bool on_reference = true;  ///< else, without Vulkan, on the CPU executor
+  uint8_t candidate = 1;     ///< Op::candidate of added ops: float
+  bool on_reference = true;  ///< otherwise, without Vulkan, the CPU executor
   CapturedLog log;
   Executor* executor = nullptr;
-  uint32_t rings[kMaxViews] = {};  ///< of attention as its ops say, of other views as tests do
+  uint32_t rings[kMaxViews] = {};  ///< for attention as in its ops, for other views as set by tests
 
  private:
   void completeSinks(Op* op) {
@@ -236,14 +236,14 @@ class KernelRig {
     uint8_t bytes[16];
   };
 
-  // What lies in the host-visible arena, of which the step block is the beginning.
+  // The host-visible arena, which starts with the step block.
   const float* hostFloats(uint64_t offset_bytes) const {
     return static_cast<const float*>(executor->step()) + offset_bytes / 4;
   }
 
   static uint32_t index(ArenaKind kind) { return static_cast<uint32_t>(kind); }
 
-  // As plans have them.
+  // As in plans.
   void takeCodebooks() {
     for (const std::vector<Op>& list : lists_) {
       for (const Op& op : list) {

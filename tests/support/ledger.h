@@ -1,4 +1,4 @@
-// An app's allocator that keeps books: what is out, what was out at most, and when to refuse. Tests only.
+// An app's allocator with statistics: current and peak bytes, and refusals. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class Ledger {
 
   uint64_t live_bytes = 0;
   uint64_t peak_bytes = 0;
-  uint64_t calls = 0;       ///< of allocate, refused ones included
+  uint64_t calls = 0;       ///< of allocate, including refused ones
   uint64_t refuse_nth = 0;  ///< counting from 1; 0: none
   bool refuse_all = false;
 

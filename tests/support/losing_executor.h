@@ -1,4 +1,4 @@
-// An executor whose device is lost when a test says so, and models that lose theirs and get another.
+// An executor that loses its device on request, and models that get another device.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ enum class Work {
   kNothing
 };
 
-/// Hands everything on until the device is lost: at the `after`-th call of a kind from now.
+/// Forwards everything until the device is lost: at the `after`-th call of a kind from now.
 class LosingExecutor : public ForwardingExecutor {
  public:
   using ForwardingExecutor::ForwardingExecutor;
@@ -97,9 +97,9 @@ class LosingExecutor : public ForwardingExecutor {
   Work lose_in = Work::kNothing;
   uint32_t after = 1;
   oriel_status how = ORIEL_ERROR_DEVICE;
-  uint32_t asked_since = 0;  ///< calls of a lost device
+  uint32_t asked_since = 0;  ///< calls on a lost device
   bool isLost() const { return !lost_.ok(); }
-  /// So that the model can be freed.
+  /// Lets the model be freed.
   void mend() {
     lost_ = kOk;
     lose_in = Work::kNothing;
@@ -118,7 +118,7 @@ class LosingExecutor : public ForwardingExecutor {
   std::vector<uint32_t> block_ = std::vector<uint32_t>(1 << 16);
 };
 
-/// A model whose device can be lost, and is made anew by oriel_session_recover.
+/// A model whose device can be lost and recreated by oriel_session_recover.
 class LosableModel {
   struct alignas(64) Block {
     unsigned char bytes[1024];
@@ -138,7 +138,7 @@ class LosableModel {
   LosableModel(const LosableModel&) = delete;
   LosableModel& operator=(const LosableModel&) = delete;
 
-  /// Puts an executor that can be lost in front of the model's present one, which is destroyed with it.
+  /// Puts a losable executor in front of the model's current one; both are destroyed together.
   LosingExecutor* watch() {
     struct Owning final : LosingExecutor {
       explicit Owning(Executor* inner, LosingExecutor** at)
@@ -173,7 +173,7 @@ class LosableModel {
   }
 
   ModelPtr model;
-  LosingExecutor* front = nullptr;  ///< null: it was destroyed
+  LosingExecutor* front = nullptr;  ///< null: destroyed
 };
 
 }  // namespace oriel_internal::test

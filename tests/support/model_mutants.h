@@ -1,5 +1,4 @@
-// Model files that are nearly right: what a damaged disk, a faulty converter or somebody with intent could make
-// of a sound one. Tests only.
+// Almost valid model files: like those from a damaged disk, a faulty converter or an attacker. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +16,7 @@
 
 namespace oriel_internal::test {
 
-/// A sound file taken apart.
+/// A valid file taken apart.
 inline GgufWriter takeApart(const std::vector<uint8_t>& file) {
   size_t at = 4;
   const auto number = [&](size_t bytes) {
@@ -69,7 +68,7 @@ inline GgufWriter takeApart(const std::vector<uint8_t>& file) {
   }
   const size_t data = (at + 31) / 32 * 32;
   for (size_t i = 0; i < offsets.size(); ++i) {
-    uint64_t end = file.size() - data;  // up to whatever comes next
+    uint64_t end = file.size() - data;  // up to the next tensor
     for (const uint64_t other : offsets) {
       end = other > offsets[i] ? std::min(end, other) : end;
     }
@@ -79,12 +78,12 @@ inline GgufWriter takeApart(const std::vector<uint8_t>& file) {
   return out;
 }
 
-/// Makes the same mutant of the same sound file from the same number.
+/// Makes the same mutant from the same valid file and number.
 class ModelMutator {
  public:
   ModelMutator(const GgufWriter& sound, uint64_t number) : file_(sound), random_(number) {}
 
-  /// `what` says what was done.
+  /// `what` describes the mutation.
   std::vector<uint8_t> make(std::string* what) {
     what_ = what;
     for (uint64_t n = 1 + below(3) * below(2); n != 0; --n) {
@@ -241,7 +240,7 @@ class ModelMutator {
     uint32_t element = 0;
     std::memcpy(&element, key.value.data(), sizeof(element));
     const uint64_t kind = below(8);
-    if (kind == 0) {  // its count is not how many there are
+    if (kind == 0) {  // a wrong count
       const uint64_t count = awkward();
       std::memcpy(key.value.data() + 4, &count, sizeof(count));
     } else if (kind == 1) {  // another type of elements
@@ -264,7 +263,7 @@ class ModelMutator {
     if (strings.empty()) {
       return;
     }
-    if (kind == 3) {  // the bytes of a length, wherever it lies
+    if (kind == 3) {  // the bytes of a length, anywhere
       for (uint64_t n = 1 + below(3); n != 0; --n) {
         size_t at = 12;
         for (uint64_t i = below(strings.size()); i != 0; --i) {
@@ -365,7 +364,7 @@ class ModelMutator {
     }
   }
 
-  /// Weights that no training gives: the file stays well formed.
+  /// Implausible weights in a valid file.
   void changeData() {
     std::vector<GgufWriter::Tensor>& tensors = file_.tensors();
     if (tensors.empty()) {
@@ -400,7 +399,7 @@ class ModelMutator {
     }
   }
 
-  /// Bytes of the whole file, mostly of its header.
+  /// Bytes anywhere in the file, mostly in its header.
   void damage(std::vector<uint8_t>* bytes) {
     const size_t head = std::min<size_t>(bytes->size(), 24 + below(30000));
     switch (below(6)) {

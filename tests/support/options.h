@@ -28,7 +28,7 @@ inline void setFormats(Options* options, oriel_kv_format k, oriel_kv_format v) {
 }
 inline void setFormats(Options* options, oriel_kv_format both) { setFormats(options, both, both); }
 
-/// As the describe calls write it.
+/// The describe calls' spelling.
 inline const char* formatName(oriel_kv_format format) {
   return format == ORIEL_KV_F16    ? "f16"
          : format == ORIEL_KV_INT8 ? "int8"
@@ -63,7 +63,7 @@ inline std::string biasText(const Bias& bias) {
   std::snprintf(text, sizeof(text), "%d:%.9g", bias.id, static_cast<double>(bias.bias));
   return text;
 }
-/// Besides those that are set.
+/// In addition to existing ones.
 inline void addBiases(ReplyOptions* options, const std::vector<Bias>& biases) {
   for (const Bias& bias : biases) {
     options->add("logit_bias", biasText(bias));

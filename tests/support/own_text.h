@@ -40,10 +40,10 @@ struct OwnSettings {
 struct OwnText {
   Status status;
   std::string text;
-  std::vector<TextRange> given;  ///< bytes that come from messages; neighbours are joined
+  std::vector<TextRange> given;  ///< bytes from messages; neighbours are joined
   std::string error;
 
-  /// The text; an error in angle brackets.
+  /// The text, or an error in angle brackets.
   std::string said() const { return status.ok() ? text : "<" + error + ">"; }
 };
 

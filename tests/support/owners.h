@@ -1,4 +1,4 @@
-// The public API with owners and what calls of it take, without a test framework.
+// The public API with owners and call helpers, independent of a test framework.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ inline int keepRow(size_t, const float* logits, size_t n, void* user) {
   return 0;
 }
 
-/// The most likely token each time, at most `max_tokens` times (0: without end), until a stop token.
+/// Always the most likely token, at most `max_tokens` times (0: unlimited), until a stop token.
 inline ReplyOptions greedyOptions(uint32_t max_tokens) {
   ReplyOptions options;
   options.max_tokens = max_tokens;
@@ -47,7 +47,7 @@ inline oriel_status goBackTo(oriel_session* session, uint64_t position) {
   return oriel_session_go_back(session, ORIEL_BACK_TO_POSITION, position, nullptr, 0);
 }
 
-/// `n` ids below `n_vocab`, always the same.
+/// `n` reproducible ids below `n_vocab`.
 inline std::vector<int32_t> someIds(size_t n, int32_t n_vocab) {
   std::vector<int32_t> ids(n);
   uint32_t state = 12345;

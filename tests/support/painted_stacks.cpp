@@ -1,4 +1,4 @@
-// For programs that are linked with -Wl,--wrap=pthread_create.
+// For programs linked with -Wl,--wrap=pthread_create.
 #include "support/painted_stacks.h"
 
 #include <pthread.h>
@@ -16,9 +16,9 @@ namespace oriel_internal::test {
 namespace {
 
 constexpr unsigned char kPaint = 0xA5;
-// Above this a stack is not written to, which takes the memory: its pages go back to the system and are zeros then.
+// Painting larger stacks would use memory: their pages are returned to the system instead and read as zeros.
 constexpr size_t kMostPainted = size_t{1} << 20;
-// Left to painting itself, below the frame that does it.
+// Reserved for the painting code, below its frame.
 constexpr size_t kOwnBytes = 1024;
 
 struct Start {
@@ -32,7 +32,7 @@ struct Known {
   std::vector<StackUse> ended;
 };
 Known& known() {
-  static Known* const all = new Known;  // outlives threads that end when the program does
+  static Known* const all = new Known;  // outlives threads that end with the program
   return *all;
 }
 
@@ -49,7 +49,7 @@ bool stackOfThisThread(unsigned char** lowest) {
   return ok;
 }
 
-// NOLINTNEXTLINE(misc-unused-parameters): not inlined, so that its callees lie below what it paints
+// NOLINTNEXTLINE(misc-unused-parameters): not inlined, so that its callees are below the painted part
 __attribute__((noinline, no_sanitize("address", "thread"))) void* runPainted(const Start& start,
                                                                              StackUse* use) {
   unsigned char* lowest = nullptr;
@@ -64,7 +64,7 @@ __attribute__((noinline, no_sanitize("address", "thread"))) void* runPainted(con
       painted ? use->room_bytes - kOwnBytes : (use->room_bytes - kOwnBytes) / page * page;
   const unsigned char colour = painted ? kPaint : 0;
   if (painted) {
-    // By hand: a sanitizer's memset would look for the frames that it knows.
+    // A manual loop: a sanitizer's memset would check for known frames.
     for (volatile unsigned char* at = lowest; at < lowest + bytes; ++at) {
       *at = colour;
     }

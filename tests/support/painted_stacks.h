@@ -1,4 +1,4 @@
-// How deep threads go: their stacks are painted before they run, and looked at when they have ended.
+// Measures the stack depth of threads: paints stacks before the run and inspects them afterwards.
 #pragma once
 
 #include <cstddef>
@@ -6,19 +6,19 @@
 
 namespace oriel_internal::test {
 
-/// A thread's stack below the frame that calls its body: thread-local data and the guard are not in it.
+/// A thread's stack below the frame that calls its body; excludes thread-local data and the guard.
 struct StackUse {
   size_t room_bytes = 0;
   size_t used_bytes = 0;
 };
 
-/// Threads made with pthread_create by objects in this program, so not by a driver, and those that were refused.
+/// Threads created by this program's objects (not by a driver) with pthread_create, and refused ones.
 struct ThreadCount {
   uint32_t made = 0;
   uint32_t refused = 0;
 };
 ThreadCount countThreads();
-/// The ended thread with the highest use, among those with `least_bytes` to `most_bytes` of room; zeros: there is none.
+/// The ended thread with the deepest stack, among those with `least_bytes` to `most_bytes`; zeros: none.
 StackUse deepestThread(size_t least_bytes, size_t most_bytes);
 
 }  // namespace oriel_internal::test

@@ -1,4 +1,4 @@
-// How long tests wait for a device.
+// Device timeouts of tests.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace oriel_internal::test {
 
-/// For the option device_timeout_ms: the library's own 60 s times ORIEL_TEST_PATIENCE, a variable of
-/// the environment. In an emulator a driver takes minutes to compile kernels at the first dispatch.
+/// For the option device_timeout_ms: the library's 60 s times the environment variable ORIEL_TEST_PATIENCE. In an
+/// emulator a driver takes minutes to compile kernels at the first dispatch.
 inline uint32_t deviceTimeoutMs() {
   const char* text = std::getenv("ORIEL_TEST_PATIENCE");
   const long times = text == nullptr ? 1 : std::strtol(text, nullptr, 10);

@@ -1,11 +1,11 @@
-// How long work takes, so that a busy machine does not count.
+// Measures processor time, so that other load on the machine does not count.
 #pragma once
 
 #include <ctime>
 
 namespace oriel_internal::test {
 
-/// Of the processor, in all threads.
+/// Processor time of all threads.
 template <typename Work>
 double processorSeconds(const Work& work) {
   const std::clock_t begin = std::clock();

@@ -1,4 +1,4 @@
-// One product of a matrix and the vectors of a chunk in a KernelRig, with what it may be off by.
+// A product of a matrix and a chunk's vectors in a KernelRig, with its error bound.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace oriel_internal::test {
 
 constexpr uint32_t kMostCandidates = 8;
 
-/// What a candidate rounds before it multiplies.
+/// The values that a candidate rounds before it multiplies.
 enum class Rounds {
   kNothing,
   kInputsTo16Bits,
@@ -37,8 +37,7 @@ inline bool hasMinimum(WeightType type) {
          type == WeightType::kQ4_K || type == WeightType::kQ5_K;
 }
 
-/// A matrix, inputs, and where the products go; added as a decoding op and as a head's, and as a chunk's where
-/// there are several tokens.
+/// A matrix, inputs and outputs. Added as a decoding op and as a head's, and as a chunk's if there are several tokens.
 struct Product {
   Product(KernelRig* rig, WeightType type, uint32_t rows, uint32_t cols, Random* random,
           bool accumulate = false, uint32_t out_first = 0, uint32_t tokens = 1)
@@ -47,7 +46,7 @@ struct Product {
                   const float size = std::exp2(static_cast<float>(t % 5) * 7.0f - 14.0f);
                   return random->normal() *
                          (c % 37 == 5 ? 30.0f : 1.0f) *  // an outlier in most units
-                         (tokens == 1 ? 1.0f : size);    // of tokens: nothing alike
+                         (tokens == 1 ? 1.0f : size);    // for tokens: all different
                 }) {}
 
   /// `input(token, column)` gives the values.
@@ -89,10 +88,12 @@ struct Product {
         matrix.type;
   }
 
-  /// kInputsTo16Bits: to 1/32639 of the largest value of their unit, kInputsTo8Bits: to 1/127; kBothToHalves: each to 1/2048 of itself,
-  /// weights to 2^-25 if they are smaller than what that is; kInputsAndRunsToHalves: an input and what it is
-  /// multiplied by (the weight, or how far it is from the middle of its unit), the product, and the up to 8 sums
-  /// that this goes into, to 1/2048 of themselves, nothing below 2^-17 of the token's largest input being certain.
+  /// Bounds by rounding:
+  /// - kInputsTo16Bits: 1/32639 of the unit's largest value; kInputsTo8Bits: 1/127
+  /// - kBothToHalves: 1/2048 of each value; weights below the smallest half: 2^-25
+  /// - kInputsAndRunsToHalves: 1/2048 of an input, of its factor (the weight, or its distance from the middle of its
+  /// unit),
+  ///   of the product and of the up to 8 sums it enters; nothing below 2^-17 of the token's largest input is certain
   void check(const float* got, Rounds rounds, uint32_t n_tokens = 1) const {
     for (uint32_t t = 0; t < in.size() / in_stride; ++t) {
       const double token_most = largestOfToken(t);
@@ -123,7 +124,7 @@ struct Product {
             << " at " << i << " token " << t << " of " << n_tokens;
       }
       if (n_tokens == 1) {
-        break;  // there may be room for no more
+        break;  // memory may be too small for more
       }
     }
   }

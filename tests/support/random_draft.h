@@ -1,4 +1,4 @@
-// A model of random weights that guesses for a random Gemma 4, as a file. Tests only.
+// A random draft model for a random Gemma 4, as a file. Tests only.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,7 @@ struct RandomDraft {
   uint32_t n_heads = 4;
   uint32_t n_ff = 80;
   uint32_t seed = 5;
-  /// These ids are guessed far more often than others.
+  /// These ids are drafted far more often than others.
   std::vector<uint32_t> favourites;
 
   GgufWriter writer() const {

@@ -1,5 +1,4 @@
-// One small random model of each family, with every key that sets it apart at a value that shows in its
-// logits. Tests only.
+// A small random model of each family, with its distinguishing keys set to values that affect the logits. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +18,7 @@ struct RandomFamily {
   RandomLlama model;
 };
 
-/// Short convolutions and attention in turn.
+/// Short convolutions alternating with attention.
 inline RandomLlama smallLfm2() {
   RandomLlama lfm2;
   lfm2.architecture = "lfm2";
@@ -29,7 +28,7 @@ inline RandomLlama smallLfm2() {
   return lfm2;
 }
 
-/// Three layers of a window and one that sees everything, without RoPE there: only a file of 64 layers is one.
+/// Three windowed layers and one with full attention and no RoPE: only files of 64 layers have that.
 inline RandomLlama smallExaone4OfWindows() {
   RandomLlama exaone4;
   exaone4.architecture = "exaone4";
@@ -82,7 +81,7 @@ inline void addExpertFamilies(std::vector<RandomFamily>* families) {
   model.n_experts = 5;
   model.dense_layers = 2;
   model.router_bias = true;
-  model.router_gain = 1;  // sigmoids of larger numbers are all near 0 or 1
+  model.router_gain = 1;  // sigmoids of larger numbers saturate
   families->push_back({"lfm2moe", model});
   model.dense_layers = 0;
   model.router_bias = false;
@@ -120,7 +119,7 @@ inline void addGemma4Families(std::vector<RandomFamily>* families) {
   families->push_back({"gemma4 of values from keys", model});
 }
 
-/// States of both rules, alone, beside attention and in turn with it.
+/// States of both rules: alone, parallel to attention, and alternating with it.
 inline void addStateFamilies(std::vector<RandomFamily>* families) {
   RandomLlama model;
   model.architecture = "qwen35";
@@ -135,7 +134,7 @@ inline void addStateFamilies(std::vector<RandomFamily>* families) {
   model.state.delta = true;
   model.state.by_layer = {0, 1, 1, 0, 1};
   model.state.extra_layers = 2;
-  model.rope_sections = {1, 1, 1, 1};  // the last pair does not turn
+  model.rope_sections = {1, 1, 1, 1};  // the last pair does not rotate
   model.tied_output = false;
   families->push_back({"qwen35 of a list of layers", model});
   model = RandomLlama();
@@ -174,7 +173,7 @@ inline void addStateFamilies(std::vector<RandomFamily>* families) {
   families->push_back({"mamba2", model});
 }
 
-/// Latents beside queries of every kind, matrices of keys of every layout.
+/// Latents with every kind of query and every layout of key matrices.
 inline void addLatentFamilies(std::vector<RandomFamily>* families) {
   RandomLlama model;
   model.architecture = "deepseek2";
@@ -236,7 +235,7 @@ inline std::vector<RandomFamily> makeRandomFamilies() {
   };
   RandomLlama* model = add("granite", "granite");
   model->embedding_scale = 12;
-  model->attention_scale = 0.2f;  // not one over the root of 16
+  model->attention_scale = 0.2f;  // instead of one over the root of 16
   model->residual_scale = 0.3f;
   model->logit_scale = 6;
   model = add("granite of one key", "granite");
@@ -282,7 +281,7 @@ inline std::vector<RandomFamily> makeRandomFamilies() {
   model->yarn_original = 40;
   model = add("gemma2", "gemma2");
   model->local_window = 8;
-  model->score_cap = 1.5f;  // so low that they are felt
+  model->score_cap = 1.5f;  // low enough to have an effect
   model->logit_cap = 2;
   families.push_back({"lfm2", smallLfm2()});
   addExpertFamilies(&families);
@@ -292,13 +291,13 @@ inline std::vector<RandomFamily> makeRandomFamilies() {
   return families;
 }
 
-/// Granite to latents, most of five layers; those of windows have one of 8.
+/// Granite to latents, most with five layers; windows are 8.
 inline const std::vector<RandomFamily>& randomFamilies() {
   static const std::vector<RandomFamily> families = makeRandomFamilies();
   return families;
 }
 
-/// What suites have for a parameter: gtest copies each a dozen times and prints it whenever a program starts.
+/// The parameter of suites: gtest copies it a dozen times and prints it at program start.
 using FamilyParam = const RandomFamily*;
 
 inline std::vector<FamilyParam> familyParams() {
@@ -308,7 +307,7 @@ inline std::vector<FamilyParam> familyParams() {
   }
   return params;
 }
-/// Those of these names, in their own order.
+/// The families with these names, in their own order.
 inline std::vector<FamilyParam> familyParams(const std::vector<std::string>& names) {
   std::vector<FamilyParam> params;
   for (const RandomFamily& family : randomFamilies()) {
@@ -326,7 +325,7 @@ inline std::string familyName(const testing::TestParamInfo<FamilyParam>& tested)
   return name;
 }
 
-/// The model of the family of that name.
+/// The model of the named family.
 inline RandomLlama randomFamily(const std::string& name) {
   for (const RandomFamily& family : randomFamilies()) {
     if (family.name == name) {

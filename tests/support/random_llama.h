@@ -1,4 +1,4 @@
-// A llama of any shape, or one of its relatives, with random weights, as a file. Tests only.
+// A llama of any shape, or a relative, with random weights, as a file. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 
 namespace oriel_internal::test {
 
-/// What ChatML's templates write, by one of them.
+/// One of ChatML's templates.
 constexpr char kChatMlTemplate[] =
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] "
     "+ "
@@ -37,20 +37,20 @@ struct RandomLlama {
   uint32_t head_dim = 16;
   uint32_t n_ff = 96;
   std::vector<uint32_t> n_ff_by_layer;  ///< empty: n_ff everywhere
-  uint32_t says_n_ff = 0;               ///< what the file says instead; 0: the truth
+  uint32_t says_n_ff = 0;               ///< written to the file instead; 0: the real value
   uint32_t n_vocab = 320;
   uint32_t context = 512;
   bool tied_output = true;
   uint32_t local_window = 0;  ///< gemma3 has one
-  uint32_t local_period = 0;  ///< 0: the file does not say
-  float rope_base = 0;        ///< 0: the file does not say
+  uint32_t local_period = 0;  ///< 0: not in the file
+  float rope_base = 0;        ///< 0: not in the file
   float rope_factor = 0;      ///< linear scaling; 0: none
   std::vector<float> rope_freqs;
-  uint32_t rope_dims = 0;          ///< 0: the file does not say
-  uint32_t sliding_rope_dims = 0;  ///< of layers with a window; 0: the file does not say
-  float key_norm_gain = 1;         ///< of architectures with norms over heads
-  float post_norm_gain = 1;        ///< of architectures with norms behind attention and FFN
-  // Keys that some architectures have; 0: the file does not say.
+  uint32_t rope_dims = 0;          ///< 0: not in the file
+  uint32_t sliding_rope_dims = 0;  ///< of layers with a window; 0: not in the file
+  float key_norm_gain = 1;         ///< for architectures with norms over heads
+  float post_norm_gain = 1;        ///< for architectures with norms after attention and FFN
+  // Keys of some architectures; 0: not in the file.
   float embedding_scale = 0;
   float residual_scale = 0;
   float attention_scale = 0;
@@ -62,10 +62,10 @@ struct RandomLlama {
   float yarn_log_multiplier = 0;
   float temperature_scale = 0;
   float rope_alpha = 0;
-  bool no_rope = false;  ///< granite can say so
-  bool hybrid = false;   ///< what it has not is counted, as in dense Granites of 4.0
+  bool no_rope = false;  ///< for granite
+  bool hybrid = false;   ///< missing parts are counted, as in dense Granites of 4.0
   std::vector<float> short_factors, long_factors;  ///< of longrope
-  /// A list instead of one number; 0, in lfm2: a short convolution.
+  /// A list instead of one number; 0 in lfm2: a short convolution.
   std::vector<uint32_t> kv_heads_by_layer;
   /// Mixtures of experts; 0: none. The first `dense_layers` have a feed-forward instead.
   uint32_t n_experts = 0;
@@ -75,31 +75,31 @@ struct RandomLlama {
   uint32_t dense_layers = 0;
   bool router_bias = false;
   float router_gain = 3;  ///< clear choices
-  // Of Gemma 4: layers whose window is local_window have heads of sliding_head_dim; the last `shared_layers` have no
-  // keys; some layers take values from keys.
+  // For Gemma 4: layers with window local_window have heads of sliding_head_dim; the last `shared_layers` have no keys;
+  // some layers take values from keys.
   std::vector<uint32_t> slides_by_layer;  ///< 1: it does
   uint32_t sliding_head_dim = 0;          ///< 0: head_dim
   uint32_t shared_layers = 0;
   uint32_t layer_input = 0;
   std::vector<uint32_t> keys_are_values;  ///< layers
-  bool shared_layers_have_keys = false;   ///< which mean nothing
+  bool shared_layers_have_keys = false;   ///< which are ignored
   RandomState state;
   std::vector<int32_t> rope_sections;  ///< of qwen35
-  // Of latent attention: heads have head_dim values, of which rope_dims are rotated.
+  // For latent attention: heads have head_dim values, rope_dims of them rotated.
   uint32_t latent_dim = 0;
-  uint32_t value_dim = 0;         ///< of a head; 0: the file does not say
-  uint32_t query_latent_dim = 0;  ///< 0: queries are made of the input
-  bool joined_latents = false;    ///< matrices of keys and values are one tensor
+  uint32_t value_dim = 0;         ///< per head; 0: not in the file
+  uint32_t query_latent_dim = 0;  ///< 0: queries come from the input
+  bool joined_latents = false;    ///< key and value matrices are one tensor
   bool expert_weights_norm = false;
   float expert_weights_scale = 0;
-  uint32_t expert_gating = 0;  ///< 0: the file does not say
+  uint32_t expert_gating = 0;  ///< 0: not in the file
   uint32_t seed = 1;
   uint32_t eos = 2;
   std::string chat_template;
-  int pooling_type = -1;                         ///< -1: the file does not say
-  bool ends_texts = false;                       ///< the file asks for EOS behind a text
-  std::vector<std::string> control_tokens = {};  ///< behind the byte tokens
-  /// Ids that get another text, as ordinary tokens.
+  int pooling_type = -1;                         ///< -1: not in the file
+  bool ends_texts = false;                       ///< the file requires EOS after a text
+  std::vector<std::string> control_tokens = {};  ///< after the byte tokens
+  /// Ids with another text, as ordinary tokens.
   std::vector<std::pair<uint32_t, std::string>> renamed = {};
 
   /// To be bent.
@@ -193,7 +193,7 @@ struct RandomLlama {
       } else if (fused) {
         matrix(prefix + "attn_qkv.weight", (n_heads + 2 * n_kv_heads) * head_dim, n_embd, 1.3f);
       } else if (!convolves) {
-        // Of each head a gate besides.
+        // Each head also has a gate.
         matrix(prefix + "attn_q.weight", (is({"qwen35"}) ? 2 : 1) * n_heads * head, n_embd, 1.5f);
         if (has_keys) {
           matrix(prefix + "attn_k.weight", kv_heads * head, n_embd, 1.5f);
@@ -342,7 +342,7 @@ struct RandomLlama {
     }
   }
 
-  /// Before what the architecture multiplies embeddings by.
+  /// Before the architecture's embedding factor.
   float embeddingDeviation() const {
     if (embedding_scale != 0 || is({"minicpm", "minicpm3"})) {
       return 1 / (embedding_scale != 0 ? embedding_scale : 12.0f);
@@ -371,7 +371,7 @@ struct RandomLlama {
                      {n_ff_by_layer.begin(), n_ff_by_layer.end()});
     }
     count("attention.head_count", n_heads);
-    if (is({"mamba2"})) {  // files say nothing of heads
+    if (is({"mamba2"})) {  // files do not state heads
     } else if (kv_heads_by_layer.empty()) {
       count("attention.head_count_kv", n_kv_heads);
     } else {
@@ -450,7 +450,7 @@ struct RandomLlama {
 
   void addLatentKeys(GgufWriter* out) const {
     const std::string of = architecture + ".attention.";
-    // Of the memory as one head, where heads have names of their own.
+    // Treats the memory as one head, if heads have separate names.
     const std::string own = joined_latents ? "" : "_mla";
     if (!joined_latents) {
       out->addUint32(of + "key_length", latent_dim + rope_dims);
@@ -556,7 +556,7 @@ struct RandomLlama {
   }
 };
 
-/// A Gemma of few layers whose window of 8 is soon full.
+/// A Gemma with few layers whose window of 8 fills soon.
 inline RandomLlama smallGemma() {
   RandomLlama gemma;
   gemma.architecture = "gemma3";

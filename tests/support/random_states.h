@@ -11,18 +11,18 @@
 namespace oriel_internal::test {
 
 struct RandomState {
-  uint32_t heads = 0;  ///< 0: no layer keeps a state
+  uint32_t heads = 0;  ///< 0: no layer has a state
   uint32_t key_heads = 1;
   uint32_t key_dim = 12;
   uint32_t value_dim = 8;
   uint32_t taps = 4;
-  bool delta = false;   ///< the gated delta rule; else Mamba-2
-  bool beside = false;  ///< in every layer, beside attention
+  bool delta = false;   ///< the gated delta rule; otherwise Mamba-2
+  bool beside = false;  ///< in every layer, parallel to attention
   bool normed = true;
   bool has_bias = true;       ///< of the convolution; Mamba-2
-  uint32_t interval = 0;      ///< every so manieth layer attends; 0: the file does not say
-  uint32_t extra_layers = 0;  ///< behind the others, not run
-  /// 1: the layer keeps a state; a list in the file instead of the interval.
+  uint32_t interval = 0;      ///< every N-th layer attends; 0: not in the file
+  uint32_t extra_layers = 0;  ///< after the others, not run
+  /// 1: the layer has a state; a list in the file instead of the interval.
   std::vector<uint32_t> by_layer = {};
 
   uint32_t values() const { return heads * value_dim; }

@@ -14,7 +14,7 @@ inline bool fileExists(const std::string& path) {
   return std::ifstream(std::filesystem::u8path(path)).good();
 }
 
-/// Throws std::runtime_error where there is no such file.
+/// Throws std::runtime_error for a missing file.
 inline std::ifstream openToRead(const std::string& path) {
   std::ifstream file(std::filesystem::u8path(path), std::ios::binary);
   if (!file) {

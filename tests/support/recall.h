@@ -1,4 +1,4 @@
-// Sessions whose turns may come back once they have left the window. Tests only.
+// Sessions with recall of evicted turns. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct RecallKv {
   oriel_kv_format v;
 };
 
-/// Text of more tokens than the window has, of which nothing is asked.
+/// Irrelevant text longer than the window.
 inline std::string filler() {
   std::string text;
   for (uint32_t i = 0; i < 12; ++i) {
@@ -52,7 +52,7 @@ class Recall : public ScratchFolder {
   static std::vector<uint8_t> save(const Loaded& loaded) {
     return savedBytes(loaded.session.get());
   }
-  /// One that has a fact far behind its window.
+  /// A session with a fact far before its window.
   Loaded told(const std::string& model, const Options& options) {
     Loaded loaded = load(model, options);
     EXPECT_EQ(ORIEL_OK,

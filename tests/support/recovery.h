@@ -1,4 +1,4 @@
-// Sessions that lose their device beside twins that do not, for tests of oriel_session_recover.
+// Sessions that lose their device, with unaffected twins, for tests of oriel_session_recover.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ inline std::string transcriptOf(const SessionPtr& session) {
   return json.data();
 }
 
-/// What a model holds that has not been used since it was recovered.
+/// A recovered model before its first use stays within its plan.
 inline void expectWithinPlan(const ModelPtr& model) {
   oriel_plan plan = ORIEL_PLAN_INIT;
   ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(model.get(), &plan));
@@ -143,7 +143,7 @@ inline Options recoveryOptions(CapturedLog* log, uint32_t window = 200, uint32_t
   return options;
 }
 
-/// Twins that were told a name and have answered. One has lost its device since.
+/// Twins that were told a name and have answered; then one lost its device.
 struct Parted {
   explicit Parted(const Options& with) : options(with) {
     options.log = log.log().callback;
@@ -161,7 +161,7 @@ struct Parted {
     EXPECT_EQ(ORIEL_ERROR_DEVICE, say(twins->mine, "What is my name?"));
   }
   Parted() : Parted(recoveryOptions(nullptr)) {}
-  /// The question that was lost, again.
+  /// Repeats the lost question.
   void expectSameAnswer() const {
     twins->both(
         [](const SessionPtr& session) { ASSERT_EQ(ORIEL_OK, say(session, "What is my name?")); });

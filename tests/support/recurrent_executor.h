@@ -1,5 +1,5 @@
-// A made-up recurrent model, and an executor that runs it in host memory: what keeps a state instead of tokens must
-// hold what sessions promise. Tests only.
+// A synthetic recurrent model, and its executor in host memory: sessions must keep their promises for states, too.
+// Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ inline uint32_t mixed(uint32_t a, uint32_t b) {
   return x ^ x >> 12;
 }
 
-/// The state after one more token. Every word depends on all of the state before, so nothing is ever forgotten.
+/// The state after one more token. Every word depends on the whole previous state, so nothing is forgotten.
 inline RecurrentState stateAfter(const RecurrentState& state, uint32_t token) {
   uint32_t all = token + 1;
   for (const uint32_t word : state) {
@@ -39,10 +39,10 @@ inline RecurrentState stateAfter(const RecurrentState& state, uint32_t token) {
   return next;
 }
 
-/// What attention makes of a token that it sees; those of all are added up.
+/// Attention's value for a visible token; the values of all are summed.
 inline uint32_t keyOf(uint32_t token) { return mixed(token, 77) >> 8; }
 
-/// All different, so that there is one best token.
+/// All different, so that the best token is unique.
 inline std::vector<float> recurrentLogits(const RecurrentState& state, uint32_t seen) {
   std::vector<float> logits(kRecurrentVocabulary);
   for (uint32_t id = 0; id < kRecurrentVocabulary; ++id) {
@@ -52,8 +52,8 @@ inline std::vector<float> recurrentLogits(const RecurrentState& state, uint32_t 
   return logits;
 }
 
-/// Layer 0 is attention (one head, f16) that remembers the keys of its tokens, layer 1 keeps the state. With
-/// `sharing`, layers 2 and 3 read what those two remember.
+/// Layer 0 is attention (one head, f16) over the keys of its tokens, layer 1 keeps the state. With `sharing`, layers 2
+/// and 3 read their memories.
 inline ModelDesc recurrentModel(bool sharing = false) {
   ModelDesc model;
   model.architecture = "recurrent";
@@ -79,8 +79,8 @@ inline ModelDesc recurrentModel(bool sharing = false) {
   return model;
 }
 
-/// Does to memory what a device may do at worst: a step that fails or is stopped leaves rubbish where it writes, and
-/// what is begun ahead has been done before the call returns.
+/// Simulates the worst allowed device behaviour: a failed or stopped step leaves garbage in its outputs, and early steps
+/// finish before the call returns.
 class RecurrentExecutor final : public Executor {
  public:
   RecurrentExecutor(const ModelDesc& model, const Plan& plan)
@@ -198,13 +198,13 @@ class RecurrentExecutor final : public Executor {
   const char* driverName() const override { return ""; }
 
   const std::vector<uint8_t>& cache() const { return cache_; }
-  /// Of the latest step, whatever has begun since.
+  /// For the latest step, even if another has begun.
   View stateView() const { return view_; }
 
   std::function<void()> before_token;  ///< of every step
   bool ahead = false;
-  uint32_t stays_every = 0;  ///< one token of so many is too long to go on behind; 0: none
-  uint32_t fails_in = 0;     ///< the step after so many, counted from 1, fails once; 0: none does
+  uint32_t stays_every = 0;  ///< every N-th token is too slow for an early step; 0: none
+  uint32_t fails_in = 0;     ///< the N-th next step fails once; 0: none
   uint32_t runs = 0, begun = 0, dropped = 0;
 
  private:
@@ -228,7 +228,7 @@ class RecurrentExecutor final : public Executor {
     return reinterpret_cast<uint32_t*>(at(keys_)) + slot * 4;
   }
 
-  /// Everything but the head. False: it was stopped.
+  /// Everything except the head. False: stopped.
   bool body(const void* step_block, const StopCheck& stop) {
     const uint8_t* const bytes = static_cast<const uint8_t*>(step_block);
     running_.assign(bytes, bytes + plan_.step_ahead.size_bytes);

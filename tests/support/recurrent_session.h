@@ -1,4 +1,4 @@
-// Sessions of the made-up recurrent model, and its definition. Tests only.
+// Sessions of the synthetic recurrent model, and its definition. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ inline Ids someTokens(size_t count, uint32_t seed = 5) {
   return ids;
 }
 
-/// Text of so many tokens.
+/// Text with `count` tokens.
 inline std::string letters(size_t count, uint32_t seed) {
   std::string text;
   for (const int32_t id : someTokens(count, seed)) {
@@ -35,7 +35,7 @@ inline std::string letters(size_t count, uint32_t seed) {
   return text;
 }
 
-/// The definition: every token from the first on, one by one, and the sinks and last tokens added up anew for each.
+/// The definition: every token from the first on, one by one, with the sinks and last tokens summed again for each.
 class PlainModel {
  public:
   PlainModel(uint32_t window, const Ids& ids) : window_(window) { add(ids); }
@@ -81,7 +81,7 @@ struct Shape {
   bool forgets = false;
 };
 
-/// Letters stand around messages, each a token.
+/// Frames messages with letters, one token each.
 inline ChatTemplate lettersFormat() {
   static constexpr char kText[] =
       "{% for m in messages %}{% if m.role == 'system' %}GH{{ m.content }}I"
@@ -105,7 +105,7 @@ inline const LearnedTemplate& learnedLetters() {
   return learned;
 }
 
-/// Its logits go to `on_logits`, if there is one.
+/// Passes its logits to `on_logits`, if given.
 inline TokenSource sourceOf(const std::vector<int32_t>& ids, oriel_logits_fn on_logits = nullptr,
                             void* user = nullptr) {
   TokenSource source;
@@ -116,7 +116,7 @@ inline TokenSource sourceOf(const std::vector<int32_t>& ids, oriel_logits_fn on_
   return source;
 }
 
-/// One call on a session, which can be cancelled.
+/// One cancellable call on a session.
 class CallScope {
  public:
   explicit CallScope(Session* session) : session_(session) { session_->call().begin(); }
@@ -165,7 +165,7 @@ class RecurrentSession {
   }
 
   Rebuilt restored;
-  /// What the session said of reading, and after how many times it is told to stop; 0: never.
+  /// Progress reports of reading, and the report at which to stop; 0: never.
   std::vector<std::pair<uint64_t, uint64_t>> progress;
   size_t stop_reading_at = 0;
 
@@ -185,12 +185,12 @@ class RecurrentSession {
 
   struct Reply {
     uint32_t most = 20;
-    uint32_t stop_at = 0;    ///< the callback says stop at this token, counted from 1
+    uint32_t stop_at = 0;    ///< the callback stops at this token, counted from 1
     uint32_t cancel_at = 0;  ///< or cancels
     int32_t stop_id = -1;
     oriel_status expected = ORIEL_OK;
   };
-  /// What the callback was given.
+  /// Returns the tokens passed to the callback.
   Ids generate(const Reply& reply) {
     struct Given {
       const Reply* reply;
@@ -215,7 +215,7 @@ class RecurrentSession {
     reply_call.place.stop_id = reply.stop_id;
     const Status status = finish(session_->replier().begin(&reply_call), &reply_call);
     EXPECT_EQ(reply.expected, status.code()) << log.errors();
-    // The token whose step failed was given, but is not committed.
+    // A token whose step failed was reported, but is not committed.
     const size_t kept =
         given.ids.size() - (status.ok() || status.code() == ORIEL_ERROR_CANCELLED ? 0 : 1);
     committed.insert(committed.end(), given.ids.begin(),
@@ -257,7 +257,7 @@ class RecurrentSession {
     return session_->rebuild(source, nullptr).code();
   }
 
-  /// A message or a reply; what it committed is read off the session, which holds it.
+  /// A message or a reply; its committed tokens are read from the session.
   oriel_status say(const std::string& text, const char* role = "user") {
     const CallScope call(session_);
     const oriel_status status = session_->appendMessages(role, text.data(), text.size()).code();
@@ -295,7 +295,7 @@ class RecurrentSession {
     committed.insert(committed.end(), more.begin(), more.end());
   }
 
-  /// Another few tokens and a reply behind what was committed are those of the definition.
+  /// A few more tokens and a reply must equal the definition.
   void expectAsDefined(const char* what) {
     SCOPED_TRACE(what);
     ASSERT_EQ(committed.size(), session_->facts().at.position);
@@ -373,7 +373,7 @@ class RecurrentSession {
   Session* session_ = nullptr;
 };
 
-/// Every batch size, with and without running ahead, with and without checkpoints.
+/// Every batch size, with and without early steps, with and without checkpoints.
 template <typename Check>
 void forEachShape(const Check& check) {
   for (const uint32_t chunk : {1u, 7u, 64u}) {

@@ -1,4 +1,4 @@
-// What a reply was read as, with its parts joined.
+// A parsed reply with its parts joined.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ inline void addPart(const ReplyPart& part, void* user) {
   }
 }
 
-/// Tools in the OpenAI form, for as long as this lives.
+/// Tools in the OpenAI form, with this object's lifetime.
 class Tools {
  public:
   template <typename Json>
@@ -94,7 +94,7 @@ inline ReadReply readPieces(const ReplySettings& settings, const std::vector<std
   return reply;
 }
 
-/// In one piece; and checks that every other way to cut it says the same.
+/// In one piece; also checks that every other split gives the same.
 inline ReadReply readReply(const ReplySettings& settings, const std::string& text) {
   const ReadReply whole = readPieces(settings, {text});
   for (size_t i = 1; i < text.size(); ++i) {

@@ -1,4 +1,4 @@
-// A JSON schema read into expressions, and which texts it has. Tests only.
+// A JSON schema as expressions, and its texts. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,10 +33,10 @@ class SchemaTexts {
   bool ok() const { return status_.ok(); }
   oriel_status code() const { return status_.code(); }
   std::string errors() const { return log_.errors(); }
-  /// Keywords and formats without effect, as a JSON list.
+  /// Ignored keywords and formats, as a JSON list.
   std::string ignored() const { return ignored_.json(); }
   const Grammar& grammar() const { return grammar_; }
-  /// With the expression as its root, for who compiles it.
+  /// With the expression as its root, for compiling.
   const Grammar& rooted() {
     const RuleId rule = grammar_.newRule();
     grammar_.define(rule, root_);
@@ -77,7 +77,7 @@ class SchemaTexts {
   ExprId root_ = 0;
 };
 
-/// A schema has these texts, and has not those.
+/// Checks that a schema has these texts and lacks those.
 inline void expectTexts(const std::string& schema, const std::vector<std::string>& has,
                         const std::vector<std::string>& has_not, const SchemaRules& rules = {}) {
   const SchemaTexts texts(schema, rules);
@@ -90,7 +90,7 @@ inline void expectTexts(const std::string& schema, const std::vector<std::string
   }
 }
 
-/// A schema is refused, with these words.
+/// Checks that a schema is refused with these words.
 inline void expectRefused(const std::string& schema, oriel_status code, const std::string& words,
                           const SchemaRules& rules = {}) {
   const SchemaTexts texts(schema, rules);

@@ -1,4 +1,4 @@
-// A folder of a test's own. Tests only.
+// A private folder for a test. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ class ScratchFolder : public testing::Test {
 };
 
 #if !defined(_WIN32)
-/// As somebody who owns nothing, also where the tests run as root.
+/// Acts as a user without files, even if the tests run as root.
 class AsNobody {
  public:
   AsNobody() : user_(::geteuid()) { done_ = user_ != 0 || ::seteuid(65534) == 0; }

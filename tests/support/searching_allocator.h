@@ -1,4 +1,4 @@
-// An app's allocator that looks for what somebody typed in every block that comes back. Tests only.
+// An app's allocator that searches every freed block for user input. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -27,22 +27,22 @@ class SearchingAllocator {
   const oriel_allocator* allocator() const { return &table_; }
 
   void lookFor(const std::string& text) { needles_.emplace_back(text.begin(), text.end()); }
-  /// As an array of them has it.
+  /// Searches for the ids as an array.
   void lookFor(const std::vector<int32_t>& ids) {
     const uint8_t* bytes = reinterpret_cast<const uint8_t*>(ids.data());
     needles_.emplace_back(bytes, bytes + ids.size() * sizeof(int32_t));
   }
 
-  /// Blocks given back so far in which any of it was found.
+  /// Freed blocks so far that contained any of it.
   uint32_t found_in_released() const { return found_; }
   uint32_t released() const { return released_; }
-  /// Blocks that are out and hold any of it.
+  /// Live blocks that contain any of it.
   uint32_t found_in_live() const {
     return static_cast<uint32_t>(
         std::count_if(blocks_.begin(), blocks_.end(),
                       [this](const auto& entry) { return holdsAny(entry.first, entry.second); }));
   }
-  /// Blocks of so many bytes that are out, or came back, with anything but zeros in them.
+  /// Live or freed blocks of this size with nonzero bytes.
   uint32_t notZero(uint64_t bytes) const {
     uint32_t count = static_cast<uint32_t>(std::count(dirty_.begin(), dirty_.end(), bytes));
     for (const auto& [block, size] : blocks_) {

@@ -1,4 +1,4 @@
-// Sessions for tests of what they promise, through the public API: messages in, words out.
+// Sessions for tests of their promises, through the public API: messages in, words out.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace oriel_internal::test {
 
-// Its words may change with every training run: it is only ever compared with itself.
+// Its words may change with every training run: only compare it with itself.
 inline const char* const kTrained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
 inline const char* const kRandom = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
 
@@ -86,7 +86,7 @@ inline void mustAppend(const Loaded& loaded, const std::vector<int32_t>& ids) {
   ASSERT_EQ(ORIEL_OK, append(loaded, ids));
 }
 
-/// `call()` while another thread cancels all the time; as often as it takes until it is told so.
+/// Repeats `call()` while another thread cancels, until it reports the cancel.
 template <typename Call>
 oriel_status cancelledBy(oriel_session* session, const Call& call) {
   oriel_status status = ORIEL_OK;
@@ -108,7 +108,7 @@ oriel_status cancelledBy(oriel_session* session, const Call& call) {
   return status;
 }
 
-/// Everything sampled alike: a random walk through the vocabulary, stop tokens included.
+/// Uniform sampling: a random walk through the vocabulary, including stop tokens.
 inline ReplyOptions wildOptions(uint32_t max_tokens, uint64_t seed) {
   ReplyOptions options = greedyOptions(max_tokens);
   options.greedy = 0;
@@ -118,7 +118,7 @@ inline ReplyOptions wildOptions(uint32_t max_tokens, uint64_t seed) {
   return options;
 }
 
-/// What a generation gave.
+/// The output of a generation.
 struct Heard {
   oriel_status status = ORIEL_OK;
   std::vector<int32_t> ids;

@@ -1,4 +1,4 @@
-// Several sessions of a model, each with a reply of its own to give: alone, on threads, or by one call.
+// Several sessions of a model with different replies: alone, on threads, or by one call.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace oriel_internal::test {
 
-/// What came of a reply, and what the session is then.
+/// The result of a reply, and the session's state after it.
 struct Outcome {
   oriel_status status = ORIEL_ERROR_INTERNAL;
   std::string text;
@@ -42,8 +42,8 @@ inline void expectEqual(const Outcome& alone, const Outcome& other, size_t i) {
 
 /// One session's part.
 struct Part {
-  std::string message;          ///< of a user, who gets an answer; "": none
-  std::vector<int32_t> prompt;  ///< else what goes on
+  std::string message;          ///< a user's message to answer; "": none
+  std::vector<int32_t> prompt;  ///< otherwise, text to continue
   ReplyOptions options = {};
   uint32_t window = 0;
 };
@@ -69,7 +69,7 @@ class Sessions {
   oriel_session* operator[](size_t i) const { return sessions_[i].get(); }
   const Part& part(size_t i) const { return parts_[i]; }
 
-  /// Up to its reply.
+  /// Runs up to its reply.
   void begin(size_t i) const {
     const Part& part = parts_[i];
     oriel_session* const session = sessions_[i].get();
@@ -143,7 +143,7 @@ class Sessions {
     return outcomes;
   }
 
-  /// On a thread for each session.
+  /// On one thread per session.
   void each(const std::function<void(size_t)>& act) const {
     std::vector<std::thread> threads;
     for (size_t i = 0; i < count(); ++i) {

@@ -1,4 +1,4 @@
-// A process that does not run for a while: Ctrl-Z, a frozen app, a laptop asleep. Tests only.
+// A suspended process: Ctrl-Z, a frozen app, a sleeping laptop. Tests only.
 #pragma once
 
 #ifndef _WIN32
@@ -9,11 +9,12 @@
 
 namespace oriel_internal::test {
 
-/// Stops this process, all of its threads, until a child wakes it up.
+/// Stops all threads of this process until a child wakes it.
 inline void stopThisProcess(long milliseconds) {
   const pid_t self = getpid();
   const pid_t waker = fork();
-  if (waker == 0) {  // only what is safe between fork and exit in a process of many threads
+  // only functions that are safe between fork and exit in a multithreaded process
+  if (waker == 0) {
     const timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
     (void)nanosleep(&time, nullptr);
     (void)kill(self, SIGCONT);

@@ -1,4 +1,4 @@
-// Which device the device tests run on.
+// The device of the device tests.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,13 @@ inline void setTarget(bool on_vulkan) { targetSlot() = on_vulkan; }
 inline bool onVulkan() { return targetSlot(); }
 /// For Options.device.
 inline const char* targetDevice() { return onVulkan() ? "vulkan" : "cpu"; }
-/// Optional Vulkan features that the whole run does without: the environment's ORIEL_DISABLE.
+/// Optional Vulkan features disabled for the whole run: the environment's ORIEL_DISABLE.
 inline const char* disabledFeatures() { return std::getenv("ORIEL_DISABLE"); }
-/// Every case of the tests that have more than an ordinary run has time for: the environment's ORIEL_TEST_ALL
-/// (scripts/test.sh --all sets it).
+/// Runs every case of large tests: the environment's ORIEL_TEST_ALL (set by scripts/test.sh --all).
 inline bool allCases() { return std::getenv("ORIEL_TEST_ALL") != nullptr; }
-/// Whether an ordinary run leaves a case of a test with many to another device, or to the other of a device's two paths:
-/// drivers in software compile for a second, so each case runs on one of three. The environment's ORIEL_TEST_SHARE says
-/// which share is a device's first path's; the CPU takes all.
+/// True if an ordinary run leaves a case to another device, or to the other of a device's two paths. Software drivers
+/// compile for a second, so each case runs on one of three. The environment's ORIEL_TEST_SHARE gives the share of a
+/// device's first path; the CPU runs all.
 inline bool isOthersTurn(size_t number, bool second_path) {
   const char* const share = std::getenv("ORIEL_TEST_SHARE");
   const size_t own = (share != nullptr ? std::strtoul(share, nullptr, 10) : 0) + second_path;

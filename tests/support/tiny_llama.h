@@ -1,4 +1,4 @@
-// A small, complete llama-architecture file, to be bent by tests of what must be refused. Tests only.
+// A small, complete llama-architecture file, which tests of refusals damage. Tests only.
 #pragma once
 
 #include <cstdint>

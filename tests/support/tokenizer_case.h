@@ -1,4 +1,4 @@
-// A tokenizer built from a file or from bytes, with the memory it lives in. Tests only.
+// A tokenizer built from a file or from bytes, with its memory. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace oriel_internal::test {
 
-/// An allocator that counts what it gave.
+/// An allocator that counts its bytes.
 struct CountingAllocator {
   oriel_allocator table() {
     return {
@@ -33,9 +33,9 @@ struct CountingAllocator {
 
 class TokenizerCase {
  public:
-  /// Null tokenizer and a filled log when the file is refused.
+  /// Null tokenizer and a filled log if the file is refused.
   explicit TokenizerCase(std::vector<uint8_t> file_bytes) {
-    // Exactly as large as the file, so that a sanitizer sees an over-read.
+    // Exactly as large as the file, so that a sanitizer detects an over-read.
     std::unique_ptr<uint8_t[]> mapped(new uint8_t[file_bytes.size()]);
     std::copy(file_bytes.begin(), file_bytes.end(), mapped.get());
     const Log out = log.log();
@@ -57,7 +57,7 @@ class TokenizerCase {
     Arena arena(block_.get(), planned_bytes);
     status = Tokenizer::build(*file, out, &arena, &tokenizer);
     used_bytes = arena.used();
-    // What was built must not refer to the file.
+    // The tokenizer must not refer to the file.
     std::fill(mapped.get(), mapped.get() + file_bytes.size(), uint8_t{0xAA});
   }
 

@@ -1,4 +1,4 @@
-// Small made-up vocabularies as GGUF files. Tests only.
+// Small synthetic vocabularies as GGUF files. Tests only.
 #pragma once
 
 #include <cstdio>
@@ -26,12 +26,12 @@ struct Vocabulary {
     scores.push_back(score);
     return static_cast<int32_t>(tokens.size()) - 1;
   }
-  /// "a b": adds the token "ab", too.
+  /// "a b": also adds the token "ab".
   int32_t addMerge(const std::string& left, const std::string& right) {
     merges.push_back(left + " " + right);
     return add(left + right);
   }
-  /// <unk>, <s>, </s> and, if asked, the 256 byte tokens.
+  /// <unk>, <s>, </s> and, if requested, the 256 byte tokens.
   void startSpm(bool with_bytes) {
     model = "llama";
     add("<unk>", kUnknownType);

@@ -1,4 +1,4 @@
-// A rig on the Vulkan executor for tests of its calls, its failures and what it keeps. Tests only.
+// A rig on the Vulkan executor for tests of its calls, failures and resources. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class VulkanExecutor : public testing::Test {
   }
 };
 
-/// A rig that copies a vector in all three lists, into the output `out`, and uses every arena.
+/// A rig that copies a vector in all three lists to the output `out`, and uses every arena.
 struct Copier {
   static constexpr uint32_t kCols = kUnit;
 

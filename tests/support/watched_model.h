@@ -1,4 +1,4 @@
-// A model in a session on its own executor with another in front of it.
+// A model in a session on its own executor, with another one in front.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace oriel_internal::test {
 
 template <class Watcher>
 struct WatchedModel {
-  /// `executor` and session() are null where the model could not be loaded, which is a failure.
+  /// `executor` and session() are null if the model could not be loaded, which is a test failure.
   WatchedModel(const char* path, const Options& options) {
     oriel_model* model = nullptr;
     EXPECT_EQ(ORIEL_OK, oriel_model_load(path, &options, &model));

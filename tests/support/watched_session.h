@@ -1,4 +1,4 @@
-// A session on an executor that is watched: what it is asked for, and what is hidden from it.
+// A session on an observed executor: counts its calls and can hide results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,17 +37,17 @@ class WatchingExecutor final : public ForwardingExecutor {
   void forgetCounts() { logits_asked = asked_ahead = begun_ahead = dropped = 0; }
 
   bool hidden = false;
-  bool ahead = false;  ///< whether the device is a GPU or not
+  bool ahead = false;  ///< independent of the device being a GPU
   uint32_t logits_asked = 0;
   uint32_t asked_ahead = 0;
-  uint32_t begun_ahead = 0;  ///< fewer where tokens take too long
+  uint32_t begun_ahead = 0;  ///< fewer if tokens take too long
   uint32_t dropped = 0;
 
  private:
   TopTokens nothing_ = {};
 };
 
-// Random weights: which token comes next is open, whatever the bundled model has learned.
+// Random weights: the next token does not depend on the bundled model's training.
 class WatchedSession : public testing::Test {
  protected:
   static constexpr uint32_t kTokens = 48;
@@ -71,7 +71,7 @@ class WatchedSession : public testing::Test {
     options.max_tokens = kTokens;
     options.set("ignore_stop", true);
     options.seed = 3;
-    options.temperature = 3.0f;  // so that every token was a choice
+    options.temperature = 3.0f;  // makes every token random
     return options;
   }
 

@@ -1,6 +1,6 @@
-// Tokens a second of several sessions that decode together, and of one alone, in turns: the median of each. Sessions
-// are `depth` tokens long. Where other programs use the machine, too, processor time is the figure to compare: of one
-// thread, as threads that wait for each other spin.
+// Tokens per second of several sessions that decode together, and of one alone, alternating: the median of each.
+// Sessions are `depth` tokens long. On a busy machine compare processor time, of one thread, because waiting threads
+// spin.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -31,7 +31,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Tokens a second, by the clock and of processor time.
+/// Tokens per second of wall time and of processor time.
 struct Speeds {
   std::vector<double> wall, processor;
 };
@@ -40,7 +40,7 @@ double processorMs() {
   return 1000.0 * static_cast<double>(std::clock()) / static_cast<double>(CLOCKS_PER_SEC);
 }
 
-// Of some steps of so many sessions.
+// Times some steps of `sessions` sessions.
 void measureSteps(BatchRig* rig, uint32_t sessions, uint32_t steps, Speeds* speeds) {
   std::vector<uint32_t> members;
   for (uint32_t s = 0; s < sessions; ++s) {

@@ -1,5 +1,5 @@
-// Prints what constraints cost: compiling, masks by their percentiles, bytes. Of each case the sum of its masks, to be
-// compared between two builds. Not a test.
+// Prints the cost of constraints: compiling, mask percentiles, bytes; and the sum of each case's masks, to compare two
+// builds. Not a test.
 //   oriel_grammar_speed MODEL.gguf [GRAMMAR.gbnf | SCHEMA.json ...]
 #include <algorithm>
 #include <chrono>
@@ -35,7 +35,7 @@ std::string readFile(const std::string& path) {
 struct Case {
   std::string name;
   std::string grammar;
-  std::vector<std::string> texts;  ///< that fit, for walks as a model would go
+  std::vector<std::string> texts;  ///< valid texts, for walks like a model's
 };
 
 Status read(const Case& c, const Log& log, Scratch* scratch, Grammar* grammar) {
@@ -148,7 +148,7 @@ void buildTwice(std::unique_ptr<uint64_t[]>* block, const Build& build) {
   std::printf("%llu bytes\n", static_cast<unsigned long long>(measure.used()));
 }
 
-// The longest token that the text goes on with, mostly; as texts are usually cut.
+// Mostly the longest token that continues the text, as in usual tokenisation.
 int32_t nextOf(const Model& model, const uint32_t* mask, const std::string& text, size_t at,
                const std::vector<std::vector<int32_t>>& by_first, bool* left_out) {
   int32_t best = -1;

@@ -1,6 +1,6 @@
-/* What an app that links the library gets for a file: plans MODEL MEMORY_BYTES [CALIBRATION]
+/* The results for a file in an app that links the library: plans MODEL MEMORY_BYTES [CALIBRATION]
  *
- * One JSON object: "planned" (oriel_plan_file), "loaded" (oriel_model_load on the CPU, null where it does not fit)
+ * One JSON object: "planned" (oriel_plan_file), "loaded" (oriel_model_load on the CPU, null if it does not fit)
  * and "warnings", with the names of `oriel plan --json`. */
 #include <oriel/oriel.h>
 
@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   if (oriel_plan_file(argv[1], &options, &plan) != ORIEL_OK) {
     return 1;
   }
-  warnings = 0; /* both calls plan, and say the same */
+  warnings = 0; /* both calls plan, with the same lines */
   if (oriel_plan_describe(argv[1], &options, json, sizeof(json), &needed) != ORIEL_OK) {
     return 1;
   }

@@ -1,9 +1,7 @@
-// Milliseconds of every kind of op of a model's plan, on any device: each kind runs alone, in a
-// plan that holds nothing else, as often as a step would run it. The depth is made up: kernels are
-// told that so many slots are visible, whatever is in them.
+// Milliseconds of every kind of op in a model's plan, on any device: each kind runs alone, in its own plan, as often as
+// in a step. The depth is simulated: kernels treat that many slots as visible, with any contents.
 //
-// Processor time is what counts on software devices of a machine that others use, too; wall time on
-// GPUs.
+// Compare processor time for software devices on a busy machine, wall time on GPUs.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -146,7 +144,7 @@ class Runner {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  // `n_tokens` tokens right behind `depth` others.
+  // `n_tokens` tokens directly after `depth` others.
   Times time(StepRun what, uint32_t n_tokens, uint32_t depth, uint32_t repeat) {
     std::memset(executor_->step(), 0, plan_.step.size_bytes);
     const StepBlock block(executor_->step());
@@ -158,7 +156,7 @@ class Runner {
       const uint32_t at = depth + t;
       block.token(t).token = 1000 + 17 * t;
       for (uint32_t v = 1; v < plan_.n_views; ++v) {
-        block.view(t, v).slot = 1;  // a slot of a state to another
+        block.view(t, v).slot = 1;  // from one state slot to another
         block.view(t, v).count = 1;
       }
       View& view = block.view(t, 0);

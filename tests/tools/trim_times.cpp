@@ -1,4 +1,4 @@
-// How long a resume takes beside a load: medians over rounds, of one model on one device.
+// Compares the time of a resume and a load: medians over rounds, for one model on one device.
 //
 //   oriel_trim_times MODEL [cpu|vulkan] [ROUNDS] [CACHE_FOLDER]
 #include <algorithm>
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   options.window_tokens = 1024;
   std::vector<double> loads;
   std::vector<double> resumes[ORIEL_TRIM_ALL];
-  // Each round does all of it, so that whatever else the machine does meets all alike.
+  // Each round measures everything, so that other load affects all alike.
   for (int round = -1; round < rounds; ++round) {
     oriel_model* model = nullptr;
     double begin = now();
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     if (!ok) {
       return 1;
     }
-    if (round >= 0) {  // the first warms the file up
+    if (round >= 0) {  // the first warms the file cache up
       loads.push_back(load);
       for (int level = ORIEL_TRIM_SCRATCH; level < ORIEL_TRIM_ALL; ++level) {
         resumes[level].push_back(took[level]);

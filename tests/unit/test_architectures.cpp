@@ -1,4 +1,4 @@
-// Architectures as data: what each table reads out of a file, and what it refuses.
+// The architecture tables: the values they read from a file, and the files they refuse.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ using test::ValueType;
 
 using Change = std::function<void(GgufWriter*)>;
 
-/// A small model of any architecture that has llama's tensors and perhaps more; heads of 8, 8 layers.
+/// A small model of any architecture with at least llama's tensors; heads of 8, 8 layers.
 GgufWriter smallModel(const std::string& architecture) {
   TinyLlama shape;
   shape.n_layers = 8;
@@ -89,7 +89,7 @@ void expectRefused(const std::string& architecture, oriel_status status,
   }
 }
 
-/// Of the layers that have a window of their own; 0: there are none.
+/// Window of the layers with a window of their own; 0: none.
 uint32_t slidingWindow(const ModelDesc& desc) {
   for (uint32_t view = 0; view < desc.n_views; ++view) {
     if (desc.views[view].kind == ViewKind::kSliding) {
@@ -107,7 +107,7 @@ uint32_t slidingLayers(const ModelDesc& desc) {
   return count;
 }
 
-// ---- What an architecture is ---------------------------------------------------------------------
+// ---- Definitions ---------------------------------------------------------------------------------
 
 TEST(Architectures, each_has_its_own_arithmetic) {
   for (const std::string name : {"llama", "qwen3", "gemma3", "smollm3", "phi3"}) {

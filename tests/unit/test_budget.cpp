@@ -1,5 +1,4 @@
-// Properties of the budgeter: it never spends more than it is given, wastes nothing, and says what
-// would do.
+// Properties of the budgeter: it never exceeds the budget, wastes nothing, and says how much memory would be enough.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -79,7 +78,7 @@ BudgetRequest requestOf(uint64_t memory_bytes) {
   return request;
 }
 
-/// The request that leaves nothing open but the window.
+/// A request with only the window open.
 BudgetRequest sameFormatsAndChunk(const Budget& budget, BudgetRequest request) {
   request.fixed_k = true;
   request.fixed_v = true;
@@ -136,7 +135,7 @@ TEST(Budget, is_never_overspent_and_its_bytes_are_those_of_the_choice) {
   }
 }
 
-// What is left over would do neither for another token nor, where the chunk is about to grow, for that.
+// The rest is too small for another token, and too small for a larger chunk.
 TEST(Budget, the_window_is_the_largest_that_fits) {
   for (const Shape& shape : shapes()) {
     for (const uint32_t chunk : {0u, 16u}) {
@@ -242,7 +241,7 @@ TEST(Budget, a_window_ends_where_the_cache_fills_the_largest_block) {
   EXPECT_NE(std::string::npos, log.errors().find("more than 2146435072 in all: ask for less"));
 }
 
-// Formats and window are weighed against each other; what must not get worse is what they are for.
+// Formats and window trade off against each other; only the expected loss must not grow.
 TEST(Budget, more_memory_never_makes_the_expected_loss_larger) {
   for (const Shape& shape : shapes()) {
     for (const uint32_t chunk : {0u, 16u}) {
@@ -260,7 +259,7 @@ TEST(Budget, more_memory_never_makes_the_expected_loss_larger) {
 TEST(Budget, formats_grow_finer_with_memory_from_4_bits_to_16) {
   for (const Shape& shape : shapes()) {
     if (shape.model.context_train < 1000) {
-      continue;  // the longest window fits before anything else is worth the memory
+      continue;  // the longest window always comes first
     }
     uint32_t last = 0;
     bool taken[kFormatPairCount] = {};

@@ -85,7 +85,7 @@ TEST(Calibration, what_no_measurement_can_give_is_refused) {
 TEST(Calibration, a_format_that_failed_is_never_chosen) {
   oriel_calibration calibration = blank();
   calibration.keys_int4 = calibration.keys_int8 = 0.5;
-  calibration.forget_scale = 1e6;  // nothing is as dear as forgetting
+  calibration.forget_scale = 1e6;  // forgetting dominates
   calibration.forget_power = 0.1;
   const Planned failed = planWith(&calibration);
   EXPECT_EQ(ORIEL_KV_F16, failed.plan.k_format);

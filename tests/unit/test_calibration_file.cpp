@@ -1,4 +1,4 @@
-// What `oriel calibrate` writes, and anything else that may lie where it writes it.
+// The output of `oriel calibrate`, and any other contents of that file.
 #include "budget/calibration_file.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::string contents(const std::string& path) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// A text in pieces of so many bytes, each from a block of its own: a sanitizer sees what is read beyond.
+/// A text in pieces of `size` bytes, each in its own block: a sanitizer detects over-reads.
 struct Pieces {
   std::string text;
   size_t piece = SIZE_MAX;

@@ -1,4 +1,4 @@
-// Which format a template writes. The templates here are plausible variants of published ones, not copies.
+// Recognising a template's format. The templates here are plausible variants of published ones, not copies.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,4 +1,5 @@
-// How many checkpoints of states the budgeter chooses: little beside the window, and more memory shrinks nothing.
+// The budgeter's number of state checkpoints: small compared with the window, and never reducing anything when memory
+// grows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -165,7 +166,7 @@ TEST(CheckpointBudget, models_without_states_have_none_whatever_is_asked_for) {
 
 TEST(CheckpointBudget, more_than_one_layers_piece_has_room_for_are_named_as_what_is_too_many) {
   ModelDesc model = hybrid();
-  model.kinds[1].state_words = (1u << 20) + 1;  // of which 31 are just below what may be bound
+  model.kinds[1].state_words = (1u << 20) + 1;  // 31 of them are just below the binding limit
   BudgetRequest request;
   request.memory_bytes = 8ull << 30;
   request.fixed_checkpoints = true;

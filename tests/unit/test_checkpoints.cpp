@@ -1,5 +1,5 @@
-// Going back in a session of a model that keeps a state: from every history to every position, the session goes on as
-// one that was never further. The made-up model of support/recurrent_executor.h beside its definition.
+// Going back in a session with a state: from every history to every position, the session continues like one that was
+// never further. Compares the synthetic model of support/recurrent_executor.h with its definition.
 #include <algorithm>
 #include <random>
 
@@ -8,7 +8,7 @@
 namespace oriel_internal::test::test_checkpoints {
 namespace {
 
-constexpr uint32_t kNever = 1000;  // a window that nothing leaves here
+constexpr uint32_t kNever = 1000;  // a window without eviction here
 
 template <typename Check>
 void forEachPlan(const Check& check) {
@@ -24,7 +24,7 @@ void forEachPlan(const Check& check) {
           shape.ahead = ahead;
           shape.window = window;
           shape.checkpoints = checkpoints;
-          shape.whole_turns = false;  // the definition sees token by token
+          shape.whole_turns = false;  // the definition works token by token
           check(shape);
           if (testing::Test::HasFatalFailure()) {
             return;
@@ -46,7 +46,7 @@ class Dice {
   std::mt19937 random_;
 };
 
-/// Anything that can happen to a session.
+/// A random event in a session.
 void happen(RecurrentSession* session, Dice* dice) {
   const auto upTo = [dice](uint32_t most) { return dice->upTo(most); };
   RecurrentExecutor& executor = *session->executor;
@@ -108,13 +108,13 @@ void happen(RecurrentSession* session, Dice* dice) {
       break;
     }
   }
-  // A cancel that nothing met must not stop what comes next.
+  // A cancel without a running call must not stop the next call.
   if (session->tryAppend({7}) == ORIEL_OK) {
     session->committed.push_back(7);
   }
 }
 
-/// Whether going back to `position` is always possible: everything is held still.
+/// True if going back to `position` is always possible: everything is still held.
 bool nothingGone(const RecurrentSession& session, uint64_t furthest) {
   return furthest <= kSinks + session.shape().window;
 }
@@ -170,8 +170,8 @@ TEST(Checkpoints, before_the_window_is_full_every_position_can_be_gone_back_to) 
   });
 }
 
-// The definition of what can be, from the slots alone: a state that is held, all that the tokens behind it see, and
-// the ids of those up to the position.
+// The definition from the slots alone: a held state, everything that the tokens after it see, and the ids up to the
+// position.
 TEST(Checkpoints, without_any_only_the_latest_step_and_the_beginning_lead_back) {
   for (const uint32_t chunk : {1u, 7u, 64u}) {
     constexpr uint32_t kCount = 150;
@@ -209,7 +209,7 @@ TEST(Checkpoints, a_reset_is_the_only_way_where_no_state_is_left) {
   EXPECT_EQ(ORIEL_OK, session.rewind(0));
 }
 
-// ---- What is read again --------------------------------------------------------------------------
+// ---- Rereading -----------------------------------------------------------------------------------
 
 TEST(Checkpoints, the_start_of_a_turn_is_gone_back_to_without_its_text) {
   for (const uint32_t checkpoints : {1u, 2u, 5u}) {
@@ -382,7 +382,7 @@ TEST(Checkpoints, a_snapshot_has_none_and_is_the_same_with_and_without) {
   }
 }
 
-// But for how far the session has been, and what the repeat penalty remembers of that.
+// Except for the furthest position, and the repeat penalty's memory of it.
 TEST(Checkpoints, what_was_read_again_is_saved_as_if_it_had_never_been_further) {
   for (const uint32_t checkpoints : {0u, 2u}) {
     Shape shape = {7, true, kNever};
@@ -414,7 +414,7 @@ TEST(Checkpoints, reading_again_says_how_far_it_is_and_can_be_stopped) {
   for (const size_t stop_at : {size_t{0}, size_t{2}}) {
     RecurrentSession session(shape);
     session.append(someTokens(60));
-    session.progress.clear();  // of what was appended
+    session.progress.clear();  // only the append's progress
     session.stop_reading_at = stop_at;
     EXPECT_EQ(stop_at == 0 ? ORIEL_OK : ORIEL_ERROR_CANCELLED, session.rewind(30));
     std::vector<std::pair<uint64_t, uint64_t>> told = {

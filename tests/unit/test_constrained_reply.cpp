@@ -1,4 +1,4 @@
-// From where on a reply is held to a grammar: its beginning, the end of the thought, a trigger.
+// Where the constraint of a reply starts: its beginning, the end of the thought, a trigger.
 #include <gtest/gtest.h>
 
 #include "exec/constrained_reply.h"
@@ -126,7 +126,7 @@ TEST_F(Constrained, behind_a_trigger_wherever_tokens_are_cut) {
   EXPECT_FALSE(allows(id("CALL")));
   EXPECT_FALSE(allows(stop_));
   ASSERT_TRUE(say("yes"));
-  // What was asked for is complete: all else is free, the trigger, too.
+  // The constrained part is complete: everything else is free, including the trigger.
   EXPECT_FALSE(reply_->ended());
   EXPECT_TRUE(isFree());
   ASSERT_TRUE(say("CALL"));

@@ -1,4 +1,4 @@
-// Limits on memory, in trees of files as Linux shows them.
+// Memory limits in file trees like Linux's.
 #if defined(__linux__)
 #include "os/control_groups.h"
 
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kNone = UINT64_MAX;
-const std::string kNoLegacyLimit = "9223372036854771712\n";  // what version 1 says instead of "max"
+const std::string kNoLegacyLimit = "9223372036854771712\n";  // version 1's equivalent of "max"
 
 class ControlGroups : public test::ScratchFolder {
  protected:
@@ -38,7 +38,7 @@ class ControlGroups : public test::ScratchFolder {
     const std::string at = "sys/fs/cgroup/memory" + group;
     file(at + "/memory.limit_in_bytes", limit);
     file(at + "/memory.usage_in_bytes", std::to_string(used) + "\n");
-    // The first ones are of the group without those below it.
+    // The first ones exclude child groups.
     file(at + "/memory.stat",
          "cache 1\ninactive_file 7\nactive_file 8\nhierarchical_memory_limit 5\ntotal_cache " +
              std::to_string(kMiB + idle + active) + "\ntotal_shmem " + std::to_string(kMiB) +
@@ -97,21 +97,21 @@ TEST_F(ControlGroups, of_both_versions_at_once_are_those_that_have_the_memory) {
   EXPECT_EQ(left(), 20 * kMiB);
 }
 
-// A model that was read twice, by a download and a check, say, is in the list of active pages. A limit never ends a process
-// for those. The megabyte of shmem stays in use.
+// A model that was read twice (e.g. downloaded and checked) is on the list of active pages. These never count against a
+// limit. The megabyte of shmem stays in use.
 TEST_F(ControlGroups, leave_the_pages_of_files_however_lately_they_were_used) {
   const std::string limit = std::to_string(256 * kMiB) + "\n";
   inGroups("9:memory:/app\n");
   legacy("/app", limit, 250 * kMiB, 10 * kMiB, 230 * kMiB);
   EXPECT_EQ(left(), 246 * kMiB);
-  legacy("", limit, 255 * kMiB, 0, 30 * kMiB);  // with what others of the machine have
+  legacy("", limit, 255 * kMiB, 0, 30 * kMiB);  // including other users of the machine
   EXPECT_EQ(left(), 31 * kMiB);
   inGroups("0::/pod/app\n");
   unified("/pod/app", limit, 250 * kMiB, 10 * kMiB, 230 * kMiB);
   EXPECT_EQ(left(), 246 * kMiB);
   unified("/pod", limit, 255 * kMiB, 10 * kMiB, 20 * kMiB);
   EXPECT_EQ(left(), 31 * kMiB);
-  unified("/pod", limit, 3 * kMiB, 2 * kMiB, 2 * kMiB);  // the numbers are not all of one moment
+  unified("/pod", limit, 3 * kMiB, 2 * kMiB, 2 * kMiB);  // the numbers are read at different times
   EXPECT_EQ(left(), 246 * kMiB);
 }
 
@@ -127,7 +127,7 @@ TEST_F(ControlGroups, of_version_2_are_not_filled_until_they_are_slowed_down) {
   EXPECT_EQ(left(), 20 * kMiB);
 }
 
-// A container sees its own group as what is mounted, and its name as the host has it.
+// A container sees its own group as the mount, under the host's name for it.
 TEST_F(ControlGroups, of_a_container_are_what_is_mounted) {
   inGroups("9:memory:/docker/0123456789abcdef\n");
   legacy("", std::to_string(64 * kMiB) + "\n", 24 * kMiB, 0);

@@ -1,4 +1,4 @@
-// Turns on a device, and steps that several have in common: without a device.
+// Turns on a device, and common steps: without a device.
 #include "exec/device_share.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ std::atomic<uint32_t> steps;
 std::atomic<uint32_t> widest;
 std::atomic<int> step_ms;
 
-// Counts; every request of an odd id fails by itself.
+// Counts; every request with an odd id fails.
 void runSteps(DecodeRequest* const* requests, uint32_t count) {
   ++steps;
   widest = std::max(widest.load(), count);
@@ -114,7 +114,7 @@ TEST_F(Share, a_step_takes_no_more_than_it_has_room_for) {
   EXPECT_EQ(2u, widest);
 }
 
-// While one has the device requests gather; who comes to it takes them all along.
+// While one thread has the device requests gather; the next one runs them all.
 TEST_F(Share, who_waits_together_goes_together) {
   init(4, 4);
   std::vector<std::thread> threads;
@@ -136,7 +136,7 @@ TEST_F(Share, who_waits_together_goes_together) {
   EXPECT_EQ(3u, widest);
 }
 
-// Of a step of 1.6 s 200 ms are waited for one that is about to come, and never for one that left.
+// In a step of 1.6 s, waits 200 ms for a session that is choosing, and never for one that left.
 TEST_F(Share, waits_a_little_for_who_is_choosing) {
   using Clock = std::chrono::steady_clock;
   init(2, 2);

@@ -1,4 +1,4 @@
-// Guesses from a text, and when they are expected to pay.
+// Drafts from a text, and when they are expected to pay.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -27,13 +27,13 @@ class DraftRig {
   Drafter& drafter() { return drafter_; }
   uint64_t position() const { return position_; }
 
-  /// Tokens that are read.
+  /// Reads tokens.
   void read(const std::vector<int32_t>& ids) {
     for (const int32_t id : ids) {
       ids_.set(position_++, id);
     }
   }
-  /// A token that was chosen; what is guessed to come next.
+  /// A chosen token; returns the draft after it.
   std::vector<int32_t> choose(int32_t id, uint32_t room = Drafter::kMost) {
     int32_t guesses[Drafter::kMost] = {};
     const DraftText text = this->text(id);
@@ -101,7 +101,7 @@ TEST(Drafter, what_left_the_window_is_not_followed) {
   }
   rig.read({1, 2});
   EXPECT_EQ(Ids(), rig.choose(3));
-  // Nor past it, in sinks.
+  // It stops at the end of the sinks, too.
   DraftRig sinks(6, 20, 4);
   sinks.read({1, 2, 3, 4, 5});
   for (int32_t i = 0; i < 40; ++i) {
@@ -193,7 +193,7 @@ TEST(DraftCost, a_single_slow_step_changes_little) {
   EXPECT_EQ(7u, cost.best(20, 7));
 }
 
-// Where a machine was busy for a while.
+// After a busy period of the machine.
 TEST(DraftCost, tries_again_in_the_end) {
   DraftCost cost;
   judge(&cost, 20, true, 200);
@@ -209,7 +209,7 @@ TEST(DraftCost, tries_again_in_the_end) {
   EXPECT_LT(tokens, 4000);
 }
 
-// Long agreements are trusted where short ones turned out wrong.
+// Long matches are trusted where short ones were wrong.
 TEST(DraftCost, knows_by_how_much_the_text_agreed) {
   DraftCost cost;
   measure(&cost, 8, 25);

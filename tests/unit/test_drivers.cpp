@@ -1,5 +1,4 @@
-// What is known of devices, what was found out about them, and the marks that drivers leave: with devices that are made
-// up. No device is asked.
+// Known devices, test verdicts, and markers of driver crashes: with synthetic devices. No real device is used.
 #include <gtest/gtest.h>
 
 #ifdef ORIEL_VULKAN
@@ -212,7 +211,7 @@ TEST(KnownDevices, rows_match_by_all_that_they_name) {
   EXPECT_EQ(5.0, all.most_work);
   EXPECT_STREQ("integer_dot, long_submissions, the whole device off: it smokes (a fire brigade)",
                all.text);
-  // Each is overridden by its own name.
+  // Each can be overridden by name.
   const KnownFaults used = findFaults(&row, 1, caps, 1u << kDeviceItself);
   EXPECT_FALSE(used.refused);
   EXPECT_EQ(kDot, used.features_off);
@@ -377,7 +376,7 @@ TEST_F(VerdictFile, a_driver_that_dies_of_nothing_optional_is_deadly) {
   EXPECT_FALSE(read().isDeadly());
 }
 
-// The device is off, and comes back: what killed the process may have been somebody.
+// The device is off, and comes back: the process may have been killed by a user.
 TEST_F(VerdictFile, a_device_that_is_off_counts_its_starts) {
   Verdict verdict = read();
   EXPECT_TRUE(verdict.died({DriverPlace::kCompile, 0}));
@@ -405,7 +404,7 @@ TEST_F(VerdictFile, a_test_that_went_well_forgets_a_death) {
   EXPECT_EQ(0u, read().diedFeatures());
 }
 
-// One process was at work before the other found it.
+// One process was working before the other found it.
 TEST_F(VerdictFile, a_death_that_another_process_has_found_stays) {
   Verdict before = read();
   Verdict finds = read();
@@ -457,7 +456,7 @@ TEST_F(VerdictFile, vulkan_as_a_whole_is_tried_again_after_more_starts_each_time
 class DriverMark : public ScratchFolder {
  protected:
   std::string path() const { return (folder_ / "some" / "mark.contact").string(); }
-  // A process that ends in the midst of it.
+  // A process that ends during the work.
   template <typename Work>
   void inAnotherProcess(const Work& work) {
     const pid_t child = fork();
@@ -491,7 +490,7 @@ TEST_F(DriverMark, tells_what_was_under_way_when_its_process_ended) {
 }
 
 TEST_F(DriverMark, tells_the_last_of_several_places) {
-  // Weights are sent to the device while other threads compile: a submission that dies is told, whoever began later.
+  // Weights are uploaded while other threads compile: a crash in a submission is attributed correctly in any order.
   for (const bool compiles_later : {false, true}) {
     inAnotherProcess([this, compiles_later] {
       static DriverWatch watch;
@@ -549,7 +548,7 @@ TEST_F(DriverMark, that_cannot_be_removed_says_nothing) {
   owner.begin(path().c_str(), 7);
   owner.enter(DriverPlace::kDevice, 0);
   const fs::path moved = folder_ / "moved";
-  fs::rename(fs::path(path()).parent_path(), moved);  // it is not where it is looked for
+  fs::rename(fs::path(path()).parent_path(), moved);  // not at the expected place
   owner.end();
   const std::string mark = (moved / fs::path(path()).filename()).string();
   ASSERT_TRUE(fs::exists(mark));

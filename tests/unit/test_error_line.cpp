@@ -1,4 +1,4 @@
-// An object's last error line: what it keeps, and where it cuts.
+// An object's last error line: its contents, and its truncation.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,5 @@
-// Experts in slots: every expert that is wanted is computed in exactly one round, from its own weights; and which are
-// kept follows from their use alone.
+// Experts in slots: every wanted expert is computed in exactly one round, from its own weights; the choice to keep
+// depends only on use.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr uint32_t kChunk = 5;
 constexpr uint32_t kRows = 20;  // not whole groups
 constexpr uint32_t kCols = 32;
 
-/// A plan of nothing but experts on file; expert e of part p of layer l has the value 100 l + 10 p + e everywhere.
+/// A plan with only experts on file; expert e of part p of layer l has the value 100 l + 10 p + e everywhere.
 class ExpertSlots : public testing::TestWithParam<uint32_t> {
  protected:
   void SetUp() override {
@@ -75,7 +75,7 @@ class ExpertSlots : public testing::TestWithParam<uint32_t> {
     return static_cast<float>(100 * layer + 10 * part + expert);
   }
 
-  /// Runs the rounds of a layer for a step that wants these; which expert was computed in which round.
+  /// Runs a layer's rounds for a step; returns the round of each expert.
   void step(uint32_t layer, const std::set<uint32_t>& wanted) {
     std::vector<uint32_t> routes(kRouteParts * kChunk * kUsed + kExperts + 1);
     uint32_t* const begin = &routes[kRouteParts * kChunk * kUsed];
@@ -126,7 +126,7 @@ class ExpertSlots : public testing::TestWithParam<uint32_t> {
   WeightSource source_;
   ExecutorOptions options_;
   std::vector<uint64_t> object_;
-  Executor* memory_ = nullptr;  ///< that of the reference executor is plain
+  Executor* memory_ = nullptr;  ///< the reference executor's memory has no special layout
   std::unique_ptr<ExpertCache> cache_;
   std::vector<uint64_t> block_;
 };
@@ -145,7 +145,7 @@ TEST_P(ExpertSlots, compute_what_is_wanted_once_from_its_own_weights) {
   }
 }
 
-// Steps of one token never ask for more than there are slots: then the latest distinct experts are those that are kept.
+// Steps of one token never need more experts than slots: the latest distinct experts are kept.
 TEST_P(ExpertSlots, keep_what_was_used_latest) {
   std::vector<uint32_t> latest;  // first: the latest
   uint64_t hits = 0;
@@ -158,7 +158,7 @@ TEST_P(ExpertSlots, keep_what_was_used_latest) {
       wanted.insert((state >> 16) % kExperts);
     }
     std::set<uint32_t> there(latest.begin(), latest.end());
-    for (const bool cached : {true, false}) {  // those that are there are used first
+    for (const bool cached : {true, false}) {  // experts already in a slot come first
       for (const uint32_t e : wanted) {
         if ((there.count(e) != 0) == cached) {
           ++(cached ? hits : misses);

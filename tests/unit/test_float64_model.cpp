@@ -1,5 +1,5 @@
-// The float64 pass that tests measure by, itself measured: against logits that another implementation
-// computed in float64 (tests/data/README.md).
+// Validates the float64 pass that tests compare with: against logits of another float64 implementation
+// (tests/data/README.md).
 #include <gtest/gtest.h>
 
 #include "support/distances.h"
@@ -32,7 +32,7 @@ TEST_P(Float64, logits_and_greedy_tokens_equal_the_other_implementation) {
     for (const int32_t id : ids) {
       logits = reference.step(id, 0, kEverything);
     }
-    // Kept in float32: 6e-8 of each value.
+    // Stored as float32: 6e-8 of each value.
     EXPECT_LT(relativeL2(logits, base64As<float>(exact["logits_f32_b64"])), 1e-6)
         << name << ", prompt of " << ids.size();
     const std::vector<int32_t> want = exact["greedy"];
@@ -92,7 +92,7 @@ void expectLosses(const std::string& model, const std::string& golden) {
   size_t compared = 0;
   for (const nlohmann::json& run : file["runs"]) {
     const std::string kind = run["kind"];
-    if (kind == "sinks-absolute-positions") {  // what nobody should compute
+    if (kind == "sinks-absolute-positions") {  // a deliberately wrong method
       continue;
     }
     const bool all = kind == "full-absolute";

@@ -1,5 +1,5 @@
-// Sessions that forget what was evicted (SessionOptions.forget_evicted): a reply follows from what attention sees
-// when it begins, and from nothing else. The made-up recurrent model beside that definition.
+// Sessions with SessionOptions.forget_evicted: a reply depends only on what attention sees when it begins. Compares the
+// synthetic recurrent model with that definition.
 #include <algorithm>
 
 #include "support/recurrent_session.h"
@@ -9,8 +9,8 @@ namespace {
 
 constexpr uint32_t kWindow = 60;
 
-/// The definition, of a conversation that is `ids`, with turns and replies that begin at these tokens. Turns are shorter
-/// than half the window.
+/// The definition for a conversation of `ids`, with turns and replies at these tokens. Turns are shorter than half the
+/// window.
 struct Conversation {
   Ids ids;
   std::vector<uint64_t> turns;
@@ -28,7 +28,7 @@ struct Conversation {
     }
     return oldest;
   }
-  /// The first token behind the sinks that the state after `count` tokens knows.
+  /// The first token after the sinks that the state after `count` tokens includes.
   uint64_t base(uint64_t count) const {
     uint64_t first = kSinks;
     for (const uint64_t reply : replies) {
@@ -54,7 +54,7 @@ struct Conversation {
   }
 };
 
-/// A session that talks, and what it is to be.
+/// A conversing session with its expected state.
 class Talk {
  public:
   explicit Talk(const Shape& shape) : session(shape) {}
@@ -192,7 +192,7 @@ TEST(ForgettingStates, going_back_leads_to_what_was_not_forgotten) {
       const uint64_t target = talk.is.ids.size() - back;
       SCOPED_TRACE("back to " + std::to_string(target) + ", forgotten up to " +
                    std::to_string(base));
-      // Or the reply has pushed out what its state knows.
+      // Or the reply has evicted tokens of its state.
       const bool held = base + talk.session.plan().cache.ring >= talk.is.ids.size();
       const oriel_status status = talk.session.rewind(target);
       if (held || target < base) {
@@ -206,7 +206,7 @@ TEST(ForgettingStates, going_back_leads_to_what_was_not_forgotten) {
       if (target == talk.is.ids.size()) {
         continue;
       }
-      // Token by token: which logits follow is known of the state alone.
+      // Token by token: only the state determines the logits.
       talk.session.committed.resize(target);
       const Ids more = someTokens(3, 99);
       talk.session.append(more);

@@ -38,7 +38,7 @@ struct Opened {
   oriel_status status = ORIEL_OK;
 };
 
-/// One of everything.
+/// A file with one of everything.
 GgufWriter sample() {
   GgufWriter writer;
   writer.alignment = 64;
@@ -65,7 +65,7 @@ GgufWriter sample() {
   return writer;
 }
 
-/// Calls every accessor with every key and reads every byte that it says is there.
+/// Calls every accessor with every key and reads every byte of the results.
 uint64_t walk(const GgufFile& file) {
   uint64_t sum = 0;
   for (const char* key :
@@ -114,7 +114,7 @@ uint64_t walk(const GgufFile& file) {
   return sum;
 }
 
-// --- What is read --------------------------------------------------------------------------------
+// --- Valid files ----------------------------------------------------------------------------------
 
 TEST(Gguf, values_of_every_type_are_read) {
   const Opened opened(sample());
@@ -259,7 +259,7 @@ TEST(Gguf, type_names_and_sizes_are_known) {
   EXPECT_STREQ(tensorTypeName(999), "unassigned");
 }
 
-// --- What is refused -----------------------------------------------------------------------------
+// --- Refused files --------------------------------------------------------------------------------
 
 TEST(Gguf, truncated_at_every_byte_is_refused) {
   GgufWriter writer = sample();
@@ -463,7 +463,7 @@ TEST(Gguf, nested_arrays_and_unknown_value_types_are_refused_by_key) {
 TEST(Gguf, a_thousand_long_keys_that_begin_alike_are_read_at_once) {
   GgufWriter writer = sample();
   for (uint32_t i = 0; i < 1000; ++i) {
-    // Without looking for it among the others, as the writer does else.
+    // Without the writer's usual search for duplicates.
     writer.addRaw(std::string(60000, 'k') + std::to_string(1000 + i),
                   static_cast<uint32_t>(ValueType::kUint8), {1}, true);
   }

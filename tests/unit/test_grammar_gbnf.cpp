@@ -1,4 +1,4 @@
-// GBNF: what grammars accept and refuse, and what is said of those that are wrong.
+// GBNF: accepted and refused texts, and errors for invalid grammars.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ std::string repeated(const std::string& text, size_t times) {
   return all;
 }
 
-/// Byte by byte: the whole text may come, and end there.
+/// Byte by byte: the whole text is allowed, and may end.
 bool accepts(Constraint* constraint, const std::string& text) {
   constraint->restart();
   return constraint->acceptText(text.data(), text.size()) == text.size() && constraint->complete();
@@ -153,7 +153,7 @@ TEST_F(Gbnf, notation_beside_the_published_grammars) {
   }
 }
 
-// Every one of them ends in a status, in bounded time and memory.
+// Each ends with a status, in bounded time and memory.
 TEST_F(Gbnf, a_byte_order_mark_is_skipped) {
   Constraint* const constraint = c.add();
   ASSERT_TRUE(c.compileGbnf(constraint, "\xEF\xBB\xBFroot ::= \"ab\"").ok()) << c.log.errors();
@@ -230,7 +230,7 @@ TEST_F(Gbnf, hostile_grammars_end_quickly) {
   }
 }
 
-// With any amount of memory the reader and the compiler end, and say so.
+// With any amount of memory the reader and the compiler end with a status.
 TEST_F(Gbnf, too_little_memory_is_a_status) {
   const std::string text =
       "root ::= \"{\" pair (\",\" pair)* \"}\"\npair ::= [a-zé]{1,40} \":\" (root | [0-9]+)\n";

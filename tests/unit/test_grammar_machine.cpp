@@ -1,4 +1,4 @@
-// Constraints: masks against a slow recogniser, and what must hold whatever the grammar and the vocabulary.
+// Constraints: masks against a slow recogniser, and invariants for every grammar and vocabulary.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace oriel_internal::test::test_grammar_machine {
 namespace {
 
-/// Numbers of 32 bits whatever the platform's mt19937 returns.
+/// 32-bit numbers on every platform.
 struct Random {
   explicit Random(uint32_t seed) : engine(seed) {}
   uint32_t operator()() { return static_cast<uint32_t>(engine()); }
@@ -152,7 +152,7 @@ class RandomGrammar {
       case 7:
         return g_.repeat(expression(depth - 1), random_() % 3, kAnyTimes);
       case 8:
-        // Behind a letter, so that it is seldom left recursion.
+        // After a letter, to avoid left recursion mostly.
         return g_.sequence(letters(), g_.rule(rules_[random_() % rules_.size()]));
       default:
         return letters();
@@ -384,7 +384,7 @@ TEST(GrammarMask, a_mask_that_was_kept_is_the_mask_that_is_made) {
   EXPECT_GT(taken.size(), 5u);
 }
 
-// However deep: as long as there is room to close what is open.
+// At any depth: while there is room to close everything open.
 TEST(GrammarDepth, recursion_never_stalls) {
   GrammarCase c(byteVocabulary({"[[[[", "[[[[[[[[[[[[[[[[[[[[[", "]]]]", "[]"}));
   for (const char* const grammar : {

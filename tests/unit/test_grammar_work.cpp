@@ -1,4 +1,4 @@
-// What a mask may cost, whatever the grammar: its steps are counted, bounded in all, and can be stopped.
+// The cost of a mask for any grammar: steps are counted, bounded in total, and can be stopped.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace oriel_internal::test::test_grammar_work {
 namespace {
 
-/// Behind the last look of a call.
+/// After the last check of a call.
 constexpr uint64_t kSlack = kMostMaskSteps / 50;
 
 /// Tokens of letters and spaces: as many texts as a vocabulary's words.
@@ -47,7 +47,7 @@ const std::string kRules =
 const std::string kMoreRules =
     "root ::= s\ns ::= . s t | . s u | . s v | .\nt ::= [a-w]\nu ::= [b-z]\nv ::= [c-y]\n";
 
-// Whatever comes: within its steps, or refused before or while it is at work.
+// Any grammar: within its steps, or refused before or while running.
 TEST(GrammarWork, of_a_mask_is_bounded_in_all) {
   GrammarCase& c = wordCase();
   std::vector<std::string> grammars = {kRules,
@@ -126,7 +126,7 @@ TEST(GrammarWork, of_ambiguous_rules_grows_with_the_text_alone) {
   }
 }
 
-// What was merged is what the slow recogniser has, which merges nothing.
+// Merged readings equal those of the slow recogniser, which merges nothing.
 TEST(GrammarWork, of_ambiguous_rules_leaves_the_masks_as_they_are) {
   GrammarCase c(
       byteVocabulary({"ab", "ax", "xa", "yz", "abc", "x y", "()", "((", "))", "a)", "+a"}));
@@ -199,7 +199,7 @@ TEST(GrammarWork, of_a_mask_ends_where_it_is_stopped) {
     stopper.left = n;
     EXPECT_TRUE(idsOf(constraint->mask(), c.size()).empty()) << n;
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, constraint->spent().code());
-    // It is where it was.
+    // Its position is unchanged.
     stopper.left = UINT64_MAX;
     EXPECT_EQ(expected, idsOf(constraint->mask(), c.size()));
     EXPECT_TRUE(constraint->accept(expected[0]));

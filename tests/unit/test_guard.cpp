@@ -1,4 +1,4 @@
-// The guard of a model: who may call, who waits, and who is refused.
+// The guard of a model: allowed, waiting and refused calls.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ Answer answerOf(Guard* guard, Work work, uint64_t sessions = 0) {
   return Guard::Call(guard, work, sessions).answer();
 }
 
-/// Threads that control at the same time; more than one is a fault.
+/// Threads with control at the same time; more than one is a fault.
 struct Holders {
   std::atomic<uint32_t> now{0};
   std::atomic<uint32_t> most{0};
@@ -59,7 +59,7 @@ TEST(Guard, a_thread_inside_a_call_may_read_and_is_refused_everything_else) {
   EXPECT_EQ(Answer::kEntered, guard.mayEnd());
 }
 
-// Else an app whose log makes the same wrong call again would never return.
+// Otherwise an app whose log repeats the wrong call would never return.
 TEST(Guard, a_refusal_is_told_once) {
   Guard guard;
   const Guard::Call call(&guard, Work::kDevice, kFirst);

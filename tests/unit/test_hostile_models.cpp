@@ -1,5 +1,5 @@
-// Model files that nobody should have: mutants of sound ones, and files that somebody writes to while they are
-// loaded. Each must be loaded and used, or refused in one line, soon.
+// Hostile model files: mutants of valid ones, and files that change while they are loaded. Each must be loaded and
+// used, or refused in one line, in short time.
 //
 // More than the few hundred of every run, best under AddressSanitizer (docs/porting.md):
 //
@@ -53,7 +53,7 @@ void writeFile(const std::string& path, const std::vector<uint8_t>& bytes) {
 
 std::string dataModel(const std::string& name) { return ORIEL_TEST_DATA "/models/" + name; }
 
-/// One app that takes what it is given.
+/// An app that uses any file.
 class Attempt {
  public:
   Attempt(std::string path, uint64_t memory_bytes) : path_(std::move(path)) {
@@ -67,10 +67,10 @@ class Attempt {
   }
 
   Options& options() { return options_; }
-  /// Whether the last call that was made failed with a line that says so.
+  /// True if the last call failed with a line that contains this.
   bool saidLast(const std::string& part) const { return said_.find(part) != std::string::npos; }
 
-  /// Loads, and uses what could be loaded.
+  /// Loads, and uses the model if that succeeded.
   oriel_status run() {
     const double begin = nowMs();
     const oriel_status status = use();
@@ -80,7 +80,7 @@ class Attempt {
   }
 
  private:
-  // A call that fails says why, once; any other says nothing of the kind.
+  // A failed call logs one line; a successful call logs none.
   oriel_status expectOneLine(oriel_status status) {
     size_t errors = 0;
     for (const CapturedLog::Line& line : log_.lines) {
@@ -283,7 +283,7 @@ std::vector<Change> changes(const std::vector<uint8_t>& sound) {
   };
 }
 
-// What was written a moment ago has the time that it is written at next: clocks tick every few milliseconds.
+// A fresh file may have the same time after a rewrite: clocks tick every few milliseconds.
 void makeOld(const std::string& path) {
   fs::last_write_time(path, fs::last_write_time(path) - std::chrono::hours(1));
 }
@@ -388,7 +388,7 @@ TEST_F(HostileModels, a_file_that_is_replaced_or_removed_is_loaded_as_it_was) {
       Meddler meddler(path_, when);
       meddler.act = change.act;
       meddler.watch(&attempt.options());
-      // Renaming takes no name away and gives none, and so looks like any change of what is not in the file.
+      // Renaming looks like any other metadata change.
       const oriel_status status = attempt.run();
       EXPECT_TRUE(status == ORIEL_OK ||
                   (status == ORIEL_ERROR_IO && change.name == renames[1].name))

@@ -1,4 +1,4 @@
-// The folder map as a test: who may include whom (docs/design.md); and that documents name what is there.
+// Tests the folder map: allowed includes (docs/design.md), and that documents name existing things.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What an app links (base to api, cpu, vulkan) never needs the laboratory (speed, tools): that is a library of
-// its own. Room -> rooms it may include from, besides itself and base.
+// An app's library (base to api, cpu, vulkan) never needs speed and tools, which are a separate library. Room -> rooms
+// it may include from, besides itself and base.
 const std::map<std::string, std::set<std::string>> kArrows = {
     {"base", {}},
     {"os", {}},
@@ -44,8 +44,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"vulkan", {"os", "kv", "plan", "exec", "shaders"}},
 };
 
-// Rooms that know the structs of the C API. base has its statuses, log levels and allocator, which is all that the
-// others see of it.
+// Rooms that use the structs of the C API. base has its statuses, log levels and allocator, which the others use.
 const std::set<std::string> kOfTheAbi = {"base",    "text", "chat",  "exec",
                                          "options", "api",  "tools", "vulkan"};
 
@@ -121,7 +120,7 @@ TEST(Includes, the_core_has_its_own_types_beside_those_of_the_c_api) {
   EXPECT_GT(lines, 5000);
 }
 
-// Builds of everything compile several tests as one file (ORIEL_UNITY), where helpers of the same name would meet.
+// Unity builds compile several tests as one file (ORIEL_UNITY), where helpers with equal names would clash.
 TEST(Includes, a_test_file_has_a_namespace_of_its_own) {
   const std::regex opening("^namespace (oriel.*) \\{");
   int files = 0;
@@ -150,7 +149,7 @@ TEST(Includes, a_test_file_has_a_namespace_of_its_own) {
   EXPECT_GT(files, 150);
 }
 
-// docs/porting.md: what a new operating system has to provide is all in one room.
+// docs/porting.md: all code for a new operating system is in one room.
 TEST(Includes, of_the_core_only_os_asks_the_operating_system) {
   const std::regex system(
       "^\\s*#include <((windows|unistd|fcntl|pthread|dlfcn|sched)\\.h|(sys|mach|linux)/.*)>");
@@ -180,7 +179,7 @@ TEST(Includes, apps_see_the_public_headers_only) {
     for (std::string line; std::getline(text, line);) {
       std::smatch match;
       if (std::regex_search(line, match, include)) {
-        // The program's own rooms, those that the window shares with `oriel`, or what is installed.
+        // The program's own rooms, rooms shared by `oriel` and the window, or installed headers.
         const std::string room = match[1];
         const fs::path program = *entry.path().lexically_relative(apps).begin();
         EXPECT_TRUE(room == "oriel" || fs::is_directory(apps / program / room) ||
@@ -191,7 +190,7 @@ TEST(Includes, apps_see_the_public_headers_only) {
   }
 }
 
-// Bindings that are not built on every system must not name what the header no longer has.
+// Bindings that are not built on every system must not name removed parts of the header.
 TEST(Includes, integrations_name_only_what_the_public_header_has) {
   const fs::path root = ORIEL_SOURCE_DIR;
   const std::regex name("\\b(oriel_[a-z0-9_]+|ORIEL_[A-Z0-9_]+)\\b");
@@ -223,7 +222,7 @@ TEST(Includes, integrations_name_only_what_the_public_header_has) {
 TEST(Documents, programs_that_they_name_are_there_and_can_be_started) {
   const fs::path root = ORIEL_SOURCE_DIR;
   std::vector<fs::path> documents = {root / "README.md", root / "CONTRIBUTING.md"};
-  for (const auto& entry : fs::directory_iterator(root / "docs")) {
+  for (const auto& entry : fs::recursive_directory_iterator(root / "docs")) {
     if (entry.path().extension() == ".md") {
       documents.push_back(entry.path());
     }

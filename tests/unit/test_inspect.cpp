@@ -1,4 +1,4 @@
-// What oriel_file_describe says of files that run and of files that do not.
+// oriel_file_describe for runnable and other files.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -49,7 +49,7 @@ Inspected inspectBytes(const std::vector<uint8_t>& bytes) {
   return result;
 }
 
-// Nor does a model without weights lose its shape.
+// A model without weights keeps its shape, too.
 TEST(Inspect, memory_that_is_refused_says_nothing_of_a_model) {
   std::string told;
   for (const bool load : {false, true}) {

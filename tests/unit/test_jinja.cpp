@@ -99,7 +99,7 @@ TEST(Jinja, numbers_beyond_64_bits_are_printed_as_they_are_written) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, render("{{ 9223372036854775807 + 1 }}", {x}).status);
 }
 
-// What Python 3.11 and Jinja2 3.1.6 make of the same; nothing: not within 64 bits, or refused there, too.
+// The results of Python 3.11 and Jinja2 3.1.6; nothing: exceeds 64 bits, or refused there, too.
 TEST(Jinja, arithmetic_ends_at_64_bits) {
   const struct {
     const char* text;

@@ -1,4 +1,4 @@
-// Hostile templates: each ends with a status within a tenth of a second and a megabyte, whatever it says.
+// Hostile templates: each ends with a status within a tenth of a second and a megabyte.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 
 constexpr size_t kMostBytes = 1 << 20;
 
-// A tenth of a second holds for what is shipped; elsewhere the same templates only have to end.
+// The tenth of a second applies to release builds; elsewhere the templates only have to end.
 #if defined(NDEBUG) && !defined(__SANITIZE_ADDRESS__)
 constexpr double kMostMs = 100;
 #else
@@ -210,7 +210,7 @@ TEST(JinjaBounds, who_asks_to_stop_is_heard) {
   EXPECT_EQ(4, asked);
 }
 
-// Whatever allocation fails, the call says so and nothing else.
+// Any failed allocation gives an error and no other effect.
 TEST(JinjaBounds, any_cap_is_kept) {
   const JinjaVariables variables(someMessages());
   const std::string text =
@@ -230,7 +230,7 @@ TEST(JinjaBounds, any_cap_is_kept) {
   EXPECT_LT(refused, 190);
 }
 
-// Each list that is kept leaves less: any of those that are made behind the loop may be the first that is refused.
+// Each kept list leaves less memory: any list made after the loop may be the first refused one.
 TEST(JinjaBounds, memory_may_end_with_any_list) {
   int refused = 0;
   for (int n = 0; n < 300; ++n) {

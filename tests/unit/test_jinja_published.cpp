@@ -1,4 +1,4 @@
-// The templates that models are published with, against what transformers renders.
+// Templates of published models, against transformers' renderings.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -27,7 +27,7 @@ std::vector<Published> publishedIn(const std::string& one) {
   return all;
 }
 
-// What is raised is compared, Python's own errors are not.
+// Compares raised messages, not Python's own errors.
 bool isRight(const ordered_json& one, const Rendered& rendered) {
   if (one.contains("expected")) {
     return rendered.status == ORIEL_OK && rendered.text == one["expected"];
@@ -40,7 +40,7 @@ bool isRight(const ordered_json& one, const Rendered& rendered) {
              "the chat template refuses this conversation: " + one["error"].get<std::string>();
 }
 
-// No case is excepted.
+// All cases are included.
 TEST(JinjaPublished, all_conversations_render_to_the_byte) {
   ORIEL_NEED_DATA(data, "templates/Qwen-Qwen3-0.6B.json");
   size_t cases = 0;

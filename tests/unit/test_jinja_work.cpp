@@ -1,4 +1,4 @@
-// What templates may cost: whatever a filter, test, method or function does is counted, and ends within a number of units.
+// The cost of templates: the work of every filter, test, method and function is counted and bounded.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -19,9 +19,9 @@ using Names = std::set<std::string>;
 
 constexpr size_t kMostBytes = size_t{4} << 20;
 constexpr uint64_t kMostUnits = 2'000'000;
-// One filter that was begun goes through what there is memory for, some times.
+// A filter that has started processes as much as fits in memory, several times.
 constexpr uint64_t kLastUnits = 32'000'000;
-// Texts have 30,000 bytes, lists 5,000 elements: who looks at all of one counts at least so much.
+// Texts have 30,000 bytes, lists 5,000 elements: processing a whole one counts at least this much.
 constexpr uint64_t kLeastUnits = 2'500;
 
 const JinjaVariables& variables() {
@@ -79,7 +79,7 @@ Ran run(const std::string& text, uint64_t most_units, const JinjaVariables& give
   return run(text, most_units, given.all());
 }
 
-// Of these ways to use one name, the one that costs most beside the values that it is given.
+// The most expensive use of one name, relative to its input.
 struct Dearest {
   std::string body;
   uint64_t units = 0;
@@ -95,7 +95,7 @@ struct Dearest {
     if (ran.status != ORIEL_OK && ran.units <= kMostUnits) {
       return;
     }
-    // Twice the values: those beside the use, and those of the use.
+    // Doubles the values, both those of the use and the others.
     const uint64_t base =
         run("{% set x = [" + values + "] %}{% set x = [" + values + "] %}", UINT32_MAX).units;
     const uint64_t more = ran.units > base ? ran.units - base : 0;
@@ -123,7 +123,7 @@ void expectCounted(const std::string& name, const Dearest& dearest, const Names&
 
 const char* const kValues[] = {"text",        "blanks",      "list", "words", "given",
                                "dict(given)", "'%c' * 5000", "7",    "1.5"};
-// As they stand in a call; what they are made of.
+// Their spelling in a call; their contents.
 const struct {
   const char* call;
   const char* values;
@@ -202,7 +202,7 @@ TEST(JinjaWork, every_function_counts_what_it_does) {
   }
 }
 
-// What stands in no table.
+// Operations without a table.
 TEST(JinjaWork, what_else_is_large_is_counted) {
   for (const std::string use :
        {"text ~ same", "text + same", "text * 2", "list + list", "list * 2", "text[1:]",
@@ -283,7 +283,7 @@ TEST(JinjaWork, members_that_come_again_stand_where_they_stood_first) {
                 .text);
 }
 
-// Somebody is asked after every fixed number of units, also within one filter.
+// The stop check runs after every fixed number of units, also within one filter.
 TEST(JinjaWork, who_may_stop_is_asked_as_often_as_work_is_done) {
   for (const std::string body :
        {"{% set x = list|reverse %}", "{% set x = text.startswith((same ~ 'x',) * 40) %}"}) {
@@ -300,7 +300,7 @@ const std::string kEndless =
     "{% for i in range(100000) %}{% for j in range(10) %}"
     "{% set x = range(5000)|list|reverse|list %}{% endfor %}{% endfor %}";
 
-// A model with such a template is loaded. A conversation is told why it cannot be written.
+// A model with such a template loads. A conversation gets an error.
 TEST(JinjaWork, of_a_models_template_is_bounded_where_it_is_learned) {
   CapturedLog log;
   TemplateSettings settings;
@@ -365,7 +365,7 @@ TEST(JinjaWork, of_reading_names_is_bounded) {
   EXPECT_NE(std::string::npos, ran.error.find("its names are too much alike")) << ran.error;
 }
 
-// Those that Oriel looks up itself: at each loop, call and key.
+// Names that Oriel looks up itself: at each loop, call and key.
 TEST(JinjaWork, of_looking_names_up_counts_the_names_before) {
   std::string alike;
   const std::vector<std::string> names = namesOfOnePlace(2001);

@@ -1,4 +1,4 @@
-// Values that are made for templates.
+// Values made for templates.
 #include <gtest/gtest.h>
 
 #include "base/workspace.h"

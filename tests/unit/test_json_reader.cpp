@@ -1,4 +1,4 @@
-// The reader of all JSON: what it holds to, whatever the text is.
+// The JSON reader's invariants for any text.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 30;
 
-/// Counts what is asked of it, and the bytes that are taken.
+/// Counts stop checks and memory.
 struct Watched {
   Watched() : allocator{take, give, this}, scratch(allocator, kMostBytes) {}
 
@@ -180,7 +180,7 @@ TEST(JsonReader, limits_are_those_that_are_documented) {
   }
 }
 
-// As Python reads them: each name stands where it came first, with its last value.
+// As in Python: each name is at its first place, with its last value.
 TEST(JsonReader, names_that_come_again_are_one) {
   std::mt19937 random(7);
   for (const size_t n : {3, 8, 16, 17, 18, 40, 3000}) {

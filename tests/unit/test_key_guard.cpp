@@ -1,5 +1,5 @@
-// Which key biases and key norms a guard keeps few bits away from: where it begins to, and that it is there that
-// rounding begins to matter, measured with the cache's own formats.
+// Key biases and key norms for which a guard avoids low-bit formats: its thresholds, and that rounding starts to matter
+// there, measured with the cache's formats.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@
 namespace oriel_internal::test::test_key_guard {
 namespace {
 
-/// A file with nothing but what the guard reads, and the model it belongs to.
+/// A file with only the guard's inputs, and its model.
 class GuardedModel {
  public:
   explicit GuardedModel(uint32_t head_dim, uint32_t n_kv_heads = 2) {
@@ -46,7 +46,7 @@ class GuardedModel {
     roles_.emplace_back(role, "blk.0." + name);
   }
 
-  /// What keys are stored in where `wanted` is asked for.
+  /// The format of keys when `wanted` is requested.
   KvFormat keys(KvFormat wanted) { return formats(wanted).keys(0); }
   CacheFormats formats(KvFormat wanted) {
     const std::vector<uint8_t> bytes = writer_.build();
@@ -94,7 +94,7 @@ std::vector<float> times(const std::vector<double>& values, double factor) {
   return out;
 }
 
-/// The format that keys get whose bias has this norm in the second of two heads, and is small in the first.
+/// The format of keys whose bias has this norm in the second of two heads, and is small in the first.
 KvFormat keysOfBias(KvFormat wanted, uint32_t head_dim, double norm) {
   GuardedModel file(head_dim);
   std::mt19937 random(1);
@@ -134,8 +134,8 @@ double limitOf(const Raised& raised) {
   return low;
 }
 
-/// Root mean square of what storing a key in `format` changes in its values, for keys of this length in random
-/// directions, each with `noise` of its own.
+/// Root mean square of the change in values when a key is stored in `format`, for keys of this length in random
+/// directions, each with its own `noise`.
 double roundingOf(KvFormat format, uint32_t head_dim, double length, double noise) {
   std::mt19937 random(7);
   std::normal_distribution<double> normal(0, noise);
@@ -185,8 +185,8 @@ TEST(KeyGuard, biases_are_kept_out_of_few_bits_from_the_documented_norms_on) {
   }
 }
 
-// A score is the sum of head_dim products over the root of head_dim: for each unit of a query's values rounding
-// moves it by the root mean square of what it changes in the key's.
+// A score is the sum of head_dim products over the root of head_dim. So per unit of a query's values, rounding changes
+// it by the root mean square of the key's change.
 TEST(KeyGuard, the_largest_biases_that_few_bits_may_hold_move_scores_by_little) {
   const struct {
     KvFormat format;
@@ -233,7 +233,7 @@ TEST(KeyGuard, values_keep_eight_bits_where_keys_need_sixteen) {
   EXPECT_FALSE(formats.raisedByNorm(0));
 }
 
-// Most that a score may move is .4 nats, standard deviation; by the same reckoning as for biases.
+// A score may change by at most .4 nats, standard deviation; computed as for biases.
 TEST(KeyGuard, norms_are_kept_out_of_few_bits_from_the_documented_lengths_on) {
   const double int8 = .4 / (2.5 / (127 * std::sqrt(12.0)));
   const double int4 = .4 / (2.5 / (8 * std::sqrt(12.0)));
@@ -280,9 +280,9 @@ TEST(KeyGuard, the_widest_norms_that_few_bits_may_hold_move_scores_by_little) {
   }
 }
 
-// ---- Its sibling in the budget -------------------------------------------------------------------
+// ---- The budgeter's limit ------------------------------------------------------------------------
 
-// Formats whose rounding costs more than the limit are weighed, but not taken; those that cost less are.
+// Formats with rounding above the limit are weighed, but not chosen; below it they are.
 TEST(KeyGuard, formats_are_refused_from_a_tenth_of_a_nat_of_rounding_on) {
   ModelDesc model;
   model.n_layers = 2;

@@ -1,4 +1,4 @@
-// Published models by shape: bytes of the cache and of the weights come out as published.
+// Published models by shape: bytes of the cache and of the weights equal the published ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,14 +81,14 @@ TEST(KnownShapes, bytes_per_token_are_those_published) {
   }
 }
 
-// ARCHITECTURES of 2026: what grows, and what a recurrent state or a convolution keeps whatever the window is.
+// ARCHITECTURES of 2026: growth per token, and fixed bytes of recurrent states and convolutions.
 TEST(KnownShapes, bytes_per_token_and_states_of_hybrids_are_those_published) {
   constexpr double kMiB = 1 << 20;
   const struct {
     const char* name;
     uint64_t f16, k8v4;
     double
-        state_mib;  // one version; of convolutions the three columns that they see, itself included
+        state_mib;  // one version; for convolutions the three columns they see, including their own
     double digit;
   } rows[] = {
       {"qwen3.5-0.8b", 12288, 4992, 19.27, 0.01},    {"qwen3.5-2b", 12288, 4992, 19.27, 0.01},
@@ -199,14 +199,14 @@ TEST(KnownShapes, parameters_are_those_published) {
   }
   EXPECT_NEAR(4.07e9, static_cast<double>(shapeParameters(shapeOf("minicpm3-4b"))), 0.005e9);
   EXPECT_NEAR(175e9, static_cast<double>(shapeParameters(shapeOf("gpt3-175b"))), 0.5e9);
-  // Half of it is the table of the layers' inputs, of which a token needs a row.
+  // Half of it is the table of layer inputs; a token reads one row.
   const uint64_t gemma = shapeParameters(shapeOf("gemma-4-e2b"));
   const uint64_t table = 35ull * 256 * 262144;
   EXPECT_NEAR(2.349e9, static_cast<double>(table), 0.001e9);
   EXPECT_NEAR(2.28e9, static_cast<double>(gemma - table), 0.01e9);
 }
 
-// Of Gemma 4 what stays in the file is counted there: 18 bytes for 32 values of Q4_0.
+// Gemma 4's on-file part: 18 bytes for 32 values of Q4_0.
 TEST(KnownShapes, the_layers_input_embeddings_stay_in_the_file) {
   OnFile rows;
   rows.rows = true;
@@ -280,7 +280,7 @@ TEST(KnownShapes, rows_are_consistent) {
   EXPECT_EQ(nullptr, findShape("no-such-model"));
 }
 
-// ---- Beside the plan of a file --------------------------------------------------------------------
+// ---- Compared with a file's plan -----------------------------------------------------------------
 
 bool isAttentionBias(TensorRole role) {
   return role == TensorRole::kQueryBias || role == TensorRole::kKeyBias ||
@@ -303,7 +303,7 @@ class MadeUpFile {
       if ((rule.role == TensorRole::kRouterBias && !shape.has(kRouterBias)) ||
           rule.role == TensorRole::kExpertGateUp ||
           (!rule.required && (rule.role == TensorRole::kQkv || isAttentionBias(rule.role)))) {
-        return;  // some files of the architecture have it, and others what is meant here
+        return;  // some files of the architecture have it, others differ
       }
       const bool of_inputs = rule.where == Where::kModelLayerInputs;
       if (rule.where == Where::kModel || (of_inputs && desc.layer_input != 0)) {
@@ -370,7 +370,7 @@ TEST(KnownShapes, shapes_of_architectures_that_run_here_are_within_the_limits_of
   EXPECT_GE(checked, 40u);
 }
 
-// Of every shape whose architecture runs here and has weights: what tensors say is what the shape says.
+// For every runnable shape with weights: tensors agree with the shape.
 TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
   OnFile held;
   OnFile filed;
@@ -380,7 +380,7 @@ TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
   for (uint32_t i = 0; i < knownShapeCount(); ++i) {
     const ModelShape& shape = knownShape(i);
     const GgufString architecture = {shape.architecture, std::strlen(shape.architecture)};
-    // Biases of every matrix and norm are counted together, and lie one by one.
+    // Biases of every matrix and norm are counted together, but stored one by one.
     if (!shape.weightsKnown() || shape.has(kNormBias) ||
         findArchitecture(architecture) == nullptr) {
       continue;
@@ -502,7 +502,7 @@ TEST(KnownShapes, every_shape_listed_can_be_planned_for) {
   for (const Json& shape : shapes()) {
     const std::string name = shape.at("name");
     const FullPlan plan = planOf(name, optionsOf(uint64_t{1} << 42));
-    // Of a model whose weights are not described nobody can say whether it fits.
+    // Without described weights, fitting is unknown.
     const bool described = !shape.at("parameters").is_null();
     const auto mayFit = [&](const Json& of) {
       const Json& minimum = of.at("minimum_bytes");
@@ -563,20 +563,20 @@ TEST(KnownShapes, the_default_window_is_the_trained_context_or_8192_tokens) {
   EXPECT_EQ(8192u - 4, windowOf("smollm2-135m", plenty, 0));
   EXPECT_EQ(8192u - 4, windowOf("smollm2-135m", plenty, ORIEL_WINDOW_MAX));
   EXPECT_EQ(kDefaultWindow, windowOf("llama-3.2-1b", plenty, 0));
-  EXPECT_LT(130000u, windowOf("llama-3.2-1b", plenty, ORIEL_WINDOW_MAX));  // but for a ring
+  EXPECT_LT(130000u, windowOf("llama-3.2-1b", plenty, ORIEL_WINDOW_MAX));  // except for a ring
   EXPECT_EQ(20000u, windowOf("llama-3.2-1b", plenty, 20000));
-  // What is left then goes to the precision of the cache.
+  // The rest of the memory goes to the precision of the cache.
   const Options some = optionsOf(uint64_t{1} << 30);
   EXPECT_EQ(ORIEL_KV_F16, planOf("llama-3.2-1b", some).k_format);
   Options all = some;
   all.window_tokens = ORIEL_WINDOW_MAX;
   EXPECT_NE(ORIEL_KV_F16, planOf("llama-3.2-1b", all).k_format);
-  // Where memory does not allow it, as much as fits.
+  // If memory is too small for it, as much as fits.
   const Options little = optionsOf(720u << 20);
   EXPECT_LT(windowOf("llama-3.2-1b", little, 0), kDefaultWindow);
   EXPECT_EQ(windowOf("llama-3.2-1b", little, ORIEL_WINDOW_MAX),
             windowOf("llama-3.2-1b", little, 0));
-  // A least window goes beyond the default, and pinned text does not take from it.
+  // A minimum window may exceed the default, and pinned text does not reduce it.
   Options least = plenty;
   least.set("min_window", 10000);
   EXPECT_EQ(10000u, windowOf("llama-3.2-1b", least, 0));
@@ -624,7 +624,7 @@ TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {
   const FullPlan rounded = planOf("smollm2-135m", options);
   EXPECT_EQ(1u, rounded.fits);
   EXPECT_GE(rounded.window_tokens, free.window_tokens * 3);
-  // Past the trained context only because it was asked for.
+  // Past the trained context only on request.
   options = optionsOf(uint64_t{1} << 40);
   EXPECT_EQ(8192u, planOf("smollm2-135m", options).window_tokens + 4);
   options.set("min_window", 10000);
@@ -635,7 +635,7 @@ TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {
             oriel_shape_describe("smollm2-135m", &options, nullptr, 0, &needed));
 }
 
-// What the budgeter is for: with more memory never a worse plan, and precision grows with it.
+// The budgeter's purpose: more memory never gives a worse plan, and raises the precision.
 TEST(KnownShapes, precision_grows_with_memory_and_loss_only_falls) {
   ModelShape small = shapeOf("smollm2-135m");
   small.context_train = 65536;

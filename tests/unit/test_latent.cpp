@@ -1,4 +1,4 @@
-// How files describe latent attention.
+// Latent attention in files.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -51,7 +51,7 @@ TEST(Latent, yarn_scales_scores_not_what_is_rotated) {
   EXPECT_EQ(1.0, scaled.desc.ropes[kMainRope].magnitude);
 }
 
-// Files of DeepSeek-V2-Lite state a width of queries' latents that the model does not have.
+// Files of DeepSeek-V2-Lite state a query latent width although the model has none.
 TEST(Latent, tensors_say_whether_queries_have_latents) {
   GgufWriter writer = randomFamily("deepseek2 of queries from inputs").writer();
   writer.addUint32("deepseek2.attention.q_lora_rank", 1536);

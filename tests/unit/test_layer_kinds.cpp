@@ -1,4 +1,4 @@
-// Which layers do what: what a file says of each layer becomes a handful of kinds.
+// Kinds of layers: per-layer facts in a file become a few kinds.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -34,7 +34,7 @@ void addVector(GgufWriter* out, const std::string& name, uint64_t size) {
   out->addTensor(name, 0, {size}, std::vector<uint8_t>(static_cast<size_t>(size * 4)));
 }
 
-/// A file whose counts are one for each layer. llama, or lfm2 for convolutions.
+/// A file with per-layer counts. llama, or lfm2 for convolutions.
 GgufWriter writerOf(const std::string& architecture, const std::vector<LayerShape>& layers) {
   GgufWriter out;
   const auto key = [&](const std::string& suffix) { return architecture + "." + suffix; };
@@ -269,7 +269,7 @@ TEST(LayerKinds, kinds_and_views_are_told_apart_by_every_field) {
   EXPECT_EQ(UINT8_MAX, addView({ViewKind::kColumns, 1}, &desc));
 }
 
-// ---- Whose memory a layer reads ------------------------------------------------------------------
+// ---- Shared memories -----------------------------------------------------------------------------
 
 ModelDesc threeLayers() {
   ModelDesc model;
@@ -324,7 +324,7 @@ TEST(Memories, one_of_another_shape_cannot_be_read) {
         model, ORIEL_ERROR_FORMAT,
         "layer 2 reads the memory of layer 0, which has another shape: convert the model again");
   }
-  // What has nothing to do with what is remembered may differ.
+  // Parts that do not affect the memory may differ.
   ModelDesc model = threeLayers();
   LayerKind kind = model.kinds[0];
   kind.n_heads = 8;

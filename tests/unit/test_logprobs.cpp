@@ -11,7 +11,7 @@
 namespace oriel_internal::test_logprobs {
 namespace {
 
-/// In long double, without taking the largest out first where that is not needed.
+/// In long double, subtracting the largest only if needed.
 std::vector<double> logSoftmax(const std::vector<float>& logits) {
   long double most = -INFINITY;
   for (const float logit : logits) {

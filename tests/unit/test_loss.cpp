@@ -1,4 +1,4 @@
-// The model of what a cache costs: its priors reproduce what was published and simulated with them.
+// The loss model: its priors reproduce published and simulated results.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -37,7 +37,7 @@ double lossOf(const Pair& pair, uint64_t tokens, uint32_t context_train = 0, uin
                               static_cast<uint32_t>(tokens));
 }
 
-/// With the memory of so many tokens in f16.
+/// In the memory that `f16_tokens` take in f16.
 double lossIn(const Pair& pair, double f16_tokens) {
   return lossOf(pair, static_cast<uint64_t>(f16_tokens * kF16.bits / pair.bits));
 }

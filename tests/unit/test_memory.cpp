@@ -1,4 +1,4 @@
-// What layers remember, in bytes: the one walk over memories beside formulas of its own.
+// Bytes of layers' memories: forEachMemory against independent formulas.
 #include "kv/memory.h"
 
 #include <gtest/gtest.h>
@@ -14,13 +14,13 @@ namespace {
 
 constexpr KvFormat kFormats[] = {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4};
 
-/// A value of a token in the ring takes so many bits, and 32 of them a scale of 2 bytes unless it is f16.
+/// Bits per ring value, and a 2-byte scale per 32 values except for f16.
 uint64_t tokenBytes(KvFormat format, uint64_t heads, uint64_t dim) {
   const uint64_t bits = format == KvFormat::kF16 ? 16 : format == KvFormat::kInt8 ? 8 : 4;
   return heads * (dim * bits / 8 + (bits == 16 ? 0 : (dim + 31) / 32 * 2));
 }
 
-/// Sinks are f16 whatever the format; sides end on a word.
+/// Sinks are always f16; sides end on a word.
 uint64_t sideBytes(KvFormat format, uint64_t heads, uint64_t dim, uint64_t sinks, uint64_t ring) {
   return (heads * sinks * dim * 2 + ring * tokenBytes(format, heads, dim) + 3) / 4 * 4;
 }
@@ -28,8 +28,8 @@ uint64_t sideBytes(KvFormat format, uint64_t heads, uint64_t dim, uint64_t sinks
 constexpr uint32_t kWidth = 96;
 constexpr uint32_t kWords = 50;
 
-/// Two that see the session's window and differ in their heads, one with a window of 100 tokens, a convolution of 3,
-/// a state, and one that reads what the first remembers.
+/// Two layers with the session's window and different heads, one with a window of 100 tokens, a convolution of 3, a
+/// state, and one that shares the first one's memory.
 ModelDesc mixedModel() {
   ModelDesc model;
   model.n_layers = 6;
@@ -71,7 +71,7 @@ struct Expected {
 
 TEST(Memory, bytes_of_every_kind_in_every_format) {
   const ModelDesc model = mixedModel();
-  // The sliding layers' window is their own, or what the session sees where that is less; slack is the same.
+  // The sliding layers' window is their own, or the session's if shorter; slack is equal.
   const struct {
     CacheShape cache;
     uint32_t slack, sliding;

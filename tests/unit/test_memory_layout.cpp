@@ -1,4 +1,4 @@
-// Where vectors between kernels lie.
+// Addresses of vectors between kernels.
 #include <gtest/gtest.h>
 
 #include "plan/memory_layout.h"
@@ -71,7 +71,7 @@ TEST(ActivationLayout,
 }
 
 TEST(ActivationLayout, vectors_with_padding_leave_no_room_for_other_forms) {
-  // Whatever lies in the padding must be finite as floats.
+  // Padding must hold finite floats.
   for (const ModelDesc& model :
        {modelOf(60, 4, 2, 16, 96), modelOf(64, 3, 1, 20, 96), modelOf(64, 4, 2, 16, 100)}) {
     const CacheShape cache = {model.n_kv_heads, model.head_dim, 4, 256, 263};

@@ -37,7 +37,7 @@ void expectRefused(oriel_status status, const std::vector<std::string>& words,
   }
 }
 
-// --- What is read --------------------------------------------------------------------------------
+// --- Valid files ----------------------------------------------------------------------------------
 
 TEST(ModelDesc, a_small_llama_is_described) {
   const Described described(TinyLlama().writer());
@@ -194,7 +194,7 @@ TEST(ModelDesc, types_that_do_not_run_are_refused_by_name) {
   }
 }
 
-// --- What is refused -----------------------------------------------------------------------------
+// --- Refused files --------------------------------------------------------------------------------
 
 TEST(ModelDesc, other_architectures_are_refused_by_name) {
   expectRefused(ORIEL_ERROR_UNSUPPORTED, {"\"nobody\" is not supported", "llama"},

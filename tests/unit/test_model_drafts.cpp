@@ -1,4 +1,4 @@
-// When guesses of a model are expected to pay.
+// When drafts of a model are expected to pay.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -11,8 +11,8 @@ namespace {
 constexpr uint32_t kMost = 7;
 constexpr double kStepMs = 10;
 
-/// Tokens one after the other, with guesses that take `guess_ms` each. Steps of any number of rows take as long as one of one
-/// row, so that what a guess takes and how often it is right is all there is to weigh.
+/// Consecutive tokens with drafts of `guess_ms` each. All steps take equally long, so only the drafting cost and its
+/// accuracy matter.
 class GuessRig {
  public:
   explicit GuessRig(double guess_ms) : guess_ms_(guess_ms) {
@@ -25,7 +25,7 @@ class GuessRig {
     cost_.took(1, kStepMs);
   }
 
-  /// A token behind which guesses are made, all of them right or all wrong. How many were made, and verified.
+  /// A token with drafts after it, all right or all wrong. Returns the numbers made and verified.
   struct Made {
     uint32_t guesses = 0;
     uint32_t verified = 0;
@@ -81,7 +81,7 @@ TEST(ModelDrafts, right_guesses_go_on_and_wrong_ones_end) {
   EXPECT_LT(guesses, 60u);
   EXPECT_LE(last, 8u) << "one now and then";
   EXPECT_GE(last, 4u);
-  // And begins again where they become right.
+  // And restarts when they become right.
   tokens = 0;
   do {
     made = wrong.token(true);

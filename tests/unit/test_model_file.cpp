@@ -1,4 +1,4 @@
-// Files that are read rather than mapped: what is in memory of them, and what becomes of those that change.
+// Files that are read, not mapped: their parts in memory, and the effects of changes.
 #include "gguf/model_file.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class ModelFiles : public testing::Test {
     out.seekp(static_cast<std::streamoff>(offset));
     out << text;
   }
-  /// Clocks of files tick every few milliseconds: what was written just now looks the same when written again.
+  /// File clocks tick every few milliseconds: a rewrite right after a write looks unchanged.
   void makeOld() const {
     fs::last_write_time(path_, fs::last_write_time(path_) - std::chrono::hours(1));
   }

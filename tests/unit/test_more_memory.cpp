@@ -1,4 +1,4 @@
-// With more memory a plan is never expected to lose more: published shapes, from the least memory to more than all takes.
+// More memory never raises the expected loss: published shapes, from the least memory to more than enough.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ FullPlan planOf(const std::string& name, const Options& options, uint64_t memory
   return planOfShape(name, now);
 }
 
-/// What takes most: the longest window in the dearest formats, all experts held.
+/// The most bytes: the longest window in the most precise formats, all experts held.
 uint64_t mostBytes(const std::string& name, Options options, const std::string& offload) {
   options.set("kv", "f16").set("offload", offload == "auto" ? "rows" : offload);
   return planOf(name, options, kPlenty).total_bytes;
@@ -117,7 +117,7 @@ TEST(MoreMemory, is_never_worse_for_dense_and_hybrid_models) {
   }
 }
 
-/// A calibration: the shorter a window of all layers, the more it loses, and one that is long in few layers loses least.
+/// A calibration in which shorter uniform windows lose more, and long windows in few layers lose least.
 struct ByLayer {
   explicit ByLayer(uint32_t n_layers) : shares(2 * n_layers) {
     for (uint32_t layer = 0; layer < n_layers; ++layer) {

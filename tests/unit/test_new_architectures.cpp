@@ -1,4 +1,4 @@
-// Architectures of 2026: what their files say that others do not, and what is refused of it.
+// Architectures of 2026: their special keys, and refused values.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -114,7 +114,7 @@ TEST(NewArchitectures, keys_that_must_be_there_are_named) {
 
 // ---- Models in several files ---------------------------------------------------------------------
 
-/// The model's tensors in so many files.
+/// The model's tensors in `count` files.
 class Parts {
  public:
   Parts(const std::string& model, uint16_t count)

@@ -1,4 +1,4 @@
-// Normalisation Form C, alone and in front of the words of pre-tokenizers that want it.
+// Normalisation Form C, alone and before the words of pre-tokenizers that use it.
 #include "text/normalise.h"
 
 #include <gtest/gtest.h>
@@ -75,8 +75,8 @@ TEST(Normalise, composes_what_the_standard_composes) {
   EXPECT_EQ("\xC3\xA9\xFF\xCC\x81", toNfc("e\xCC\x81\xFF\xCC\x81"));
 }
 
-/// The hash is of unicodedata.normalize() of Python 3.11, whose Unicode is 14.0. Characters that came with 15.0 do not
-/// change it: alone none of them has another NFC, and none goes behind a mark that follows it here.
+/// The hash is of unicodedata.normalize() of Python 3.11, with Unicode 14.0. Characters new in 15.0 do not change it:
+/// alone none has another NFC, and none follows a combining mark here.
 TEST(Normalise, every_code_point_is_as_in_another_implementation) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, 64 bits
   const auto add = [&](const std::vector<uint32_t>& codes) {
@@ -86,7 +86,7 @@ TEST(Normalise, every_code_point_is_as_in_another_implementation) {
   };
   for (uint32_t code = 0; code < 0x110000; ++code) {
     if (code >= 0xD800 && code < 0xE000) {
-      continue;  // halves of pairs are no characters
+      continue;  // surrogates are not characters
     }
     add({code});
     if (code < 0x3200 || (code >= 0xAC00 && code < 0xD7A4) || (code >= 0x11000 && code < 0x12000)) {
@@ -170,7 +170,7 @@ TEST(Normalise, words_of_qwen_are_normalised) {
     ASSERT_TRUE(c.status.ok()) << c.log.errors();
     EXPECT_EQ(c.encode(composed, options), c.encode(nfd, options)) << pre;
     EXPECT_EQ(composed, c.decode(c.encode(nfd, options), true));
-    // A mark behind a special token is none of the text before it.
+    // A mark after a special token does not combine with the text before it.
     EXPECT_EQ("e<|x|>\xCC\x81", c.decode(c.encode("e<|x|>\xCC\x81", options), true));
   }
   TokenizerCase& other = bytesWith("llama-bpe");

@@ -1,4 +1,4 @@
-// What executors read off ops: what they write, what goes together, who waits for whom.
+// Executors' view of ops: outputs, groups, and dependencies.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -162,7 +162,7 @@ TEST(OpGroups, products_of_the_same_vectors_go_together_while_none_touches_what_
   EXPECT_EQ(1u, endOfMatmuls(of_outputs, 2, 0));
 }
 
-// Experts first .. first + 3 of `in`, which is by place, to 64 columns from out_first on.
+// Experts first .. first + 3 of `in`, indexed by place, to 64 columns from out_first on.
 Op experts(const BufferRef& in, const BufferRef& out, uint32_t out_first, uint32_t first) {
   ExpertMatmulPush push = {};
   push.rows = 64;

@@ -32,7 +32,7 @@ using test::AsNobody;
 
 class Os : public test::ScratchFolder {
  protected:
-  /// Opening must fail with ORIEL_ERROR_IO and say why.
+  /// Opening must fail with ORIEL_ERROR_IO and the reason.
   static void expectRefused(const std::string& name, const std::string& word) {
     CapturedLog log;
     InputFile file;
@@ -189,7 +189,7 @@ TEST_F(Os, a_shared_library_gives_its_symbols) {
   EXPECT_FALSE(library.isOpen());
 }
 
-// What lies beside the block keeps its pages; what is in it is as it was.
+// Memory next to the block keeps its pages; the block's contents are unchanged.
 TEST(LargePages, are_asked_for_within_a_block_wherever_it_begins_and_ends) {
   constexpr size_t kBytes = 9 << 20;
   std::vector<uint8_t> bytes(kBytes);

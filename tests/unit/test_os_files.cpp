@@ -1,4 +1,4 @@
-// Small files: read whole, written under a name of one's own.
+// Small files: read whole, written under a unique name.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -215,7 +215,7 @@ TEST_F(OsFiles, that_cannot_be_written_are_an_error_and_leave_nothing) {
 
 #if !defined(_WIN32)
 
-// Renaming over /dev/null would take it away from everybody.
+// Renaming over /dev/null would remove it for everyone.
 TEST_F(OsFiles, do_not_replace_what_is_none) {
   const std::string pipe = path("pipe");
   ASSERT_EQ(0, mkfifo(pipe.c_str(), 0600));
@@ -237,7 +237,7 @@ TEST_F(OsFiles, behind_a_link_are_replaced_and_the_link_stays) {
   ASSERT_TRUE(save(path("link"), "new", FileUse::kKept));
   EXPECT_TRUE(fs::is_symlink(path("link")));
   EXPECT_EQ(read(target), "new");
-  // Also where nothing is yet, and by way of another link.
+  // Also for a missing target, and through another link.
   fs::create_directory(folder_ / "folder");
   fs::create_symlink("folder/first", folder_ / "leads");
   fs::create_symlink(folder_ / "leads", folder_ / "far");
@@ -301,14 +301,14 @@ TEST_F(OsFiles, are_not_written_through_what_somebody_planted_beside_them) {
   EXPECT_EQ(read(name), "new");
   EXPECT_FALSE(fs::is_symlink(name));
   EXPECT_EQ(read(victim), "untouched");
-  // What is no file was made by nobody who was writing: it stays.
+  // Not a file, so no writer's leftover: it stays.
   EXPECT_TRUE(fs::is_symlink(path("kept.oriel-tmp")));
   EXPECT_TRUE(fs::is_symlink(path("kept.0123456789abcdef.oriel-tmp")));
   EXPECT_TRUE(fs::is_directory(path("kept.fedcba9876543210.oriel-tmp")));
   EXPECT_TRUE(fs::is_fifo(path("kept.00000000000000ff.oriel-tmp")));
 }
 
-// A folder of caches may be anybody's to write to: what a link leads to is not touched.
+// A cache folder may be writable for others: a link's target is not touched.
 TEST_F(OsFiles, of_a_cache_replace_a_link_and_others_follow_it) {
   const std::string victim = write("victim", "untouched");
   const std::string cached = path("cached");
@@ -352,7 +352,7 @@ TEST_F(OsFiles, in_a_folder_that_cannot_be_looked_at_are_not_said_to_be_gone) {
   EXPECT_EQ(0u, left);
 }
 
-// Somebody removed the first one's; the second one's is not the first one's to remove.
+// The first one's file was removed; it must not remove the second one's.
 TEST_F(OsFiles, of_work_under_way_are_removed_by_their_owner_alone) {
   const std::string name = path("mark");
   uint8_t was[WorkMarker::kMostBytes];
@@ -414,7 +414,7 @@ TEST_F(OsFiles, that_processes_left_behind_go_with_the_next_write) {
   }
 }
 
-/// A process of its own, killed at the end. `work` runs in it, and is told where to say that it has begun.
+/// A child process that is killed at the end. It runs `work`, which gets the place to report its start.
 class Child {
  public:
   template <typename Work>
@@ -460,7 +460,7 @@ TEST_F(OsFiles, are_written_at_once_beside_a_frozen_writer_whose_file_stays) {
       EXPECT_EQ(read(path("kept")), "new");
       EXPECT_EQ(read(held), "half") << "somebody was writing it";
     }
-    EXPECT_TRUE(save(path("kept"), "newer"));  // now its writer is gone
+    EXPECT_TRUE(save(path("kept"), "newer"));  // its writer has died
     EXPECT_FALSE(fs::exists(held));
   }
 }
@@ -491,7 +491,7 @@ TEST_F(OsFiles, are_old_or_new_when_writers_are_killed_and_litter_does_not_grow)
   EXPECT_EQ(filesInFolder(), 1u);
 }
 
-// Every write looks for what was left behind, so what another one is writing must not look so.
+// Every write looks for leftovers, so another process's current file must not look like one.
 TEST_F(OsFiles, do_not_fail_each_other_from_several_processes) {
   const std::string name = path("shared");
   std::vector<pid_t> writers;

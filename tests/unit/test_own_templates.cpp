@@ -1,4 +1,4 @@
-// Oriel's own chat templates: against published ones, which are read where they are, and against recorded texts.
+// Oriel's own chat templates: against published ones, read in place, and against recorded texts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -106,7 +106,7 @@ TEST(OwnTemplates, write_control_tokens_that_cannot_be_typed) {
     const std::string name = row->name;
     const std::string clean =
         ownText(row->text, kTalk, true).said() + ownText(row->text, kTalk, false).said();
-    // Everything in angle or square brackets that the format writes is a control token here.
+    // All format marks in angle or square brackets are control tokens here.
     Vocabulary v;
     v.startSpm(true);
     std::string hostile = "<s></s>";
@@ -218,7 +218,7 @@ TEST(OwnTemplates, end_a_reply_with_a_token_that_stops_it) {
 /// The day on which the references were made.
 constexpr uint32_t kDayOfReferences = 20261122;
 
-/// Only messages of the three roles with nothing but text, and a template that renders them.
+/// Only text messages of the three roles, and a template that renders them.
 bool isPlain(const json& one) {
   if (!one["tools"].is_null() || one["messages"].empty() || !one.contains("expected") ||
       one.contains("context")) {
@@ -234,22 +234,22 @@ bool isPlain(const json& one) {
   return true;
 }
 
-/// Conversations in which a published template differs from the row that its markers name.
+/// Conversations in which a published template differs from its row.
 enum class Differs : uint8_t {
   kNowhere,
   kEverywhere,  ///< another format, or another default, that shares the row's markers: the model's own template runs
   kWithoutSystem,   ///< the model has a default system prompt of its own
   kWithSystem,      ///< the template leaves the system message out; the row writes it
-  kWithoutOpening,  ///< the template opens a reply although it is asked not to
+  kWithoutOpening,  ///< the template opens a reply although not requested
 };
 struct Exception {
   const char* file;
   Differs differs;
 };
 const Exception kExceptions[] = {
-    {"Bielik-11B-v3.0-Instruct", Differs::kEverywhere},                // BOS
-    {"HuggingFaceTB-SmolLM3-3B", Differs::kWithoutSystem},             // a long one for thinking
-    {"MiMo-VL", Differs::kWithoutSystem},                              //
+    {"Bielik-11B-v3.0-Instruct", Differs::kEverywhere},     // BOS
+    {"HuggingFaceTB-SmolLM3-3B", Differs::kWithoutSystem},  // a long system prompt for thinking
+    {"MiMo-VL", Differs::kWithoutSystem},                   //
     {"Mistral-Small-3.2-24B-Instruct-2506", Differs::kWithoutSystem},  //
     {"NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", Differs::kEverywhere},  // system turn, opened thought
     {"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use", Differs::kEverywhere},  // BOS, tools

@@ -1,4 +1,4 @@
-// The team of threads: every piece once, nobody early, nobody waited for who is not there.
+// The thread team: every piece once, synchronised, and never waiting for an absent thread.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ struct Job {
   std::chrono::microseconds pause{0};
 };
 
-// Each thread does pieces, waits, and checks what all the others did.
+// Each thread does pieces, waits, and checks all the others' results.
 void rounds(void* user, uint32_t thread) {
   Job* job = static_cast<Job*>(user);
   for (uint32_t round = 1; round <= kRounds; ++round) {
@@ -101,7 +101,7 @@ TEST(Pool, threads_are_numbered_and_no_more_than_there_is_room_for) {
   }
 }
 
-// A run of its own length, that may end early, over numbers that only those who take part may touch.
+// A run of a given length that may end early, on numbers that only participants may touch.
 struct Short {
   Pool* pool = nullptr;
   uint32_t n_rounds = 0;

@@ -1,4 +1,4 @@
-// What stands in for compilers' own functions, which Microsoft's does not have, gives what those give.
+// Replacements of compiler builtins, for Microsoft's compiler, give equal results.
 #include <gtest/gtest.h>
 
 #include <cstdint>

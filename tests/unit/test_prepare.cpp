@@ -1,4 +1,4 @@
-// Messages as clients send them, in the form that each template can write.
+// Client messages in the form that each template can write.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -242,7 +242,7 @@ TEST(Prepare, calls_that_a_template_leaves_out_are_part_of_the_content) {
       "<user>Rain?|<assistant><tool_call>\n{\"name\": \"look\", \"arguments\": {\"city\": "
       "\"Oslo\", \"n\": 2}}\n</tool_call>|<tool>yes|",
       rendered.text);
-  // The marks are no text of a client's.
+  // The marks are not client text.
   EXPECT_NE(std::string::npos,
             rendered.marked().find("<tool_call>\n{\"name\": \"[2:look]\", \"arguments\": [2:{"))
       << rendered.marked();
@@ -462,7 +462,7 @@ bool readsCall(const std::string& chat_template, const std::string& text) {
          ordered_json::parse(read.calls[0].arguments).dump() == "{\"place\":\"zvalue\"}";
 }
 
-/// Words that each conversation must have exactly once.
+/// Words that each conversation must contain exactly once.
 struct Talk {
   const char* name;
   ordered_json messages;
@@ -542,7 +542,7 @@ TEST(PreparePublished, every_text_is_written_once_or_the_templates_words_are_the
   EXPECT_GT(rendered_all, 440u);
 }
 
-// Where preparing changes nothing else than what the template refuses or loses.
+// Preparing changes only what the template refuses or drops.
 TEST(PreparePublished, published_conversations_render_as_published) {
   ORIEL_NEED_DATA(data, "templates/Qwen-Qwen3-0.6B.json");
   const std::set<std::string> mended = {"arguments as a string", "call with null content",

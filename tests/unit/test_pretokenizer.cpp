@@ -1,4 +1,4 @@
-// Pre-tokenizers against the regular expressions that models were trained with.
+// Pre-tokenizers against the regular expressions of published models.
 #include "text/pretokenizer.h"
 
 #include <gtest/gtest.h>
@@ -221,7 +221,7 @@ TEST(PreTokenizer, random_bytes_are_cut_into_whole_words_without_loss) {
   }
 }
 
-/// Of the processor, to cut a text to words.
+/// Processor time to split a text into words.
 double secondsToCut(PreTokenizer pre, const std::string& text) {
   size_t at = 0;
   const double seconds = processorSeconds([&] {
@@ -238,9 +238,9 @@ double secondsToCut(PreTokenizer pre, const std::string& text) {
 }
 
 TEST(PreTokenizer, no_text_takes_quadratic_time) {
-  // Each of these makes some expression look ahead or give back: done naively that takes a second at least.
+  // Each makes some expression look ahead or backtrack: a naive implementation takes a second at least.
   constexpr size_t n = 1u << 16;
-  constexpr double kMostSeconds = 0.3;  // twenty times what it takes, and where all is slow:
+  constexpr double kMostSeconds = 0.3;  // twenty times the usual time; for slow cases:
   constexpr double kTimesOrdinary = 30;
   const auto repeated = [](const std::string& part) {
     std::string text;

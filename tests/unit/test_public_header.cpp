@@ -25,7 +25,7 @@ TEST(PublicHeader, an_older_app_gets_defaults_for_fields_it_does_not_know) {
   oriel_options given = {};
   given.struct_size = offsetof(oriel_options, sessions);  // an app that ends before it
   given.window_tokens = 7;
-  given.sessions = 99;  // what happens to lie behind that app's struct
+  given.sessions = 99;  // garbage after that app's struct
   oriel_options read;
   ASSERT_TRUE(readOptions(&given, &read));
   EXPECT_EQ(7u, read.window_tokens);
@@ -83,7 +83,7 @@ TEST(PublicHeader, the_init_macros_set_the_size_and_zero_the_rest) {
   EXPECT_EQ(0u, stats.host_bytes);
 }
 
-// Of all sizes from `first` to the largest of `ends`, only those are the struct's.
+// Of all sizes from `first` to the largest of `ends`, only those in `ends` are accepted.
 template <typename Struct>
 void expectFieldEnds(const char* name, size_t first, std::initializer_list<size_t> ends) {
   Struct given = {};
@@ -115,7 +115,7 @@ TEST(PublicHeader, a_struct_size_that_ends_inside_an_array_is_none) {
        ORIEL_END(oriel_recovered, tokens_held)});
 }
 
-// The line goes where the whole fields say.
+// The line goes to the log in the whole fields.
 TEST(PublicHeader, half_a_field_is_not_read) {
   std::string line;
   oriel_options given = {};

@@ -1,4 +1,4 @@
-// Keys that are kept a second time, in 8 bits.
+// Keys stored a second time, in 8 bits.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -63,7 +63,7 @@ TEST(RecallKeys, denormal_keys_stay_within_127) {
             rounded({std::numeric_limits<float>::max(), -std::numeric_limits<float>::max()}).codes);
 }
 
-// Heads of the same token that can be read count.
+// The token's readable heads count.
 TEST(RecallKeys, a_head_that_says_nothing_leaves_the_others) {
   RecallLayer layer;
   layer.n_heads = layer.n_kv_heads = 2;

@@ -1,6 +1,6 @@
-// What a session promises, of a model that keeps a state instead of tokens: whatever was cancelled, failed, begun
-// ahead or taken back, the state after the last committed token is the one that counts. A made-up model
-// (support/recurrent_executor.h) beside its definition, token by token. tests/unit/test_checkpoints.cpp goes back.
+// Promises of a session with a state instead of tokens: after cancels, failures, early steps and rewinds, the state
+// after the last committed token counts. Compares a synthetic model (support/recurrent_executor.h) with its definition,
+// token by token. Going back: tests/unit/test_checkpoints.cpp.
 #include "support/recurrent_session.h"
 
 namespace oriel_internal::test::test_recurrent_sessions {
@@ -56,7 +56,7 @@ TEST(RecurrentSession, all_logits_of_a_text_are_those_of_the_definition) {
   });
 }
 
-// ---- What was not committed ----------------------------------------------------------------------
+// ---- Uncommitted tokens --------------------------------------------------------------------------
 
 TEST(RecurrentSession, a_chunk_that_was_cancelled_is_as_if_it_had_not_begun) {
   forEachShape([](const Shape& shape) {
@@ -179,7 +179,7 @@ TEST(RecurrentSession, an_evaluation_that_ends_early_leaves_whole_chunks) {
         session.committed.insert(session.committed.end(), more.begin(), more.begin() + kept);
         ASSERT_EQ(session.committed.size(), session->facts().at.position);
         if (cancels && nth == 30) {
-          session.append({1});  // the cancel came too late, and counts for nothing
+          session.append({1});  // the cancel came too late, and has no effect
         }
         session.expectAsDefined("from there on");
       }
@@ -216,7 +216,7 @@ TEST(RecurrentSession, nothing_leads_back_past_a_step_that_was_begun) {
     cancelled.executor->before_token = nullptr;
     expectNoWayBack(&cancelled, 120);
 
-    // A reply that ended while another token was wanted: a device may have begun with it.
+    // A reply that ended when another token was wanted: a device may have started it.
     RecurrentSession ended(shape);
     ended.append(someTokens(120));
     RecurrentSession::Reply reply;
@@ -333,7 +333,7 @@ TEST(RecurrentSession, a_reset_forgets_the_state) {
   });
 }
 
-// ---- Memories that layers share ------------------------------------------------------------------
+// ---- Shared memories -----------------------------------------------------------------------------
 
 TEST(RecurrentSession, a_memory_that_two_layers_use_is_counted_placed_and_saved_once) {
   const Shape shape = {7, true, 40, false};

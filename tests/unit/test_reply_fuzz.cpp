@@ -1,4 +1,4 @@
-// Replies made of bits of marks: however they are cut they mean the same, and arguments are JSON.
+// Replies made of fragments of marks: any split gives the same result, and arguments are JSON.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -72,7 +72,7 @@ std::string randomReply(std::mt19937* random) {
   return text;
 }
 
-/// What one family would write, with a piece of it lost or doubled.
+/// A reply of one family with a piece lost or doubled.
 std::string damagedReply(std::mt19937* random) {
   static const char* const kReplies[] = {
       "<think>a</think>\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": "

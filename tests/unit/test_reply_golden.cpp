@@ -1,4 +1,4 @@
-// Replies of published models, as their reference says what they mean, cut at every byte.
+// Replies of published models with reference results, split at every byte.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +14,7 @@ using nlohmann::json;
 
 struct Format {
   const char* format;
-  const char* chat_template;  ///< of a model that writes it; null: none speaks for it
+  const char* chat_template;  ///< of a model that writes it; null: none
 };
 
 const Format kFormats[] = {

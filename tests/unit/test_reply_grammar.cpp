@@ -1,4 +1,4 @@
-// Grammars of tool calls: what they let pass is read as a call with valid arguments.
+// Grammars of tool calls: every accepted text is read as a call with valid arguments.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -34,7 +34,7 @@ class Matcher {
     EXPECT_TRUE(status.ok());
     EXPECT_TRUE(sets_.init(&automaton_, sets_memory_.data(), sets_memory_.size()));
   }
-  /// How many bytes may come; `whole`: and the text may end there.
+  /// Number of allowed bytes; `whole`: and the text may end there.
   size_t match(const std::string& text, bool* whole) {
     StateSets::Id set = sets_.start();
     size_t at = 0;
@@ -49,13 +49,13 @@ class Matcher {
     return at;
   }
 
-  /// Some text; "": there is none.
+  /// Any text; "": none.
   std::string first() {
     std::string text;
     StateSets::Id set = sets_.start();
     while (!sets_.complete(set)) {
       StateSets::Id next = StateSets::kNothing;
-      // Letters and digits of ids before marks, and no blanks that may come for ever.
+      // Letters and digits of ids before marks; excludes repeatable blanks.
       for (const auto& [from, to] : {std::pair(0x30, 0x100), std::pair(0x0a, 0x30)}) {
         for (int byte = from; byte < to && next == StateSets::kNothing; ++byte) {
           next = sets_.step(set, static_cast<uint8_t>(byte));
@@ -77,7 +77,7 @@ class Matcher {
   StateSets sets_;
 };
 
-/// A schema of theirs that cannot be held is an error.
+/// An unsupported schema is an error for them.
 json strict(json tools) {
   for (json& tool : tools) {
     tool["strict"] = true;
@@ -99,7 +99,7 @@ class CallCase {
       grammar_.setRoot(root);
     }
   }
-  /// Whether the grammar has the text behind its trigger.
+  /// True if the grammar accepts the text after its trigger.
   bool has(const std::string& text) {
     const std::string trigger = calls.trigger;
     EXPECT_EQ(0u, text.find(trigger)) << text;
@@ -107,7 +107,7 @@ class CallCase {
     Matcher(grammar_, log.log()).match(text.substr(trigger.size()), &whole);
     return whole;
   }
-  /// The text that the grammar has, taking always the first byte that may come; "": it has none.
+  /// The text made of the first allowed bytes; "": none.
   std::string only() { return calls.trigger + Matcher(grammar_, log.log()).first(); }
   ReadReply read(const std::string& text) { return readReply(forms_, text, &tools_); }
 
@@ -127,7 +127,7 @@ struct Written {
   ReplyForms forms;
   const char* full;      ///< weather with all arguments
   const char* least;     ///< battery
-  const char* wrong[3];  ///< no call of these tools
+  const char* wrong[3];  ///< not calls of these tools
 };
 
 const Written kWritten[] = {
@@ -296,7 +296,7 @@ TEST(ReplyGrammars, a_schema_that_cannot_be_held_leaves_any_object) {
     EXPECT_TRUE(call.has(written.full));
     EXPECT_TRUE(call.has(written.least));
     for (const char* const wrong : written.wrong) {
-      // Arguments of weather may be anything now; other tools, and arguments of battery, may not.
+      // Arguments of weather are unchecked now; other tools, and arguments of battery, are still wrong.
       const bool of_weather = std::string(wrong).find("weather") != std::string::npos;
       EXPECT_TRUE(of_weather || !call.has(wrong)) << wrong;
     }
@@ -322,7 +322,7 @@ std::vector<ReplyForms> writtenForms() {
 TEST(ReplyGrammars, names_are_read_back_or_refused) {
   const struct {
     const char* name;
-    bool everywhere;  ///< every form has a place for it
+    bool everywhere;  ///< every form can hold it
   } cases[] = {{"get_weather", true},  {"getWeather2", true}, {"get-weather", true},
                {"3d-print", true},     {"a.b", true},         {"\u00e9t\u00e9", true},
                {"get weather", false}, {"a(b", false},        {"a>b", false},

@@ -1,4 +1,4 @@
-// What the reader of replies takes for thought, answer and call.
+// Separation of thought, answer and call in the reply reader.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -693,7 +693,7 @@ TEST(ReplyForms, few_bytes_begin_marks) {
     EXPECT_GE(std::string(kMarks[row].text).size(), 2u);
     first.insert(kMarks[row].text[0]);
   }
-  EXPECT_LT(first.size(), 16u);  // the reader has so many groups
+  EXPECT_LT(first.size(), 16u);  // the reader's limit on groups
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Stop texts in replies, however tokens cut them, against the whole text.
+// Stop texts in replies, split by tokens in any way, against the whole text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ struct Outcome {
   size_t tokens = 0;  ///< that were needed
 };
 
-/// The definition: of the stop texts in the text that is completed first by a token that may end the reply, everything
-/// from the beginning of the longest that ends there is gone.
+/// The definition: among the stop texts that are first completed by a token that may end the reply, everything from the
+/// start of the longest is removed.
 Outcome defined(const std::vector<std::string>& tokens, const std::vector<std::string>& stops,
                 size_t min_tokens) {
   std::string all;
@@ -41,7 +41,7 @@ Outcome defined(const std::vector<std::string>& tokens, const std::vector<std::s
   return {all, false, tokens.size()};
 }
 
-/// How much of the end of a text has to be held back.
+/// Bytes at the end of a text to hold back.
 size_t heldBack(const std::string& text, const std::vector<std::string>& stops) {
   for (size_t n = text.size(); n > 0; --n) {
     for (const std::string& stop : stops) {
@@ -66,7 +66,7 @@ class ReplyTexts : public testing::Test {
               size_t min_tokens = 0) {
     start(stops);
     Outcome out;
-    std::string whole;  // what the decoder has given, as far as its characters are complete
+    std::string whole;  // the decoder's output, with complete characters only
     for (const std::string& token : tokens) {
       ++out.tokens;
       whole += token;

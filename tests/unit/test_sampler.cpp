@@ -118,8 +118,8 @@ TEST_F(SamplerTest, repeated_tokens_are_penalised_once_each) {
   EXPECT_EQ(0, sampler.sample(logits.data()));  // 4 / 2 > 3 / 2
 }
 
-// Ties, penalties and values that are no numbers among many more logits than are kept: every token drawn is
-// among the k best by a plain sort, and each of those comes up.
+// Ties, penalties and NaN among many more logits than are kept: every drawn token is among the k best by a plain sort,
+// and each of those is drawn.
 TEST_F(SamplerTest, a_penalty_makes_tokens_less_likely_whatever_the_sign_of_their_logit) {
   SamplerOptions options = everything();
   options.greedy = true;
@@ -195,7 +195,7 @@ TopTokens bestOf(const std::vector<float>& logits) {
   return top;
 }
 
-// Logits of 1000 steps, every other with many equals, and tokens that were drawn before come again.
+// Logits of 1000 steps, every other with many equal ones; drawn tokens recur.
 TEST_F(SamplerTest, the_best_tokens_give_what_all_logits_give) {
   constexpr uint32_t kVocab = 3000;
   std::vector<SamplerOptions> all;
@@ -227,7 +227,7 @@ TEST_F(SamplerTest, the_best_tokens_give_what_all_logits_give) {
         logit = step % 2 == 0 ? value : std::floor(4 * value);
       }
       logits[step] = step % 3 == 0 ? NAN : -INFINITY;
-      logits[step + 1] = 30;  // likely twice: the penalty has something to do
+      logits[step + 1] = 30;  // likely twice, so that the penalty matters
       const TopTokens top = bestOf(logits);
       ASSERT_EQ(kTopCapacity, top.count);
       ASSERT_TRUE(from_best.suffices(top));

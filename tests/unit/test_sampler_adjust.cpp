@@ -1,4 +1,4 @@
-// Penalties, biases and masks, against a definition written out here.
+// Penalties, biases and masks, against a definition in this file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace oriel_internal::test_sampler_adjust {
 namespace {
 
-/// What is asked of a choice, as the app says it.
+/// A choice's options.
 struct Knobs {
   SamplerOptions options;
   std::vector<LogitBias> biases;
@@ -66,7 +66,7 @@ class Owned {
   std::vector<uint32_t> mask_;
 };
 
-/// The definition. Forbidden tokens and those that are no number: minus infinity.
+/// The definition. Forbidden tokens and NaN: minus infinity.
 std::vector<double> adjusted(const std::vector<float>& logits, const Knobs& knobs) {
   std::vector<double> out(logits.begin(), logits.end());
   std::map<int32_t, int> times;
@@ -90,7 +90,7 @@ std::vector<double> adjusted(const std::vector<float>& logits, const Knobs& knob
   return out;
 }
 
-/// Ids of the k best, those with any probability.
+/// Ids of the k best with nonzero probability.
 std::vector<int32_t> bestIds(const std::vector<double>& logits, size_t k) {
   std::vector<int32_t> ids;
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -123,8 +123,8 @@ Knobs everything() {
   return knobs;
 }
 
-/// Multiples of 1/8 with many equals: sums and products with those of the knobs are exact in float, so that ties are
-/// ties for the definition, too.
+/// Multiples of 1/8 with many ties: sums and products with the options are exact in float, so the definition has the
+/// same ties.
 class RandomCases {
  public:
   explicit RandomCases(uint32_t n_vocab, uint32_t seed) : n_vocab_(n_vocab), random_(seed) {}
@@ -246,11 +246,11 @@ TEST(SamplerAdjust, frequencies_follow_the_softmax_of_the_adjusted_logits) {
   }
   for (size_t id = 0; id < want.size(); ++id) {
     const double p = std::exp(want[id] / double{knobs.options.temperature}) / total;
-    EXPECT_NEAR(p, seen[id], 4 * std::sqrt(p * (1 - p) / kDraws)) << id;  // 0 exactly where p is
+    EXPECT_NEAR(p, seen[id], 4 * std::sqrt(p * (1 - p) / kDraws)) << id;  // exactly 0 if p is 0
   }
 }
 
-// From the best tokens alone, where they suffice, the same token is drawn and as many random numbers are taken.
+// If the best tokens suffice, the same token is drawn with the same random numbers.
 TEST(SamplerAdjust, the_best_tokens_give_what_all_logits_give_or_say_that_they_cannot) {
   constexpr uint32_t kVocab = 3000;
   RandomCases cases(kVocab, 5);
@@ -360,7 +360,7 @@ TEST(SamplerAdjust, the_window_of_repetition_counts_back_from_the_latest_token) 
   std::vector<float> logits(400);
   for (const uint32_t window : {1u, 63u, 64u, 65u, 255u, 256u}) {
     knobs.options.repeat_window = window;
-    // Equal logits: the lowest id that was not said lately.
+    // Equal logits: the lowest id that was not used recently.
     std::fill(logits.begin(), logits.end(), 0.0f);
     std::fill_n(logits.begin(), 300 - window, -5.0f);
     EXPECT_EQ(300, Owned(400, knobs).sampler.sample(logits.data())) << window;

@@ -1,4 +1,4 @@
-// DRY, XTC, typical and top-n-sigma against their definitions, worked out in double from the whole list of logits.
+// DRY, XTC, typical and top-n-sigma against their definitions, in double over all logits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -160,7 +160,7 @@ std::set<int32_t> definedXtc(const std::vector<double>& logits, double threshold
   return {order.begin(), order.end()};
 }
 
-/// The penalties of DRY behind `context`, by looking at every pair of sequences.
+/// DRY penalties after `context`, by comparing every pair of sequences.
 std::map<int32_t, double> definedDry(std::vector<int32_t> context, const DryOptions& dry,
                                      const std::set<int32_t>& breakers) {
   if (context.size() > dry.window) {
@@ -168,7 +168,7 @@ std::map<int32_t, double> definedDry(std::vector<int32_t> context, const DryOpti
   }
   std::map<int32_t, size_t> lengths;
   for (size_t next = 1; next < context.size(); ++next) {
-    size_t length = 0;  // of the same tokens in front of `next` and at the end
+    size_t length = 0;  // matching tokens before `next` and at the end
     while (length < next && breakers.count(context[context.size() - 1 - length]) == 0 &&
            context[next - 1 - length] == context[context.size() - 1 - length]) {
       ++length;
@@ -191,7 +191,7 @@ std::map<int32_t, double> definedDry(std::vector<int32_t> context, const DryOpti
 TEST(SamplerMore, each_keeps_what_its_definition_keeps) {
   std::mt19937 random(3);
   for (int round = 0; round < 40; ++round) {
-    // Few likely tokens, each of which is drawn.
+    // Few likely tokens, each drawn at some point.
     const std::vector<float> logits = randomLogits(&random, 3 + random() % 10);
     const uint32_t n = static_cast<uint32_t>(logits.size());
     SamplerOptions options = everything();
@@ -240,7 +240,7 @@ TEST(SamplerMore, xtc_happens_as_often_as_it_is_told_to) {
 }
 
 TEST(SamplerMore, steps_follow_each_other) {
-  // Top-k of 5, typical among those, XTC among what typical has kept.
+  // Top-k of 5, typical among those, XTC among typical's result.
   std::mt19937 random(5);
   for (int round = 0; round < 20; ++round) {
     const std::vector<float> logits = randomLogits(&random, 30);
@@ -340,8 +340,8 @@ TEST(SamplerMore, a_breaker_may_begin_in_one_token_and_end_in_another) {
     }
     return made.sampler.sample(std::vector<float>{1, 0.5f, 0, 0, 0}.data());
   };
-  // Behind "x y" that came before comes a.
-  EXPECT_EQ(1, next({4, 3, 0, 4, 3}));  // "<e" "d>" is no breaker
+  // After the earlier "x y" comes a.
+  EXPECT_EQ(1, next({4, 3, 0, 4, 3}));  // "<e" "d>" is not a breaker
   EXPECT_EQ(0, next({2, 3, 0, 2, 3}));
 }
 

@@ -1,4 +1,4 @@
-// Spellings of earlier drafts and of OpenAPI, names of schemas, formats as wide as their standards.
+// Keywords of earlier drafts and of OpenAPI, schema names, formats as wide as their standards.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -23,7 +23,7 @@ TEST(SchemaDialects, tuples_of_draft_07) {
   expectTexts(
       R"({"type": "array", "items": [{"const": 1}], "additionalItems": {"const": 2}, "minItems": 2})",
       {"[1,2]", "[1,2,2]"}, {"[1]", "[1,1]"});
-  // Beside items for all, additionalItems says nothing.
+  // With items for all, additionalItems has no effect.
   expectTexts(R"({"type": "array", "items": {"const": 1}, "additionalItems": false})", {"[1,1]"},
               {"[2]"});
 }

@@ -1,4 +1,4 @@
-// The reference schemas: whole outputs that are valid and that are not.
+// The reference schemas: whole valid and invalid outputs.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -15,10 +15,10 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// Schemas that people write are far from what is refused as too much.
+// Ordinary schemas are far from the limit.
 constexpr uint64_t kUsualSteps = Work::kMostSteps / 30;
 
-// Whole numbers without a fraction, as they are written here.
+// Integers without a fraction, as written here.
 json respelled(const json& value) {
   json out = value;
   if (value.is_number_float() && value.get<double>() == std::floor(value.get<double>()) &&
@@ -33,7 +33,7 @@ json respelled(const json& value) {
   return out;
 }
 
-// Every order of an object's members, as far as there are few.
+// Every order of an object's members, if there are few.
 void addOrders(const json& value, std::set<std::string>* texts) {
   if (!value.is_object() || value.size() > 4) {
     return;
@@ -92,7 +92,7 @@ TEST(SchemaGolden, every_valid_output_is_accepted_and_no_other) {
   EXPECT_GE(n, 60);
 }
 
-// Groups of the public suite that are refused: what they ask for, or that nothing is valid.
+// Refused groups of the public suite: an unsupported keyword, or no valid value.
 const std::map<std::string, std::string> kRefused = {
     {"enum: empty enum", "nothing is valid"},
     {"pattern: pattern with Unicode property escape requires unicode mode", "\"pattern\""},
@@ -107,7 +107,7 @@ const std::map<std::string, std::string> kRefused = {
     {"boolean_schema: boolean schema 'false'", "nothing is valid"},
 };
 
-// Valid outputs that are never written: properties that `properties` does not name, and constants spelt otherwise.
+// Valid outputs that are never written: unlisted properties, and constants in another spelling.
 const std::set<std::string> kNarrower = {
     "properties: object properties validation",
     "const: const with -2.0 matches integer and float types",

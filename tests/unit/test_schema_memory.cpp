@@ -1,4 +1,4 @@
-// Schemas and grammars that there is no memory for: every allocation refused in turn.
+// Schemas and grammars without memory: every allocation refused in turn.
 #include <gtest/gtest.h>
 
 #include "base/scratch.h"

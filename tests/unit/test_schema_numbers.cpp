@@ -1,4 +1,4 @@
-// Numbers of JSON schemas against plain arithmetic.
+// Numbers in JSON schemas against plain arithmetic.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -167,7 +167,7 @@ TEST(SchemaNumbers, multiples_of_integers_are_exact) {
   expectTexts(R"({"type": "integer", "multipleOf": 2.5})", {"0", "5", "-10"}, {"2", "4", "7"});
 }
 
-// Validators divide doubles, so 19.99 is no multiple of 0.01 to them. What is written has to be one to both.
+// Validators divide doubles, so for them 19.99 is not a multiple of 0.01. Written numbers must be multiples both ways.
 TEST(SchemaNumbers, multiples_of_fractions_hold_in_floating_point_too) {
   const struct {
     const char* step;

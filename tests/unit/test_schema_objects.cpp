@@ -71,7 +71,7 @@ TEST(SchemaObjects, properties_are_counted) {
   expectTexts(three + R"("required": ["b"], "minProperties": 2, "maxProperties": 2})",
               {R"({"a":1,"b":1})", R"({"b":1,"c":1})"},
               {R"({"b":1})", R"({"a":1,"c":1})", R"({"a":1,"b":1,"c":1})"});
-  // A further name may come twice and is then one property: no more than one of them is counted on.
+  // A further name may repeat and is then one property: only one of them counts.
   expectTexts(R"({"type": "object", "minProperties": 1, "maxProperties": 2})",
               {R"({"a":1})", R"({"a":1,"b":2})"}, {"{}", R"({"a":1,"b":2,"c":3})"});
   expectTexts(three + R"("minProperties": 2, "additionalProperties": true})",
@@ -214,7 +214,7 @@ TEST(SchemaUnions, one_of_needs_branches_that_are_apart) {
       {R"({"t":1})", R"({"t":2})"}, {R"({"t":3})"});
 }
 
-// What is valid by two branches is left out.
+// Values valid by two branches are left out.
 TEST(SchemaUnions, values_of_oneOf_are_valid_by_one_branch_alone) {
   expectTexts(R"({"oneOf": [{"type": "integer"}, {"minimum": 2}]})", {"1", "2.5", "\"a\"", "-7"},
               {"2", "3", "1.5"});
@@ -268,7 +268,7 @@ TEST(SchemaReferences, may_recur) {
       {"1", "[]", "[1,[2,[]]]"}, {"[null]"});
 }
 
-// What never ends is left out; where nothing else is left, nothing is valid.
+// Endless recursion is left out; if nothing else remains, nothing is valid.
 TEST(SchemaReferences, without_end_have_no_texts) {
   expectRefused(R"({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]})",
                 ORIEL_ERROR_ARGUMENT, "nothing is valid");

@@ -1,4 +1,4 @@
-// What JSON schemas are refused for, and hostile ones.
+// Refused JSON schemas, and hostile ones.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -38,7 +38,7 @@ TEST(SchemaRefusals, keywords_that_cannot_be_promised_are_named_with_their_place
   }
 }
 
-// Draft 2020-12, core 4.3.1: what is not known is an annotation.
+// Draft 2020-12, core 4.3.1: unknown keywords are annotations.
 TEST(SchemaRefusals, unknown_keywords_and_formats_are_reported_once) {
   const std::string schema = R"({"type": "object", "x-order": 1, "properties": {
       "a": {"type": "string", "format": "iri", "x-order": 2, "contentEncoding": "base64"},
@@ -130,14 +130,14 @@ TEST(SchemaRefusals, keywords_of_the_wrong_shape) {
   }
 }
 
-// Every one of these ends in a status; none takes long, though a slow machine may take its time.
+// Each ends with a status in short processor time.
 class Hostile : public testing::Test {
  protected:
   void SetUp() override { begin_ = std::clock(); }
   void TearDown() override { EXPECT_LT((std::clock() - begin_) / CLOCKS_PER_SEC, 10); }
 
  private:
-  std::clock_t begin_ = 0;  // of the processor: others may keep it busy
+  std::clock_t begin_ = 0;  // processor time, independent of other load
 };
 
 TEST_F(Hostile, counts) {

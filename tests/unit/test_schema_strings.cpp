@@ -1,4 +1,4 @@
-// Strings of JSON schemas: lengths, patterns against the standard library's engine, formats against arithmetic.
+// Strings in JSON schemas: lengths, patterns against the standard library's engine, formats against arithmetic.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -129,7 +129,7 @@ TEST(SchemaStrings, patterns_find_what_an_ecma_engine_finds) {
     const std::regex engine(pattern, std::regex::ECMAScript);
     for (const std::string& text : texts) {
       if (text == "a\nb" && pattern.find_first_of("^$") != std::string::npos) {
-        continue;  // the library's engine takes every line for a text of its own
+        continue;  // the library's engine treats every line as a text of its own
       }
       const bool found = std::regex_search(text, engine);
       ASSERT_EQ(found, schema.accepts(quoted(text)))
@@ -139,7 +139,7 @@ TEST(SchemaStrings, patterns_find_what_an_ecma_engine_finds) {
 }
 
 TEST(SchemaStrings, patterns_keep_to_what_engines_agree_about) {
-  // Digits and letters of other scripts are for some engines what \d and \w name.
+  // Some engines match digits and letters of other scripts with \d and \w.
   expectTexts(R"({"type": "string", "pattern": "^\\d$"})", {"\"7\""}, {"\"٣\"", "\"a\""});
   expectTexts(R"({"type": "string", "pattern": "^\\D$"})", {"\"a\"", "\"é\"", "\"日\""},
               {"\"7\"", "\"٣\""});

@@ -1,4 +1,4 @@
-// What schemas and grammars may cost: the work on each is counted, and ends in time.
+// The cost of schemas and grammars: the work on each is counted and bounded.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -15,9 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-// What they take is a fifth of that at most, on two slow cores.
+// At most five times the usual time on two slow cores.
 constexpr double kMostSeconds = 5.0;
-// With one look's worth of work, and the last piece that was begun.
+// Plus one check interval, and the last started piece.
 uint64_t mostSteps(const Grammar& grammar) {
   return grammar.work()->mostSteps() + Work::kMostSteps / 10;
 }
@@ -28,7 +28,7 @@ std::string quoted(const std::string& pattern, int i) {
   return text;
 }
 
-// Branches that have a property of one of the patterns each; % is the branch's number.
+// Branches with one property each that has a pattern; % is the branch's number.
 json branches(int count, const std::string& pattern) {
   json all = json::array();
   for (int i = 0; i < count; ++i) {
@@ -61,7 +61,7 @@ TEST(SchemaWork, patterns_in_branches_are_held_against_each_other_in_time) {
   EXPECT_EQ(ORIEL_OK, endsSoon({{"oneOf", branches(300, "^(a|b)*%$")}}));
   EXPECT_EQ(ORIEL_OK, endsSoon({{"oneOf", branches(40, "^(a|b)*a(a|b){8}%$")}}));
   EXPECT_EQ(ORIEL_OK, endsSoon({{"oneOf", branches(60, "^(a|b)*a(a|b){8}%$")}}));
-  // Any more of that, and it is said where it became too much.
+  // Slightly more is refused at that place.
   const SchemaTexts texts(json({{"oneOf", branches(100, "^(a|b)*a(a|b){8}%$")}}).dump());
   EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, texts.code());
   EXPECT_NE(std::string::npos, texts.errors().find("too much to work out (at #/oneOf/"))
@@ -117,7 +117,7 @@ TEST(SchemaWork, ends_in_time_whatever_is_large) {
   for (const json& schema : schemas) {
     (void)endsSoon(schema);
   }
-  // Keywords that are said again and again.
+  // Repeated keywords.
   std::string repeated = R"({"oneOf": [)";
   for (int i = 0; i < 60; ++i) {
     repeated += i == 0 ? "{" : ",{";
@@ -131,7 +131,7 @@ TEST(SchemaWork, ends_in_time_whatever_is_large) {
 
 json pattern(const std::string& text) { return {{"type", "string"}, {"pattern", text}}; }
 
-// A count makes a chain of states: joining those that are alike must not look at the whole chain for each of them.
+// A count makes a chain of states: merging equivalent ones must not scan the whole chain for each.
 TEST(SchemaWork, of_a_counted_pattern_grows_with_the_count) {
   for (const char* const text : {"^.{0,%}$", "^[a-z ]{1,%}$", "^([A-Za-z0-9]+ ){1,%}$"}) {
     const SchemaTexts few(pattern(quoted(text, 250)).dump());
@@ -179,7 +179,7 @@ TEST(SchemaWork, of_a_short_text_is_little_whatever_it_asks) {
   }
 }
 
-// The budget grows with the text: one that is short for its work is refused, and the place is named.
+// The budget grows with the text: a short text with much work is refused, with its place.
 TEST(SchemaWork, that_may_be_done_grows_with_the_text) {
   const std::string brief = pattern(".{1,1400}x").dump();
   const SchemaTexts refused(brief);
@@ -245,7 +245,7 @@ TEST(SchemaWork, of_many_tools_is_counted_together) {
   EXPECT_LT(seconds, kMostSeconds);
 }
 
-// Nothing is asked of the system for a comparison.
+// A comparison allocates nothing.
 TEST(SchemaWork, takes_memory_for_patterns_once) {
   uint64_t calls[2] = {};
   for (int i = 0; i < 2; ++i) {

@@ -1,4 +1,4 @@
-// Options by name: the table, the values that it allows, and what is said of others.
+// Options by name: the table, allowed values, and errors for others.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -65,7 +65,7 @@ struct ByField {
     }                                        \
   }
 
-// Each option, a value, and the fields that it stands for.
+// Each option with a value, and the fields it sets.
 const ByField kByField[] = {
     SETS("memory", "64MiB", a->load.memory_bytes = 64u << 20),
     SETS("window", "max", a->load.window_tokens = ORIEL_WINDOW_MAX),

@@ -1,4 +1,4 @@
-// Predicted speed: what it adds up from, what a least speed does to the choice, and how rates are kept.
+// Predicted speed: its parts, the effect of a minimum speed on the choice, and stored rates.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -136,7 +136,7 @@ TEST(Speed, experts_on_file_take_what_reading_them_takes) {
   StepCost held;
   ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 0, &held));
   work.expert_slots = 2;
-  work.expert_file_bytes = 4000;  // of one in each layer
+  work.expert_file_bytes = 4000;  // one per layer
   work.row_file_bytes = 100;
   EXPECT_EQ(0.25, work.expertHitRate());
   StepCost cost;
@@ -254,7 +254,7 @@ TEST(Speed, rates_that_no_measurement_can_give_are_not_valid) {
   EXPECT_FALSE(validSpeed(speed));
 }
 
-// ---- A least speed ----
+// ---- A minimum speed ----
 
 struct Planned {
   oriel_status status = ORIEL_OK;
@@ -484,7 +484,7 @@ TEST(Probe, runs_all_ops_or_those_of_the_cache_alone) {
   ASSERT_TRUE(all.open(shape, formats, 32, 16, {makeReference, nullptr}).ok()) << log.errors();
   ASSERT_TRUE(cache.open(shape, formats, 32, 16, {makeReference, nullptr}, ProbeOps::kCache).ok())
       << log.errors();
-  // Storing a token and reading what is stored, in each layer; reading may take a second op.
+  // Storing a token and reading stored ones, in each layer; reading may take a second op.
   for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
     EXPECT_EQ(0u, cache.ops(list) % 3);
     EXPECT_GE(cache.ops(list), 3u * 2);

@@ -1,5 +1,5 @@
-// Formats of recurrent states in the budgeter: f32 where there is room, f16 where that buys more window than it costs,
-// int8 only where it is asked for.
+// The budgeter's formats of recurrent states: f32 if there is room, f16 if that gains more window than it costs, int8
+// only on request.
 #include <gtest/gtest.h>
 
 #include "budget/budget.h"
@@ -12,7 +12,7 @@ constexpr uint32_t kLayers = 8;
 constexpr uint32_t kStates = 6;
 constexpr uint64_t kMatrixValues = 16 * 64 * 64;
 
-/// Three layers of the delta rule, then one of attention, twice.
+/// Twice: three layers of the delta rule, then one of attention.
 ModelDesc hybrid() {
   ModelDesc model;
   model.n_layers = kLayers;
@@ -82,7 +82,7 @@ TEST(StateBudget, bytes_follow_the_format) {
   request.formats.state = StateFormat::kInt8;
   const uint64_t int8 = choose(request).bytes.cache;
   const uint64_t values = kStates * kMatrixValues * kStateSlots;
-  // But for alignment; groups of 32 have scales of two bytes.
+  // Except for alignment; groups of 32 have scales of two bytes.
   EXPECT_NEAR(static_cast<double>(2 * values), static_cast<double>(f32 - f16), 8192.0);
   EXPECT_NEAR(static_cast<double>(3 * values - values / 16), static_cast<double>(f32 - int8),
               8192.0);

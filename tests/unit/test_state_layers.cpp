@@ -1,4 +1,4 @@
-// Files of layers that keep a state: what is read from them, and what is refused.
+// Files with state layers: their contents, and refused ones.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -47,7 +47,7 @@ std::string keyOf(const std::string& family, const std::string& suffix) {
   return randomFamily(family).architecture + "." + suffix;
 }
 
-// ---- What is read --------------------------------------------------------------------------------
+// ---- Valid files ---------------------------------------------------------------------------------
 
 TEST(StateLayers, shapes_of_states_are_the_files_own) {
   for (const char* family : kFamilies) {
@@ -208,7 +208,7 @@ TEST(StateLayers, pairs_that_no_section_covers_do_not_turn) {
   EXPECT_EQ(turns({99, 99, 99, 0}), "tttt");
 }
 
-// ---- What is refused -----------------------------------------------------------------------------
+// ---- Refused files -------------------------------------------------------------------------------
 
 TEST(StateLayers, a_number_that_is_missing_or_out_of_range_is_named) {
   struct Number {
@@ -289,7 +289,7 @@ TEST(StateLayers, lists_and_intervals_that_make_no_sense_are_named) {
                 [&](GgufWriter* f) {
                   f->addInt32s(list, {1, 1, 1, 0, 1, 1, 1, 0});
                 });
-  // Layers behind those that are run are in the list.
+  // The list includes layers that are not run.
   expectRefused("qwen35 of a list of layers", ORIEL_ERROR_FORMAT, list + " has 5 entries for 7",
                 [&](GgufWriter* f) {
                   f->addBools(list, {0, 1, 1, 0, 1});

@@ -1,4 +1,4 @@
-// What states add to plans and to predicted speed of known shapes.
+// The share of states in plans and predicted speed of known shapes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -45,7 +45,7 @@ struct Priced {
 constexpr double kValues08b = 18.0 * 16 * 128 * 128;  // of the states of Qwen3.5 0.8B
 constexpr double kBytes08b = 4 * (kValues08b + 18.0 * 3 * 6144);
 
-// What a plan says: one state, whatever the window is, and tokens at f16.
+// A plan's description: one fixed state, and tokens at f16.
 TEST(StateBytes, plans_say_what_states_and_tokens_of_a_window_take) {
   const struct {
     const char* name;

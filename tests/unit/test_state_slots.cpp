@@ -1,4 +1,4 @@
-// Which version of a state lies where (kv/state_slots.h): a model of the memory beside it, and what is kept.
+// Slots of state versions (kv/state_slots.h): against a model of the memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,14 +12,14 @@ namespace {
 
 constexpr uint64_t kRubbish = UINT64_MAX - 1;
 
-/// What a device does to the slots: content is the number of tokens that the state there is of.
+/// A device's effect on slots: the content is the number of tokens in the state.
 class Device {
  public:
   explicit Device(uint32_t checkpoints) : content_(kStateSlots + checkpoints, kRubbish) {
     slots.init(checkpoints);
   }
 
-  /// The read slot has the state after `tokens`, and another is written: rubbish at first.
+  /// The read slot has the state after `tokens`, and another is written: garbage at first.
   View begin(bool ahead, uint64_t tokens) {
     const View view = slots.view(ahead);
     EXPECT_LT(view.slot, content_.size());
@@ -56,7 +56,7 @@ TEST(StateSlots, two_besides_the_checkpoints_are_enough_whatever_happens) {
     Device device(checkpoints);
     StateSlots& slots = device.slots;
     uint64_t position = 0;
-    bool ahead = false;  // the step behind `position` has been begun
+    bool ahead = false;  // the step after `position` has begun
     View begun = {};
     for (int i = 0; i < 20000; ++i) {
       switch (random() % 6) {
@@ -100,7 +100,7 @@ TEST(StateSlots, two_besides_the_checkpoints_are_enough_whatever_happens) {
           position += tokens;
           ahead = more;
           if (more) {
-            // What runs ahead is of one token; it counts as done when it is committed.
+            // An early step has one token; it is done when committed.
             begun = behind;
           }
           ASSERT_EQ(position, device.latest());
@@ -113,7 +113,7 @@ TEST(StateSlots, two_besides_the_checkpoints_are_enough_whatever_happens) {
   }
 }
 
-/// A session that reads `tokens` in batches of 64, a message beginning at each of `starts`.
+/// A session that reads `tokens` in batches of 64, with messages at `starts`.
 std::vector<uint64_t> keptAfter(uint32_t checkpoints, uint64_t tokens,
                                 const std::vector<uint64_t>& starts) {
   const auto always = [](uint64_t) { return true; };
@@ -146,7 +146,7 @@ TEST(StateSlots, going_back_reads_again_in_proportion_to_how_far_it_goes) {
       uint64_t before = 0;
       for (const uint64_t at : all) {
         ASSERT_GT(at, before);
-        // What lies between two of them is no more than what lies behind the older, and a batch.
+        // The distance of two neighbours is at most the distance from the older one to the end, plus a batch.
         ASSERT_LE(at - before, std::max<uint64_t>(tokens - before, 2 * kCheckpointTokens));
         before = at;
       }

@@ -1,4 +1,4 @@
-// Variables that an app gives a template: text of a source of its own, and never those that Oriel sets.
+// Variables from an app for a template: text with its own source, and never those that Oriel sets.
 #include <gtest/gtest.h>
 
 #include "base/workspace.h"
@@ -33,7 +33,7 @@ class Given {
     return run.render(*list, false, &out);
   }
   std::string text() const { return {out.text, out.bytes}; }
-  /// Of the output what may hold control tokens.
+  /// The part of the output that may hold control tokens.
   std::string trusted() const {
     std::string all;
     size_t at = 0;
@@ -84,7 +84,7 @@ TEST(TemplateVariables, of_names_that_oriel_sets_are_refused) {
   EXPECT_EQ("<|im_start|>user\nHi<|im_end|>\n", nul.text());
 }
 
-// How much a model thinks is the app's affair, by an option or by a variable.
+// The app controls thinking, by an option or by a variable.
 TEST(TemplateVariables, may_say_whether_to_think_where_no_option_does) {
   Given given(R"({"enable_thinking": false})");
   EXPECT_TRUE(given.render("Hi").ok()) << given.log.errors();

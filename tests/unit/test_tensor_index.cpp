@@ -1,4 +1,4 @@
-// Where a model's tensors lie: every one is found by what it does and where.
+// The index of a model's tensors: each is found by role and layer.
 #include "model/tensor_index.h"
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ TEST(TensorIndex, has_nothing_where_nothing_is) {
   EXPECT_EQ(empty.find(TensorRole::kTokenEmbedding).bytes, 0u);
 }
 
-// Layers behind the model's own have embeddings where another model guesses for it.
+// Layers after the model's own have embeddings in a draft model.
 TEST(TensorIndex, no_role_is_not_the_first_of_the_next_layer) {
   Described target(narrow(2).writer());
   const Described draft(narrow(3).writer());

@@ -1,4 +1,4 @@
-// What must hold for every vocabulary and every text.
+// Invariants for every vocabulary and every text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::string randomBytes(std::mt19937* random, size_t n, const std::string& alpha
   return text;
 }
 
-/// Joins the best pair until none is left, by looking at all of them each time.
+/// Joins the best pair until none is left, by comparing all of them each time.
 template <typename Best>
 std::vector<std::string> mergeSlowly(std::vector<std::string> symbols, const Best& priority) {
   while (true) {
@@ -222,7 +222,7 @@ TEST(Tokenizer, work_bytes_are_enough_for_a_word_and_one_less_asks_the_allocator
   }
 }
 
-// --- Merging against a slow and obvious way ------------------------------------------------------
+// --- Merging against a slow, simple method --------------------------------------------------------
 
 TEST(Tokenizer, bpe_merges_the_best_pair_first) {
   std::mt19937 random(2);
@@ -290,7 +290,7 @@ TEST(Tokenizer, gemma4_merges_characters_by_rank_within_lines) {
   const std::string e = "\xC3\xA9";
   std::mt19937 random(7);
   for (int round = 0; round < 60; ++round) {
-    // In two rounds of three no token has a space behind anything else, as in a published vocabulary.
+    // In two rounds of three no token has a space after another character, as in published vocabularies.
     const bool spaces_anywhere = round % 3 == 0;
     Vocabulary v;
     v.startSpm(true);
@@ -355,7 +355,7 @@ TEST(Tokenizer, gemma4_merges_characters_by_rank_within_lines) {
             continue;
           }
           for (const char byte : s) {
-            expected.push_back(3 + static_cast<uint8_t>(byte));  // behind <unk>, <s>, </s>
+            expected.push_back(3 + static_cast<uint8_t>(byte));  // after <unk>, <s>, </s>
           }
         }
       }
@@ -433,7 +433,7 @@ TEST(Tokenizer, overlapping_special_tokens_go_longest_first) {
     v.add("b");
     std::vector<std::string> specials;
     for (int i = 0; i < 5; ++i) {
-      // Distinct lengths: of equals the order is not promised.
+      // Distinct lengths: the order of equal ones is unspecified.
       const std::string text = randomBytes(&random, static_cast<size_t>(i) + 2, "ab");
       specials.insert(specials.begin(), text);
       v.add(text, kUserType);
@@ -575,7 +575,7 @@ TEST(Tokenizer, a_megabyte_without_line_feeds_takes_no_quadratic_time_in_gemma4)
 }
 
 TEST(Tokenizer, a_megabyte_of_runs_that_are_user_defined_takes_no_quadratic_time) {
-  // As Gemma has them: runs of up to 31 of the same character, of which any number can follow.
+  // As in Gemma: runs of up to 31 equal characters, in any sequence.
   Vocabulary v;
   v.startSpm(true);
   v.add("a");

@@ -1,4 +1,4 @@
-// What the tokenizer makes of files: good, odd and hostile ones.
+// Tokenizers from good, odd and hostile files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -155,7 +155,7 @@ TEST(TokenizerFile, repeated_and_empty_tokens_do_no_harm) {
 }
 
 TEST(TokenizerFile, tokens_made_to_collide_end_in_an_error_not_in_a_slow_search) {
-  // More words than a search may pass that all belong in the first slot, of however many.
+  // More words in one slot than a search may pass.
   Vocabulary v;
   for (int i = 0; v.tokens.size() <= IndexTable::kMaxProbes; ++i) {
     const std::string text = std::to_string(i);
@@ -252,7 +252,7 @@ TEST(TokenizerFile, a_text_that_begins_with_bos_gets_no_second_one) {
   EXPECT_EQ(c.encode("", options), (Ids{bos}));
   EXPECT_EQ(c.encode("<s><s>", options), (Ids{bos, bos}));
   EXPECT_EQ(c.encode("<s><s>x", options), (Ids{bos, longer}));
-  const TextRange typed = {0, 3};  // what a user typed is text
+  const TextRange typed = {0, 3};  // user input is text
   options.literal = &typed;
   options.n_literal = 1;
   EXPECT_EQ(c.encode("<s>a", options).front(), bos);

@@ -1,4 +1,4 @@
-// Tokenizers against ids that llama.cpp gave for the same vocabularies.
+// Tokenizers against llama.cpp's ids for the same vocabularies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -79,15 +79,15 @@ void checkCases(const std::string& folder, const std::string& name, const std::s
       continue;
     }
     if (one["kind"] == "invalid-utf8") {
-      // Informational: llama.cpp replaces bad bytes or throws. Ours come back as they were, except
-      // that smollm has no tokens for some bytes.
+      // Informational: llama.cpp replaces bad bytes or throws. Oriel restores them, except that smollm lacks tokens for
+      // some bytes.
       EXPECT_TRUE(c.decode(plain) == text || name == "smollm") << printed(text);
       continue;
     }
     ASSERT_FALSE(one.contains("llamacpp_error"));
     EXPECT_EQ(plain, one["ids"].get<std::vector<int32_t>>()) << printed(text);
-    // Two things are otherwise than in llama.cpp, which has produced the ids: </s> is a control token only if the
-    // file says so, as in the model's own tokenizer, and a text that begins with BOS gets no second one.
+    // Two differences from llama.cpp, which produced the ids: </s> is a control token only if the file says so, as in
+    // the model's own tokenizer, and a text that begins with BOS gets no second one.
     const bool is_tag = text.find(kTag) != std::string::npos &&
                         !c.tokenizer->isControl(c.tokenizer->find(kTag.data(), kTag.size()));
     std::vector<int32_t> want = one["ids_parse_special_add_special"];
@@ -146,8 +146,8 @@ Vocabulary probeVocabulary() {
 }
 
 TEST(TokenizerGolden, every_name_of_a_pre_tokenizer_gives_the_reference_ids) {
-  // In so many of the texts a published expression, evaluated by an ordinary engine, cuts otherwise than the
-  // reference, which approximates it.
+  // Number of texts in which the published expression, in an ordinary engine, splits differently from the reference,
+  // which approximates it.
   std::map<std::string, size_t> otherwise = {
       {"kimi-k2", 37}, {"youtu", 14}, {"deepseek-llm", 76}, {"deepseek-coder", 1}, {"falcon", 3}};
   // Words of these hold whole markers ("<s>", "[INST]"); here no merge makes a control token.
@@ -182,7 +182,7 @@ TEST(TokenizerGolden, every_name_of_a_pre_tokenizer_gives_the_reference_ids) {
   }
 }
 
-// The published expressions of more names; what llama.cpp makes of them is in the file, too, and is not followed.
+// The published expressions of more names. The file also has llama.cpp's results, which Oriel does not follow.
 TEST(TokenizerGolden, names_of_2026_give_the_ids_of_their_published_expressions) {
   const std::string path = dataFile("tokenizer/pretokenizers-2.json");
   ORIEL_SKIP_WITHOUT(!path.empty(), "tokenizer/pretokenizers-2.json");
@@ -222,7 +222,7 @@ TEST(TokenizerGolden, gemma4_gives_the_reference_ids) {
     const std::vector<int32_t> special = c.encode(text, options);
     EXPECT_EQ(plain, golden["ids"][i].get<std::vector<int32_t>>()) << printed(text);
     EXPECT_EQ(special, golden["ids_parse_special"][i].get<std::vector<int32_t>>()) << printed(text);
-    // The mark of a space cannot be told from one. (One of the texts becomes the unknown token.)
+    // A space mark cannot be distinguished from a space. (One of the texts becomes the unknown token.)
     for (size_t at = 0; (at = text.find("\xE2\x96\x81", at)) != std::string::npos;) {
       text.replace(at, 3, " ");
     }

@@ -1,4 +1,4 @@
-// Text that comes in parts: the ids of the whole, and time and memory that no vocabulary can stretch.
+// Text in parts: the ids of the whole, in time and memory independent of the vocabulary.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -98,7 +98,7 @@ TEST(TokenizerParts, however_a_text_is_cut_its_ids_are_those_of_the_whole) {
       std::string text = randomText(&random, random() % 9000, alphabet);
       if (random() % 2 == 0) {
         text.insert(random() % (text.size() + 1), 4000,
-                    alphabet[0]);  // longer than what is joined at first
+                    alphabet[0]);  // longer than the initial joining copy
       }
       EncodeOptions options;
       options.special = random() % 2 == 0;
@@ -128,7 +128,7 @@ TEST(TokenizerParts, however_a_text_is_cut_its_ids_are_those_of_the_whole) {
       ASSERT_TRUE(
           c.tokenizer->encodeBytes(parts, options, &none, c.log.log(), &sink, &needed).ok());
       EXPECT_TRUE(sink.ids.empty());
-      // What it says it takes is enough.
+      // The announced memory is enough.
       std::vector<uint64_t> memory(needed / 8 + 1);
       Workspace workspace(memory.data(), needed, &kRefusing);
       Ids room(1 + random() % 40);
@@ -187,8 +187,8 @@ TEST(TokenizerParts, a_sink_that_says_stop_is_asked_within_64_kib) {
   EXPECT_TRUE(sink.ids.empty());
 }
 
-// Tokens of every length that begin alike, of which only the shortest is in the text: looking for each of them at
-// each byte took half a millisecond a byte.
+// Tokens of every length with a common prefix, only the shortest of which is in the text: searching for each at each
+// byte took half a millisecond per byte.
 TEST(TokenizerParts, user_defined_tokens_of_every_length_take_microseconds_a_byte) {
   Vocabulary v;
   v.add("a");

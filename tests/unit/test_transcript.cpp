@@ -1,4 +1,4 @@
-// Messages that are kept in a room of a fixed size.
+// Messages in a buffer of fixed size.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -52,7 +52,7 @@ class Kept {
     }
     return all;
   }
-  /// The room after the last message has zeros only.
+  /// The buffer after the last message is zero.
   bool restIsBlank() const {
     const uint8_t* const room = transcript_.data();
     for (uint64_t i = transcript_.bytes(); i < transcript_.capacity(); ++i) {
@@ -282,7 +282,7 @@ TEST(Transcript, reads_messages_again_without_those_that_are_cut) {
   EXPECT_EQ(Role::kAssistant, kept->last(2).role());
 }
 
-// Bytes from a file: whatever they are, nothing outside them is read.
+// Bytes from a file: nothing outside them is read.
 TEST(Transcript, of_damaged_bytes_is_not_valid_or_harmless) {
   Kept kept(500);
   kept.add(user("a\xC3\xA4"), 0, 5);

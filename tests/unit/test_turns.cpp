@@ -24,7 +24,7 @@ struct Piece {
   bool begins_bos = false;
 };
 
-/// A template with what a session knows about it.
+/// A template with a session's knowledge of it.
 class Model {
  public:
   explicit Model(std::string text, std::string bos = "<BOS>", std::string eos = "</s>")
@@ -45,7 +45,7 @@ class Model {
     settings.variables = {variables_.data(), variables_.size()};
   }
 
-  /// The template's own rendering of all; an error in angle brackets.
+  /// The template's own rendering of everything; an error in angle brackets.
   std::string whole(const json& messages, bool generation) const {
     std::string text;
     const Status status = run(messages, [&](TemplateRun* run, const JsonValue& list) {
@@ -152,7 +152,7 @@ constexpr char kChatMl[] =
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-/// The text of messages up to their end is the beginning of the whole, and with an opened reply it is the whole.
+/// The text of messages up to their end is a prefix of the whole, and with an opened reply it is the whole.
 void expectTheWhole(const Model& model, const json& messages, const std::string& label) {
   const std::string whole = model.whole(messages, true);
   const std::string errors = model.errors();
@@ -167,13 +167,13 @@ void expectTheWhole(const Model& model, const json& messages, const std::string&
 
 JsonText textOf(const json& text) { return text.get_ref<const std::string&>().c_str(); }
 
-/// Each message's turn begins after the text that closes the one before, also where it comes alone.
+/// Each message's turn begins after the previous message's closing, also if the message comes alone.
 void expectBodies(const Model& model, const json& messages, const std::string& label) {
   json some = json::array();
   for (const json& message : messages) {
     const Role role = some.empty() ? Role::kNone : roleNamed(textOf(some.back()["role"]));
-    // The closing of a leading system message is part of its text. A turn that goes on where the system message's turn
-    // would begins at its own text.
+    // The closing of a leading system message is part of its text. A turn that continues the system message's turn
+    // begins at its own text.
     const std::string before = role == Role::kSystem ? "" : model.endOf(role);
     const bool joins = model.learned.ends.system_joins && messages[0]["role"] == "system";
     some.push_back(message);
@@ -186,7 +186,7 @@ void expectBodies(const Model& model, const json& messages, const std::string& l
   }
 }
 
-/// The app's bytes, all of them and in order, and nothing else.
+/// Exactly the app's bytes, in order.
 void expectLiterals(const Model& model, const json& messages, const std::string& label) {
   const Piece fresh = model.piece(messages, 0, true);
   std::multiset<std::string> given;
@@ -282,7 +282,7 @@ json resultOf(const std::string& text, int call = 0) {
           {"content", text}};
 }
 
-// The model wrote its calls in its own words. The template closes its reply.
+// The model wrote its calls in its own form. The template closes its reply.
 TEST(Turns, of_results_follow_what_the_model_wrote_of_its_calls) {
   const std::string head = "{% for m in messages %}";
   const std::string turn = "<|start|>{{ m.role }}\n{{ m.content }}<|end|>";
@@ -303,7 +303,7 @@ TEST(Turns, of_results_follow_what_the_model_wrote_of_its_calls) {
 }
 
 TEST(Turns, of_own_templates_join_to_the_whole) {
-  // The system text moves to the latest question. A session leaves it where it was.
+  // The system text moves to the latest question. A session leaves it at its place.
   const std::set<std::string> moves_system = {"mistral-nemo", "mistral-v3"};
   for (const OwnTemplate* row : allRows()) {
     const Model model(row->text);
@@ -502,7 +502,7 @@ TEST(PublishedTurns, of_a_fresh_list_are_the_whole) {
                                 : thinking.get<bool>() ? ThinkingWish::kOn
                                                        : ThinkingWish::kOff;
       const std::string name = one["name"];
-      // It leaves out the system text where no question ends the list. A session keeps it.
+      // It omits the system text if no question ends the list. A session keeps it.
       if (published.name == "mistralai-Mistral-Nemo-Instruct-2407" &&
           name == "system + two turns, ends with assistant") {
         continue;
@@ -514,13 +514,13 @@ TEST(PublishedTurns, of_a_fresh_list_are_the_whole) {
   EXPECT_GT(compared, 2300u);
 }
 
-/// Templates that write an earlier message in another way once others follow it.
+/// Templates that rewrite an earlier message when others follow.
 const std::set<std::string> kMovesSystem = {"mistralai-Mistral-Nemo-Instruct-2407"};
 const std::set<std::string> kMovesTools = {"Mistral-Small-3.2-24B-Instruct-2506",
                                            "mistralai-Mistral-Nemo-Instruct-2407"};
 /// A call has a block for a thought until the next question.
 const std::set<std::string> kMovesThought = {"Qwen-Qwen3-0.6B", "Qwen3.5-4B", "StepFun3.5-Flash"};
-/// These open a reply although they are not asked to: closing texts have the beginning of another turn.
+/// These open a reply although not requested: closing texts include the start of another turn.
 const std::set<std::string> kOpens = {"CohereForAI-c4ai-command-r-plus-tool_use",
                                       "CohereForAI-c4ai-command-r7b-12-2024-tool_use",
                                       "chat-llama3", "vllm-phi4-mini"};

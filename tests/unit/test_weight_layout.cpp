@@ -1,4 +1,4 @@
-// Repacked weights, read back, against dequantising the file's blocks from their definition.
+// Repacked weights, read back, against dequantised file blocks by definition.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -29,7 +29,7 @@ std::vector<WeightType> allTypes() {
   return types;
 }
 
-/// Groups on the device: rows by the reference executor's eyes, words where shared/layout.h says.
+/// Device groups: rows as seen by the reference executor, words at the places of shared/layout.h.
 struct Groups {
   WeightType type;
   WeightGeometry geometry;
@@ -156,8 +156,8 @@ TEST(WeightLayout, mxfp4_has_every_power_of_two) {
   }
 }
 
-// What a device needs more than a file, for every type: the most is 5.5%, for Q3_K. TQ1_0 and TQ2_0 are packed
-// as Q2_0.
+// Growth on the device compared with the file, for every type: at most 5.5%, for Q3_K. TQ1_0 and TQ2_0 are packed as
+// Q2_0.
 TEST(WeightLayout, a_slice_is_little_larger_than_the_file) {
   for (const WeightType type : allTypes()) {
     const uint64_t device = weightGeometry(type, 2048).sliceBytes(2048);

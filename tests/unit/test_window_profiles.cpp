@@ -1,5 +1,4 @@
-// Windows by layer: what a description makes of shares, what a list of measurements says between its points, and when the
-// budgeter takes one.
+// Windows by layer: descriptions from shares, interpolation between measurements, and the budgeter's choice.
 #include "budget/window_profiles.h"
 
 #include <gtest/gtest.h>
@@ -172,7 +171,7 @@ TEST(WindowProfiles, the_budgeter_takes_the_profile_that_loses_less_in_the_same_
   EXPECT_GT(taken, 5u);
 }
 
-// Of each kind: one that was measured with short windows, and one with the longest there is.
+// For each kind: one measured with short windows, and one with the longest.
 TEST(WindowProfiles, more_memory_loses_more_only_where_the_longest_window_fits_in_all_formats) {
   for (const uint32_t window : {256u, 512u, 2044u}) {
     SCOPED_TRACE(window);

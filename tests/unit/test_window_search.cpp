@@ -1,4 +1,4 @@
-// How windows of layers are shortened, with scores that a formula gives.
+// Shortening of layers' windows, with scores from a formula.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -10,7 +10,7 @@
 namespace cli {
 namespace {
 
-// Alone layer k costs 11 - k, but for two of them, whose loss is NaN.
+// Alone layer k costs 11 - k, except for two whose loss is NaN.
 TEST(WindowSearch, layers_whose_loss_is_no_number_cost_most) {
   constexpr uint32_t kLayers = 11;
   std::vector<uint32_t> layers(kLayers);

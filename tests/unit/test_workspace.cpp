@@ -1,4 +1,4 @@
-// Memory that is borrowed for the length of a scope.
+// Memory borrowed for a scope.
 #include "base/workspace.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace oriel_internal::test::test_workspace {
 namespace {
 
-// As the ids of a reply that was stopped before its first token, which a recovery reads again.
+// For example the ids of a reply stopped before its first token, which a recovery reads again.
 TEST(Workspace, no_bytes_are_always_had) {
   Ledger ledger;
   Workspace without(nullptr, 0, ledger.allocator());

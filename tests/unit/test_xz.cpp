@@ -1,5 +1,5 @@
-// Packed data is read as the tool that packed it means it, and nothing is read or written outside. The files are made
-// by CMake's own compressor when the tests are configured (tests/CMakeLists.txt).
+// Packed data is unpacked correctly, without access outside the buffers. The files are made by CMake's own compressor
+// when the tests are configured (tests/CMakeLists.txt).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -27,7 +27,7 @@ class Xz : public testing::TestWithParam<const char*> {
     plain_ = readFile(std::string(ORIEL_XZ_DATA "/") + GetParam());
     packed_ = readFile(std::string(ORIEL_XZ_DATA "/") + GetParam() + ".xz");
   }
-  // With an allocation of their very sizes, so that a sanitizer sees every step aside.
+  // Allocations of the exact sizes, so that a sanitizer detects every access outside.
   bool unpack(const Bytes& in, size_t out_bytes) {
     const std::unique_ptr<uint8_t[]> exact(new uint8_t[in.size()]);
     std::copy(in.begin(), in.end(), exact.get());
@@ -52,7 +52,7 @@ TEST_P(Xz, of_another_size_is_refused) {
   EXPECT_FALSE(unpack(packed_, 0));
 }
 
-// Index and footer lie behind what is needed; they are less than 64 bytes.
+// Index and footer come after the needed part; they are less than 64 bytes.
 TEST_P(Xz, truncated_anywhere_is_refused) {
   const size_t step = 1 + packed_.size() / 4000;
   for (size_t bytes = 0; bytes + 64 < packed_.size(); bytes += step) {

@@ -1,4 +1,4 @@
-// Keeps the page and its model, so that it works without a network. What the network has goes first.
+// Keeps the page and its model, so that it works without a network. Files from the network have priority.
 const kept = 'oriel-1';
 self.addEventListener('install', () => self.skipWaiting());
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));

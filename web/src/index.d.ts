@@ -2,7 +2,7 @@
 import type * as Library from '../dist/options.js';
 
 export type Bytes = ArrayBuffer | SharedArrayBuffer | ArrayBufferView;
-/** A path (Node), a URL, bytes, or a Blob (a File that somebody picked). */
+/** A path (Node), a URL, bytes, or a Blob (a File that the user picked). */
 export type Source = string | URL | Bytes | Blob;
 export type PlanOptions = Library.LoadOptions;
 export type ChatOptions = Library.SessionOptions;
@@ -126,8 +126,9 @@ export interface Reply extends AsyncIterable<string> {
   readonly result: Promise<ReplyResult>;
   events(): AsyncGenerator<ReplyEvent, void, void>;
   /**
-   * Ends the reply behind the token that it is at; what there is stays in the session. One that has not read its message
-   * yet fails as cancelled, and the message is not said. Nothing happens to a reply that is over.
+   * Ends the reply after its current token; the session keeps the text so far. If the message has
+   * not been read yet, the reply fails as cancelled and the message is not added. A finished reply
+   * does not change.
    */
   cancel(): void;
 }
@@ -164,7 +165,7 @@ export interface Recovered {
 export interface Session {
   readonly system?: string;
   add(messages: string | Message | Message[]): Promise<void>;
-  /** A reply that fails before its first token leaves no message behind, where the session can still go back. */
+  /** A reply that fails before its first token removes its message again, if the session can still go back. */
   reply(message: string | Message | Message[], options?: GenerateOptions): Reply;
   generate(options?: GenerateOptions): Reply;
   append(input: string | Iterable<number>, options?: { special?: boolean; bos?: boolean }): Promise<void>;
@@ -234,6 +235,6 @@ export const statusNames: readonly string[];
 export class OrielError extends Error {
   readonly code: number;
   readonly status: string;
-  /** Of a load that does not fit. */
+  /** For a load that does not fit. */
   readonly plan?: Plan;
 }

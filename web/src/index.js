@@ -4,7 +4,7 @@ import { orielOn } from './oriel.js';
 export { OrielError, statusNames } from './oriel.js';
 
 class Host {
-  /** `given`: the address of dist/worker.js, where it was put somewhere else. */
+  /** `given`: the address of dist/worker.js, if it is in another folder. */
   constructor(given) {
     this.worker = given ? new Worker(given) : new Worker(new URL('../dist/worker.js', import.meta.url));
   }

@@ -3,7 +3,7 @@
 export const statusNames = ['ok', 'argument', 'io', 'format', 'unsupported', 'memory-budget', 'out-of-memory', 'no-device',
   'device', 'timeout', 'cancelled', 'buffer-too-small', 'state', 'context', 'text', 'internal', 'speed'];
 
-/** What went wrong, as one line "WHAT HAPPENED: WHAT TO DO"; `status` is a name of statusNames, `code` its number. */
+/** An error as one line "WHAT HAPPENED: WHAT TO DO"; `status` is a name of statusNames, `code` its number. */
 export class OrielError extends Error {
   constructor(message, code, plan) {
     super(message);
@@ -17,7 +17,7 @@ export class OrielError extends Error {
 const ignore = () => {};
 const logLevels = { warning: 1, info: 2, debug: 3 };
 
-/** Requests to one worker, and what it tells meanwhile. */
+/** Requests to one worker, and its messages in between. */
 class Client {
   constructor(platform, options, settings) {
     this.waiting = new Map();
@@ -99,7 +99,7 @@ class Client {
     return undefined;
   }
 
-  /** The app's callbacks: what a log throws is dropped, what `progress` throws ends the load. */
+  /** The app's callbacks: exceptions of a log are dropped, exceptions of `progress` end the load. */
   tell(message) {
     try {
       if (message.event === 'log') this.options.log(message.text, message.level);
@@ -168,7 +168,7 @@ export function orielOn(platform) {
       }
     }
 
-    /** What a load with the same options would take; nothing is loaded. */
+    /** The memory for a load with the same options; nothing is loaded. */
     static async plan(source, options = {}) {
       const planner = await Oriel.planner(source, options);
       try {
@@ -299,11 +299,11 @@ class Session {
     const messages = typeof message === 'string' ? { role: 'user', content: message } : message;
     return this.#reply({ chat: true, messages }, options);
   }
-  /** Goes on from what the session holds, without a chat format. */
+  /** Continues the session's text, without a chat format. */
   generate(options = {}) {
     return this.#reply({ chat: false }, options);
   }
-  /** Appends a text or ids as they are. */
+  /** Appends a text or ids without a chat format. */
   append(input, options) {
     return this.#ask('append', typeof input === 'string' ? input : [...input], options);
   }
@@ -372,7 +372,7 @@ class Session {
   }
 }
 
-/** What tells a worker that computes to stop: a word of shared memory. Else an address that it asks for: it goes. */
+/** The stop signal for a computing worker: a word of shared memory, or else an object URL that is revoked. */
 class Stop {
   constructor(shares) {
     this.sent = shares ? { word: new Int32Array(new SharedArrayBuffer(4)) } : { address: URL.createObjectURL(new Blob([])) };
@@ -422,7 +422,7 @@ class Reply {
     if (this.#wake) this.#wake();
   }
 
-  /** Ends the reply behind the token that it is at; what there is stays in the session. */
+  /** Ends the reply after its current token; the session keeps the text so far. */
   cancel() {
     this.#stop.now();
   }

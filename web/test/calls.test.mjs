@@ -1,4 +1,4 @@
-// What an app may do wrong with a real model: what ends, what is refused, and what is left of it.
+// Wrong calls with a real model: which end, which are refused, and the state afterwards.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 

@@ -1,4 +1,4 @@
-// What needs no module: the client against workers that do little, the values that may be passed, and where models are read.
+// Tests without the module: the client with simple workers, argument checks, and sources of models.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ const folder = mkdtempSync(join(tmpdir(), 'oriel-'));
 after(() => rmSync(folder, { recursive: true }));
 
 /**
- * Answers everything with its name and arguments. A reply ends when it is told to stop, and is an error if its message is
+ * Answers everything with its name and arguments. A reply ends on a stop request, and fails if its message is
  * 'unread'. A model named 'exit' ends the worker.
  */
 const worker = new URL(`data:text/javascript,${encodeURIComponent(`
@@ -139,7 +139,7 @@ module.exports = async () => ({ _malloc: () => 4096, _free() {}, _oriel_option_l
 test('addresses_above_2_gib_are_unsigned', (t) => {
   let memory;
   try {
-    memory = new WebAssembly.Memory({ initial: 40000 });  // its pages are not touched, but for two
+    memory = new WebAssembly.Memory({ initial: 40000 });  // only two of its pages are touched
   } catch (error) {
     return t.skip(`no memory of 2.4 GiB: ${error.message}`);
   }

@@ -1,4 +1,4 @@
-// What the tests share: the bundled model, and what the same library says as a native program.
+// Shared by the tests: the bundled model, and the output of the native program.
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

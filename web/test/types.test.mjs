@@ -1,4 +1,4 @@
-// What index.d.ts says is what index.js has, and a program that uses it compiles.
+// index.d.ts matches index.js, and a program that uses it compiles.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';

@@ -47,7 +47,7 @@ function makeProject() {
   return false;
 }
 
-/** Asks one question in the page at `url`; returns what the page said when it was ready, and the reply. */
+/** Asks one question in the page at `url`; returns the page's text when it was ready, and the reply. */
 async function chat(url) {
   const browser = await playwright.chromium.launch({ executablePath: chromium, args: flags });
   try {

@@ -1,4 +1,4 @@
-// A conversation's tokens as stretches that are drawn alike.
+// Groups a conversation's tokens into stretches for drawing.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace desktop {
 
-/// A stretch of tokens that is drawn in one way.
+/// Consecutive tokens that are drawn in one style.
 struct CacheStretch {
   enum Kind { kSinks, kEvicted, kTurn } kind;
   uint64_t begin, end;
-  size_t turn;  ///< its number, of kTurn
+  size_t turn;  ///< number of the turn, for kTurn
 };
 std::vector<CacheStretch> stretchesOf(const CacheState& cache);
 

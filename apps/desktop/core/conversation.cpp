@@ -42,7 +42,7 @@ std::string endOf(const oriel_generation& result) {
   }
 }
 
-// All but the turns.
+// Everything except the turns.
 void showNumbers(const oriel_stats& stats, CacheState* cache) {
   cache->position = stats.position;
   cache->first_visible = stats.first_visible;
@@ -55,8 +55,8 @@ void showNumbers(const oriel_stats& stats, CacheState* cache) {
 
 }  // namespace
 
-/// Which conversation this thread reads tokens for. A fork's calls report to the callback of the session that it came
-/// from, so the callback's own argument cannot tell.
+/// The conversation whose tokens this thread reads. A fork's calls report to the callback of its source session, so the
+/// callback's argument cannot identify it.
 class Conversation::Reading {
  public:
   explicit Reading(Conversation* conversation) { now = conversation; }
@@ -190,7 +190,7 @@ oriel_status Conversation::readUnread() {
 }
 
 oriel_status Conversation::readAgain(const std::vector<Message>& messages) {
-  // A reply that never began is nothing to read.
+  // A reply that never began leaves no messages to read.
   std::vector<Message> said;
   std::copy_if(messages.begin(), messages.end(), std::back_inserter(said),
                [](const Message& m) { return m.from_user || !m.text.empty(); });

@@ -1,4 +1,4 @@
-// What the library says of its objects.
+// The library's descriptions of its objects.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace desktop {
 
 using Json = nlohmann::json;
 
-/// As a describe call has it (docs/describe.md); null where it fails.
+/// The JSON of a describe call (docs/describe.md); null on failure.
 template <typename Object>
 Json described(const Object* object, oriel_status (*call)(const Object*, char*, size_t, size_t*)) {
   std::string text(1 << 14, '\0');

@@ -1,4 +1,4 @@
-// The reason of a call that failed, which the library gives to its log callback.
+// The reason of a failed call, from the library's log callback.
 #pragma once
 
 #include <mutex>
@@ -10,7 +10,7 @@ namespace desktop {
 
 class LastError {
  public:
-  /// Lives as long as the model that is loaded with these options.
+  /// Must live as long as the model that is loaded with these options.
   void listen(oriel_options* options);
   /// "WHAT HAPPENED: WHAT TO DO".
   std::string text(oriel_status status) const;

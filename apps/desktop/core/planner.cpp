@@ -8,7 +8,7 @@
 namespace desktop {
 namespace {
 
-/// More than any model takes, and far from where sums overflow.
+/// More than any model needs, but far from overflow.
 constexpr uint64_t kNoLimitBytes = uint64_t{1} << 46;
 
 uint64_t mostBytes(PlanSettings settings) {
@@ -50,7 +50,7 @@ void Planner::request(const PlanSettings& settings) {
     std::lock_guard<std::mutex> lock(mutex_);
     wanted_ = settings;
     if (asked_) {
-      return;  // the job that waits takes the new wish
+      return;  // the waiting job uses the new request
     }
     asked_ = true;
   }

@@ -5,7 +5,7 @@
 namespace desktop {
 namespace {
 
-/// Of each chat, so that a conversation can be read again where its cache does not fit a new plan.
+/// Per chat, so that a conversation can be read again if its cache does not fit a new plan.
 constexpr uint32_t kTranscriptBytes = 128u << 10;
 
 std::string bitsOf(oriel_kv_format format) {

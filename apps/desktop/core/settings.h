@@ -11,7 +11,7 @@ namespace desktop {
 /// A change needs a reload of the model.
 struct PlanSettings {
   std::string model_path;
-  uint64_t memory_bytes = 0;  ///< 0: half of what the system has free
+  uint64_t memory_bytes = 0;  ///< 0: half of the system's free memory
   uint32_t chats = 4;         ///< number of chats in the plan
   uint32_t window_tokens = 0;
   std::string kv = "auto";      ///< the option "kv"

@@ -23,7 +23,7 @@ struct CacheState {
   uint32_t sinks_used = 0;
   uint32_t window_used = 0;
   uint32_t window_capacity = 0;
-  std::vector<uint64_t> turns;  ///< first tokens, ascending
+  std::vector<uint64_t> turns;  ///< Positions of a conversation's tokens (oriel_session_describe).
 };
 
 /// An unsent message: it is longer than the window.
@@ -73,7 +73,7 @@ struct AppState {
   std::string error;         ///< "" or one line: WHAT HAPPENED: WHAT TO DO
   bool device_lost = false;  ///< the chats can go on: Engine::goOn()
   uint64_t would_do_bytes =
-      0;                 ///< least memory that the refused settings need; 0: not about memory
+      0;  ///< smallest memory for the refused settings; 0: the refusal is not about memory
   std::string notice;    ///< good news, in one line
   uint64_t version = 0;  ///< grows with every change
 

@@ -6,7 +6,7 @@
 namespace desktop {
 namespace {
 
-/// A command, and the text in its output that means dark or light.
+/// A command, and the output text that means dark or light.
 struct Question {
   const char* command;
   const char* dark;

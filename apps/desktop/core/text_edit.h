@@ -1,4 +1,4 @@
-// Text with a caret and a selection, as it is edited. Offsets are bytes, always between characters.
+// Editable text with a caret and a selection. Offsets are bytes, always between characters.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,11 @@ class TextEdit {
   }
 
   void setText(std::string text);
-  /// In place of the selection.
+  /// Replaces the selection.
   void insert(const std::string& text);
   /// The selection, or else the character or word on one side.
   void erase(bool forward, bool word);
-  /// `extend`: the selection grows up to there; else it is dropped.
+  /// `extend`: the selection grows to the offset; otherwise it is cleared.
   void moveTo(size_t offset, bool extend);
   void step(bool forward, bool word, bool extend);
   void selectAll();

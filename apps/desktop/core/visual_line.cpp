@@ -47,7 +47,7 @@ std::vector<VisualCharacter> charactersOf(const std::string& text, size_t begin,
 #ifdef ORIEL_ICU
 constexpr uint32_t kInvisible = 0xfeff;
 
-/// Text in UTF-16, with the index of each unit's character.
+/// UTF-16 text with the character index of each unit.
 struct Units {
   std::u16string text;
   std::vector<size_t> character;

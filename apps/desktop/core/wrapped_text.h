@@ -1,4 +1,4 @@
-// Where lines of text break in a column, and which byte lies under a point.
+// Wraps text in a column, and maps points to bytes.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@ namespace desktop {
 
 struct Line {
   size_t begin = 0;  ///< bytes of the text
-  size_t end = 0;    ///< without the newline, or the space, that it broke at
+  size_t end = 0;    ///< excludes the newline or space at which it broke
 };
 
 /// The width of the character at byte `at`, in the unit of the column's width.
 using Advance = std::function<float(uint32_t character, size_t at)>;
 
-/// Breaks at newlines and, where a line would be wider than `width`, behind spaces, or within a word that is wider than
-/// a line. There is always one line at least.
+/// Breaks at newlines. A line wider than `width` breaks after a space, or inside a word that is wider than a line.
+/// Returns at least one line.
 std::vector<Line> wrapText(const std::string& text, float width, const Advance& advance);
 
 float widthOf(const std::string& text, size_t begin, size_t end, const Advance& advance);
-/// The line on which a caret before byte `offset` stands.
+/// The line that shows a caret before byte `offset`.
 size_t lineOf(const std::vector<Line>& lines, size_t offset);
 
 }  // namespace desktop

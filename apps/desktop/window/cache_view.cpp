@@ -25,7 +25,7 @@ void drawStretch(const CacheStretch& stretch, ImVec2 low, float height, float pe
   }
 }
 
-/// The ring as slots: which of them hold tokens that are seen.
+/// The ring as slots, with the visible tokens marked.
 void drawRing(const CacheState& cache, ImVec2 low, float width, float height) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const double share = cache.window_capacity == 0

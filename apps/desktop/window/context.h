@@ -1,4 +1,4 @@
-// What every part of the window is given while it draws.
+// The data that every part of the window gets for drawing.
 #pragma once
 
 #include <map>
@@ -23,9 +23,10 @@ struct Context {
   Frame* frame;
   Input* input;
   AppState state;                             ///< as of this frame
-  std::map<std::string, Rectangle>* widgets;  ///< where each stands, for tests that use the mouse
+  std::map<std::string, Rectangle>* widgets;  ///< position of each widget, for tests that use the
+                                              ///< mouse
 
-  /// Remembers where the latest widget is.
+  /// Records the position of the latest widget.
   void name(const std::string& widget) const {
     const ImVec2 low = ImGui::GetItemRectMin();
     const ImVec2 size = ImGui::GetItemRectSize();

@@ -5,7 +5,7 @@
 namespace desktop {
 namespace {
 
-/// Where a command may draw, in pixels; false: nowhere.
+/// A command's clip rectangle in pixels; false: empty.
 bool clipTo(SDL_Renderer* renderer, const ImDrawData& data, const ImVec4& clip) {
   const ImVec2 scale = data.FramebufferScale;
   const float left = std::max(0.0f, (clip.x - data.DisplayPos.x) * scale.x);

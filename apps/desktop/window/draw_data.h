@@ -1,4 +1,4 @@
-// Dear ImGui's triangles, drawn by SDL's own renderer: it needs no graphics library of its own.
+// Draws Dear ImGui's triangles with SDL's own renderer, without another graphics library.
 #pragma once
 
 #include <SDL.h>
@@ -6,8 +6,8 @@
 
 namespace desktop {
 
-/// The characters of the current fonts as a texture, made known to Dear ImGui. The caller destroys it. Null: it is too
-/// large (SDL_GetError()).
+/// Creates the texture of the current fonts and registers it with Dear ImGui. The caller destroys it. Null: too large
+/// (SDL_GetError()).
 SDL_Texture* makeFontTexture(SDL_Renderer* renderer);
 void drawData(SDL_Renderer* renderer, const ImDrawData& data);
 

@@ -33,7 +33,7 @@ class DrawnLine {
   size_t byteAt(float x) const;
   /// Tints the background of a byte range.
   void drawSelection(ImVec2 at, size_t begin, size_t end) const;
-  /// `boxes`: draw a background behind code.
+  /// `boxes`: draws a background for code.
   void draw(ImVec2 at, ImU32 colour, bool boxes) const;
 
  private:

@@ -1,4 +1,4 @@
-// A file, chosen from folders or by its path.
+// Chooses a file from folders or by its path.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class FileBrowser {
 
   void open(Purpose purpose, const std::string& path, std::vector<Offer> offers = {});
   bool isOpen() const { return purpose_ != Purpose::kNone; }
-  /// Once the person has chosen: for what, and the path. kNone else.
+  /// The purpose and the path after the user has chosen; otherwise kNone.
   Purpose draw(const Context& context, std::string* path);
   const std::string& error() const { return error_; }
 

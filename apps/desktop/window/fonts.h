@@ -23,7 +23,7 @@ class Fonts {
   ImFont* mono() const { return mono_; }
 
   void setScale(float scale);
-  /// Adds the text's characters in one of the next frames.
+  /// Adds the text's characters within the next frames.
   void want(const std::string& text);
   /// Maps a Unicode character to a 16-bit character of the fonts.
   unsigned short glyph(uint32_t character) const;

@@ -14,7 +14,7 @@
 namespace desktop {
 namespace {
 
-/// Of the screen, against 96 dots per inch; screens that say nonsense count as 1.
+/// The screen's scale relative to 96 dots per inch; implausible values count as 1.
 float screenScale(SDL_Window* window) {
   float dots = 0;
   if (SDL_GetDisplayDPI(SDL_GetWindowDisplayIndex(window), &dots, nullptr, nullptr) != 0) {
@@ -85,7 +85,7 @@ Input Frame::wait(int timeout_ms) {
   SDL_PumpEvents();
   while (SDL_PeepEvents(&event, 1, SDL_PEEKEVENT, SDL_FIRSTEVENT, SDL_LASTEVENT) > 0) {
     if (event.type == SDL_KEYUP && key_went_down) {
-      break;  // widgets look at keys that are down: the next frame lets go of it
+      break;  // widgets check pressed keys, so the release is sent in the next frame
     }
     SDL_PollEvent(&event);
     key_went_down = key_went_down || event.type == SDL_KEYDOWN;

@@ -1,4 +1,4 @@
-// The memory slider: plans while it moves, and loads the model anew when told.
+// The memory slider: plans while it moves, and reloads the model on request.
 #pragma once
 
 #include "context.h"
@@ -10,7 +10,7 @@ class MemoryPanel {
   void draw(const Context& context);
   const PlanSettings& wanted() const { return wanted_; }
   void setPrompt(const std::string& prompt);
-  /// Another model, or another device: all else as wished.
+  /// Loads another model or device, keeping the other settings.
   void load(const Context& context, const std::string& model_path);
   void apply(const Context& context);
   void useMemory(uint64_t bytes) { wanted_.memory_bytes = bytes; }
@@ -22,8 +22,8 @@ class MemoryPanel {
   void drawChoices(const Context& context);
 
   PlanSettings wanted_;
-  PlanSettings in_force_;  ///< as the panel last saw them
-  PlanSettings asked_;     ///< what the planner was asked for last
+  PlanSettings in_force_;  ///< as last shown by the panel
+  PlanSettings asked_;     ///< latest request to the planner
 };
 
 }  // namespace desktop

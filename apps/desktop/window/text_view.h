@@ -20,7 +20,7 @@ class TextView {
  public:
   /// Lays the text out for a width. Returns its size.
   ImVec2 layOut(const Context& context, const MarkdownBlock& block, float width);
-  /// Draws the text at a place of the screen; takes the mouse under the name `id`.
+  /// Draws the text at a screen position; handles the mouse as widget `id`.
   void draw(const Context& context, ImVec2 place, const std::string& id);
   /// Ctrl+C was pressed: true if there was a selection to copy.
   bool copy() const;

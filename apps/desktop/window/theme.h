@@ -10,7 +10,7 @@ struct Theme {
   ImU32 background, panel, raised, border;
   ImU32 text, dim, accent, on_accent;
   ImU32 user_bubble, selection, bad, good;
-  /// Kinds of memory, and turns of a conversation, one after another.
+  /// Kinds of memory, and turns of a conversation in rotation.
   ImU32 kinds[5];
   ImU32 turns[6];
 };

@@ -1,4 +1,4 @@
-// Small things that several parts of the window draw.
+// Small elements shared by several parts of the window.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace desktop {
 
-/// A button under the name `widget`; `strong` for the one thing that is to be done.
+/// A button under the name `widget`; `strong` marks the main action.
 bool button(const Context& context, const char* widget, const std::string& label,
             bool enabled = true, bool strong = false, float width = 0);
-/// Words that are less important, wrapped.
+/// Less important text, wrapped.
 void dimText(const std::string& text);
 void heading(const Context& context, const char* text);
 /// Shortens `text` with dots to at most `width` pixels.
@@ -24,7 +24,7 @@ struct Share {
   uint64_t bytes;
   ImU32 color;
 };
-/// A bar of `total` bytes in its parts; what they leave is empty.
+/// A bar of `total` bytes with its shares; the rest is empty.
 void stackedBar(const std::vector<Share>& shares, uint64_t total, float height);
 
 }  // namespace desktop

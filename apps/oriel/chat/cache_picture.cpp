@@ -19,7 +19,7 @@ constexpr const char* kInk = "#111827";
 
 enum class Part { kPinned, kSinks, kForgotten, kHeld, kSeen, kFree };
 
-/// Tokens [begin, end) of one kind. The free part goes on where the conversation ends.
+/// Tokens [begin, end) of one kind. The free part begins at the conversation's end.
 struct Segment {
   Part part;
   uint64_t begin;
@@ -27,7 +27,7 @@ struct Segment {
   uint64_t tokens() const { return end - begin; }
 };
 
-/// The conversation from its first token, and the room left in the window behind it. No empty segments.
+/// The conversation from its first token, then the free part of the window. Without empty segments.
 std::vector<Segment> segmentsOf(const CacheView& cache) {
   const uint64_t pinned = std::min(cache.pinned_tokens, cache.sinks_used);
   const uint64_t stored = std::min(cache.first_stored, cache.first_visible);
@@ -48,14 +48,14 @@ std::vector<Segment> segmentsOf(const CacheView& cache) {
   return segments;
 }
 
-/// Where each segment is drawn; all are to scale but what was forgotten, which may be most of the conversation:
-/// it gets no more than a sixth, and is `broken` where it would need more.
+/// The drawn position of each segment. All are to scale except the evicted part, which may be most of the conversation:
+/// it gets at most a sixth, and is `broken` if it would need more.
 struct Drawn {
   double width = 0;
   bool broken = false;
 };
 
-/// Widths that add up to `width` at most, every one at least `least`.
+/// Widths that sum to at most `width`, each at least `least`.
 std::vector<Drawn> drawnOf(const std::vector<Segment>& segments, double width, double least) {
   std::vector<Drawn> drawn(segments.size());
   uint64_t tokens = 0;
@@ -143,7 +143,7 @@ char formatLetter(const Json& layer, const char* side) {
   return format == "int8" ? '8' : format == "int4" ? '4' : format == "f16" ? 'F' : '.';
 }
 
-/// Of keys or values alone.
+/// For keys or values alone.
 const char* colourOf(const std::string& format) {
   return formatColour(formatsName(format, format));
 }
@@ -222,7 +222,7 @@ void drawLegend(const std::vector<Segment>& segments, double y, Svg* svg) {
   svg->text({x + 12, y}, "a turn begins", Svg::Anchor::kStart);
   const std::vector<Drawn> drawn = drawnOf(segments, kDrawn, 4);
   if (std::any_of(drawn.begin(), drawn.end(), [](const Drawn& part) { return part.broken; })) {
-    x = kLeft;  // a row of its own
+    x = kLeft;  // starts a new row
     drawBreak(x + 6, y + 11, 12, svg);
     svg->text({x + 18, y + 22}, kBreak, Svg::Anchor::kStart);
   }
@@ -235,7 +235,7 @@ void drawLayers(const CacheView& cache, double y, Svg* svg) {
   svg->text({kLeft, y + 41}, "values", Svg::Anchor::kStart);
   double x = kLeft + 60;
   for (const Json& layer : cache.layers) {
-    if (!layer.is_null()) {  // has keys and values
+    if (!layer.is_null()) {  // a layer with keys and values
       svg->rect({x, y}, 0.9 * step, 20, colourOf(layer["k_format"]));
       svg->rect({x, y + 26}, 0.9 * step, 20, colourOf(layer["v_format"]));
     }

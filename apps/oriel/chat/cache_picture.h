@@ -1,4 +1,4 @@
-// Drawings of a session's cache: what is kept, what is seen, what is gone, and in which formats.
+// Drawings of a session's cache: kept, visible and evicted tokens, and formats.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct CacheView {
   uint64_t pinned_tokens = 0;  ///< of the sinks
   uint64_t capacity = 0;       ///< sinks and window
   uint64_t kv_bytes = 0;
-  bool of_several = false;      ///< kv_bytes is of all conversations
-  uint64_t sliding_layers = 0;  ///< that see a short window of their own
-  uint64_t sliding_seen = 0;    ///< tokens that the newest one saw in these
+  bool of_several = false;      ///< kv_bytes covers all conversations
+  uint64_t sliding_layers = 0;  ///< with a short window of their own
+  uint64_t sliding_seen = 0;    ///< tokens visible to the newest one in these layers
   std::vector<uint64_t> turns;  ///< first tokens of the user's turns, ascending
-  Json layers;                  ///< as oriel_model_describe has them
+  Json layers;                  ///< from oriel_model_describe
 };
 
 CacheView cacheViewOf(const Model& model, const Session& session, uint32_t pinned_tokens);

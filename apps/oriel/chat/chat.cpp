@@ -24,7 +24,7 @@
 namespace cli {
 namespace {
 
-/// A line of a pipe is never a command.
+/// Lines from a pipe are never commands.
 ChatLine messageOf(const std::string& line) {
   const bool empty = line.find_first_not_of(" \t\n") == std::string::npos;
   return {empty ? ChatLine::Kind::kEmpty : ChatLine::Kind::kMessage, line, nullptr, {}};
@@ -40,12 +40,13 @@ Chat::Chat(const ChatOptions& options, uint32_t pinned_tokens)
       tools_(options_.allowed_tools),
       saves_(interactive_ && isTerminal(Stream::kOut) && !options.common.json && !options.no_save &&
              !savedChatsFolder().empty()) {
-  options_.common.load.set("memory", model_.plan().memory_bytes);  // what is free changes
+  // the amount of free memory changes
+  options_.common.load.set("memory", model_.plan().memory_bytes);
 }
 
 ConversationStart Chat::beginning() const { return {options_.common, options_.system}; }
 
-/// Until the input ends; returns the exit code.
+/// Runs until the input ends; returns the exit code.
 int Chat::run() {
   const bool watched = interactive_ && (isTerminal(Stream::kErr) || options_.common.verbose);
   const bool prompts =
@@ -62,7 +63,7 @@ int Chat::run() {
   if (!options_.load.empty() && !onSomeDevice([&] { return load(watched); })) {
     return kExitCancelled;
   }
-  bool leaving = false;  // Ctrl-C was the last thing that happened
+  bool leaving = false;  // Ctrl-C was the last input
   for (std::string line;;) {
     switch (input_.next(prompts, &line)) {
       case ChatInput::Result::kEnd:
@@ -136,7 +137,7 @@ bool Chat::takeBlock(std::string* text, bool watched) {
     text->erase(text->find_last_not_of(" \t\n") + 1 - quotes.size());
     text->erase(0, quotes.size());
     const size_t first = text->find_first_not_of('\n');
-    // A space in front: it is a message, whatever it begins with.
+    // A leading space makes it a message, even if it looks like a command.
     *text = " " + text->substr(std::min(first, text->size()));
     text->erase(text->find_last_not_of('\n') + 1);
   }
@@ -174,7 +175,7 @@ void Chat::greet() const {
   tell(dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
 }
 
-/// The messages are read again, in the model of now.
+/// Reads the messages again, in the current model.
 void Chat::goOnWithSaved() {
   Conversation& active = conversations_.active();
   active.said.take(options_.continued.messages);
@@ -218,7 +219,7 @@ void Chat::save() {
     active.saved = std::move(chat.messages);
   } catch (const Failure& failure) {
     saves_ = false;
-    tell("oriel: conversations are no longer saved: " + oneLine(failure.message) + "\n");
+    tell("oriel: conversations are not saved any more: " + oneLine(failure.message) + "\n");
   }
 }
 
@@ -231,7 +232,7 @@ bool Chat::obey(const ChatCommand& command, const std::string& argument) {
   return true;
 }
 
-/// The conversation that --load names. False: cancelled.
+/// Loads the conversation given by --load. False: cancelled.
 bool Chat::load(bool watched) {
   const Taken taken = goOnWith(session(), options_.load, /*reads=*/true);
   trackLoaded(taken.done);
@@ -255,13 +256,13 @@ oriel_status Chat::addUser(const std::string& line) const {
       [&] { return oriel_chat_add(session().get(), "user", line.data(), line.size()); });
 }
 
-/// One user message and its reply. False: cancelled, where that ends the program.
+/// One user message and its reply. False: cancelled in a way that ends the program.
 bool Chat::turn(const std::string& line) {
   const CancelOnInterrupt cancel(session().get());
   const TurnsSeen before = turnsSeen(session());
   const uint64_t begin = before.position;
   turn_ = {userMessage(line)};
-  model_.hush(true);  // tellWhatIsLost() says more
+  model_.hush(true);  // tellWhatIsLost() gives details
   const oriel_status added = addUser(line);
   model_.hush(false);
   if (interactive_ && added == ORIEL_ERROR_CANCELLED) {
@@ -287,7 +288,7 @@ bool Chat::turn(const std::string& line) {
   return interactive_ || whole;
 }
 
-/// One reply, and those to the results of tools that it calls. False: cancelled.
+/// One reply, and the replies to results of its tool calls. False: cancelled.
 bool Chat::answer(const TurnsSeen& before) {
   Reply reply = replyNow(before, /*behind_results=*/false);
   for (uint32_t round = 1; calls(reply); ++round) {
@@ -316,7 +317,7 @@ bool Chat::calls(const Reply& reply) const {
   return reply.has_tools && !reply.cancelled && !reply.parts.completeCalls().empty();
 }
 
-/// Runs what is called. False: Ctrl-C; the results are in the conversation if they could be read.
+/// Runs the called tools. False: Ctrl-C; the results are in the conversation if they could be read.
 bool Chat::giveResults(const std::vector<ToolCall>& calls) {
   const bool watched = isTerminal(Stream::kErr) && !options_.common.json;
   const std::string results = tools_.results(calls, watched);
@@ -324,7 +325,7 @@ bool Chat::giveResults(const std::vector<ToolCall>& calls) {
     turn_.push_back(std::move(message));
   }
   const bool stopped = interrupts() != 0;
-  spareCalls();  // that Ctrl-C stopped a tool
+  spareCalls();  // only a tool was stopped by Ctrl-C
   const oriel_status added = session().cancellable(
       [&] { return oriel_chat_add(session().get(), nullptr, results.data(), results.size()); });
   if (added == ORIEL_ERROR_CANCELLED) {
@@ -337,7 +338,7 @@ bool Chat::giveResults(const std::vector<ToolCall>& calls) {
   return !stopped;
 }
 
-/// `behind_results`: --tool-choice required has had its call, the model may answer now.
+/// `behind_results`: --tool-choice required is satisfied, so the model may answer.
 Reply Chat::replyNow(const TurnsSeen& before, bool behind_results) {
   const bool json = options_.common.json;
   Reply reply;
@@ -366,7 +367,7 @@ Reply Chat::replyNow(const TurnsSeen& before, bool behind_results) {
   return reply;
 }
 
-/// A message that is longer than the window is read, but not answered as a whole.
+/// A message longer than the window is read, but part of it is evicted before the answer.
 void Chat::tellWhatIsLost(uint64_t begin) const {
   const TurnsSeen seen = turnsSeen(session());
   const uint64_t first = std::max(begin, seen.sinks);

@@ -30,28 +30,28 @@ struct ChatOptions {
   CommonOptions common;
   std::vector<LocalTool> allowed_tools;
   std::string system;
-  std::string load;             ///< a conversation to go on with; empty: none
-  int64_t continue_number = 0;  ///< of --list; 0: a new one
+  std::string load;             ///< a conversation to continue; empty: none
+  int64_t continue_number = 0;  ///< number in --list; 0: a new one
   bool list = false;
   bool no_save = false;
   bool keeps_history = false;
-  SavedChat continued;  ///< one that was saved by itself; without messages: none
+  SavedChat continued;  ///< an automatically saved one; without messages: none
 };
 
 constexpr uint64_t kReplyTokens = 2048;
 
-/// Tokens before the first question, which stay in the cache for ever: the system message, or what the chat
-/// format puts in its place if there is memory for it. 0: nothing that counts. Memory by default is settled with it:
-/// what is free a moment later may be less. Throws Failure for a model without a chat format.
+/// Tokens before the first question, which always stay in the cache: the system message, or the chat format's default if
+/// there is memory for it. 0: none. Also fixes the default memory, since the free memory may shrink later. Throws
+/// Failure for a model without a chat format.
 uint32_t pinnedTokens(ChatOptions* options);
-/// Several conversations hold their system message once.
+/// Several conversations share one copy of the system message.
 void shareSystem(ChatOptions* options, uint32_t pinned_tokens);
 
 class Chat {
  public:
   Chat(const ChatOptions& options, uint32_t pinned_tokens);
 
-  /// Until the input ends; returns the exit code.
+  /// Runs until the input ends; returns the exit code.
   int run();
 
  private:
@@ -62,7 +62,7 @@ class Chat {
 
   template <typename Act>
   bool onSomeDevice(const Act& act);
-  /// Within the terminal's width.
+  /// Prints within the terminal's width.
   static void tell(std::string_view text) { tellText(text); }
   void greet() const;
   std::string memoryText() const;
@@ -90,25 +90,25 @@ class Chat {
   bool load(bool watched);
   void goOnWithSaved();
   void tellLastTurns() const;
-  /// The active conversation, if it has changed.
+  /// Saves the active conversation if it has changed.
   void save();
-  /// Lines between """ and """; false: the input ended before.
+  /// Reads lines between """ and """; false: the input ended first.
   bool takeBlock(std::string* text, bool watched);
-  /// What is known as text of a conversation that came from a file.
+  /// Records the text of a conversation from a file, as far as it is known.
   void trackLoaded(bool done);
   void showStats() const;
   bool undo(uint32_t turns);
-  /// To a mark, or by so many turns; Ctrl-C stops it.
+  /// Goes back to a mark, or by `turns` turns; Ctrl-C stops it.
   oriel_status tryBack(const char* mark, uint32_t turns) const;
-  /// The same; says why it did not come to that. `to` is the position that it goes to.
+  /// The same, with a message on failure. `to` is the target position.
   oriel_status goingBack(uint64_t to, const char* mark, uint32_t turns) const;
   void mark(const std::string& name);
   void goBack(const std::string& name);
 
-  /// How the conversations go on with other options.
+  /// What changes for the conversations.
   enum class Change { kFormat, kBeginning, kModel };
-  /// One line says `done`, of the options in force then, and what became of the conversation. False: all stays as it
-  /// is, and why was said.
+  /// Switches all conversations to other options. Prints `done` with the new options, and the outcome. False: nothing
+  /// changed, and the reason was printed.
   bool goOnWithOptions(ChatOptions next, Change change, const std::function<std::string()>& done);
   std::string openedText(const Conversations::Opened& opened, double seconds) const;
 
@@ -128,13 +128,13 @@ class Chat {
   Model model_;
   Conversations conversations_;
   ToolRunner tools_;
-  std::vector<Json> turn_;  ///< what was said in the one that goes on
-  uint32_t retries_ = 0;    ///< of the last message
-  std::string read_;        ///< files that go with the next message
-  bool saves_;              ///< conversations are saved by themselves
+  std::vector<Json> turn_;  ///< messages of the current turn
+  uint32_t retries_ = 0;    ///< retries of the last message
+  std::string read_;        ///< files to attach to the next message
+  bool saves_;              ///< conversations are saved automatically
 };
 
-/// Does it; where the device is lost meanwhile once more, on the device that there is then, as if it had not begun.
+/// Runs it. If the device is lost meanwhile, runs it again from the start on the device that replaces it.
 template <typename Act>
 bool Chat::onSomeDevice(const Act& act) {
   const uint64_t begin = session().stats().position;

@@ -1,4 +1,4 @@
-// Commands after which a conversation goes on otherwise: in another model, behind another system message, with other
+// Commands that continue a conversation differently: in another model, with another system message, or with other
 // options.
 #include <chrono>
 #include <utility>
@@ -15,7 +15,7 @@
 namespace cli {
 namespace {
 
-/// Throws Failure where the model would not be loaded: nothing has been given up by then.
+/// Throws Failure if the model could not be loaded. At this point nothing has been closed.
 void checkFits(const ChatOptions& options, uint32_t pinned_tokens) {
   const Diagnostics diagnostics(/*verbose=*/false, /*warns=*/false);
   oriel::Options plan_options = memoryOptions(options.common, pinned_tokens);
@@ -43,7 +43,7 @@ bool Chat::goOnWithOptions(ChatOptions next, Change change,
   const bool needs_text = other_model || other_system || change == Change::kFormat;
   bool closed = false;
   try {
-    next.common.file_sampling = fileSampling(modelPath(next.common));  // it may not be here
+    next.common.file_sampling = fileSampling(modelPath(next.common));  // the file may be missing
     for (const auto& each : conversations_.list()) {
       if (needs_text && !each->said.whole()) {
         throw Failure{kExitFailed,
@@ -146,7 +146,7 @@ void Chat::setOrShow(const ChatCommand&, const std::string& argument) {
       table.row({each.name, shown(each, options_), allowedFor(each)});
     }
     cli::tell(table.text(noteColumns()));
-    tell(dim("/set NAME VALUE changes one, /set NAME default is what it is by itself") + "\n");
+    tell(dim("/set NAME VALUE changes one, /set NAME default restores its default") + "\n");
     return;
   }
   if (setting == nullptr) {

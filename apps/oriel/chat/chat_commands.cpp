@@ -45,7 +45,8 @@ const std::vector<ChatCommand>& chatCommands() {
        "save the conversation to a file; /save! FILE: over any other file", &Chat::saveOrLoad},
       {"/save!", Takes::kFile, "FILE", "", &Chat::saveOrLoad},
       {"/load", Takes::kFile, "FILE",
-       "load a saved one; /load! FILE: read it again where it does not fit", &Chat::saveOrLoad},
+       "load a saved chat; /load! FILE: read its messages again if the state does not fit",
+       &Chat::saveOrLoad},
       {"/load!", Takes::kFile, "FILE", "", &Chat::saveOrLoad},
       {"/cache", Takes::kMaybeFile, "[FILE.svg]", "draw the context; with a name: as SVG",
        &Chat::draw},
@@ -158,7 +159,7 @@ void Chat::trackLoaded(bool done) {
   }
 }
 
-/// The last message is taken back, where that is too late all is read again, and said once more.
+/// Takes back the last message and sends it again. If going back is impossible, everything is read again.
 void Chat::retry(const ChatCommand&, const std::string&) {
   const std::string message = conversations_.active().said.lastMessage();
   if (message.empty()) {
@@ -190,8 +191,8 @@ void Chat::retry(const ChatCommand&, const std::string&) {
   (void)turn(message);
 }
 
-/// Back to where the `turns`-th user's turn before the end began, if what the text before it sees is still stored,
-/// or there is a transcript to read again. A model that keeps a state may have to read some of that text again.
+/// Goes back to the start of the `turns`-th user turn from the end, if the text visible before it is still stored or a
+/// transcript exists. Models with a state may read some of that text again.
 bool Chat::undo(uint32_t turns) {
   const std::vector<uint64_t> starts = turnsSeen(session()).starts;
   if (starts.size() < turns) {
@@ -242,7 +243,7 @@ void Chat::mark(const std::string& name) {
   if (status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT) {
     tell("oriel: " +
          std::string(status == ORIEL_ERROR_CONTEXT
-                         ? "16 marks are in use: reuse one of their names, which moves it"
+                         ? "16 marks are in use: reuse a name to move that mark"
                          : "a mark's name has at most 31 bytes") +
          "\n");
     return;
@@ -252,7 +253,7 @@ void Chat::mark(const std::string& name) {
   tell(dim("/back " + oneLine(name) + " returns to here") + "\n");
 }
 
-/// To a mark; without a name all of them are listed.
+/// Goes back to a mark; without a name lists all marks.
 void Chat::goBack(const std::string& name) {
   std::string names;
   uint64_t to = 0;
@@ -316,7 +317,7 @@ void Chat::showStats() const {
   }
 }
 
-/// What there is beside this conversation, and which goes on.
+/// Lists the conversations, or switches to one.
 void Chat::change(const ChatCommand& what, const std::string& name) {
   const std::string command = what.name;
   if (command == "/list") {

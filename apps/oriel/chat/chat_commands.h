@@ -1,4 +1,4 @@
-// The commands of a chat: which there are, what they take, what they do.
+// The table of chat commands: names, arguments and functions.
 #pragma once
 
 #include <string>
@@ -23,13 +23,13 @@ enum class Takes {
 struct ChatCommand {
   const char* name;
   Takes takes;
-  const char* arguments;  ///< as help shows them
-  const char* help;       ///< empty: another line of the help speaks for it
-  /// Throws Failure for what ends the chat. Null: it leaves.
+  const char* arguments;  ///< as shown in the help
+  const char* help;       ///< empty: covered by another help line
+  /// Throws Failure to end the chat. Null: leaves it.
   void (Chat::*run)(const ChatCommand& command, const std::string& argument);
 };
 
-/// In the order of the help.
+/// In help order.
 const std::vector<ChatCommand>& chatCommands();
 
 /// What /help prints.

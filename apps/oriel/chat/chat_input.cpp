@@ -15,7 +15,7 @@
 namespace cli {
 namespace {
 
-/// What Linux's terminals pass on of a line; the rest is lost.
+/// Linux terminals truncate longer lines.
 constexpr size_t kTerminalLineBytes = 4095;
 
 size_t longestLine(const std::string& text) {
@@ -28,7 +28,7 @@ size_t longestLine(const std::string& text) {
   return longest;
 }
 
-/// Where somebody sees it: on stdout if stderr goes to a file.
+/// Shows the prompt on stdout if stderr is redirected to a file.
 void showPrompt(const std::string& prompt) {
   isTerminal(Stream::kErr) || !isTerminal(Stream::kOut) ? tell(bold(prompt)) : print(prompt);
 }

@@ -1,4 +1,4 @@
-// Where a chat's messages come from: a terminal with a line editor, one without, or a pipe.
+// The source of a chat's messages: a terminal with or without a line editor, or a pipe.
 #pragma once
 
 #include <memory>
@@ -15,29 +15,29 @@ class ChatInput {
     kText,
     kEnd,
     kInterrupted,  ///< Ctrl-C
-    kDropped,      ///< Ctrl-C, which took back what was typed
+    kDropped,      ///< Ctrl-C, which cleared the typed text
   };
 
-  /// Takes the terminal, if there is one, before anything is loaded: what is typed meanwhile stands at the prompt.
+  /// Takes the terminal, if there is one, before loading, so that text typed meanwhile appears at the prompt.
   ChatInput();
 
-  /// Somebody types; else the lines of a pipe or a file.
+  /// True for a terminal, false for a pipe or a file.
   bool interactive() const { return interactive_; }
-  /// Lines are edited here, and not by the terminal.
+  /// True if lines are edited here, not by the terminal.
   bool edits() const { return editor_ != nullptr; }
 
-  /// From the next one on; no control characters.
+  /// Applies from the next prompt; no control characters.
   void setPrompt(const std::string& prompt);
   const std::string& prompt() const { return prompt_; }
   Result next(bool shows_prompt, std::string* text);
-  /// What was typed in earlier chats; what is typed from now on is kept in that file, too.
+  /// Loads the history of earlier chats and appends new lines to that file.
   void keepHistory(const std::string& file);
-  /// To be mended at the next prompt. False: that cannot be; it has to be typed again.
+  /// Puts the text at the next prompt for editing. False: not possible; the user must type it again.
   bool giveBack(const std::string& text);
-  /// In the user's editor, then at the next prompt; where lines are not edited it is sent as it is.
+  /// Opens the text in the user's editor, then at the next prompt. Without line editing it is sent unchanged.
   void edit(std::string text);
-  /// Now and then while a reply runs, and after one: what was typed waits for the next prompt, and is not sent but
-  /// shown there if the reply was stopped.
+  /// Call during and after a reply: collects typed text for the next prompt. If the reply was stopped, the text is shown
+  /// there instead of being sent.
   void takeTypedAhead();
   void replyEnded(bool stopped);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kAsText[] = " (Start with a space to send it as text.)";
 
-/// What is wrong with what stands behind a command; empty: nothing.
+/// The fault in a command's argument; empty: none.
 std::string refusal(const std::string& word, Takes takes, const std::string& argument) {
   switch (takes) {
     case Takes::kNothing:
@@ -22,7 +22,7 @@ std::string refusal(const std::string& word, Takes takes, const std::string& arg
     case Takes::kName:
       return argument.empty() ? word + " needs a name" : "";
     case Takes::kMaybeCount:
-      // More digits than any conversation has turns.
+      // Limits the digits to more than any number of turns.
       return argument.find_first_not_of("0123456789") == std::string::npos && argument.size() < 7 &&
                      (argument.empty() || argument.find_first_not_of('0') != std::string::npos)
                  ? ""

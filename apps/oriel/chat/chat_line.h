@@ -1,4 +1,4 @@
-// What somebody typed in a chat: a message, or a command.
+// A line typed in a chat: a message or a command.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@ struct ChatLine {
     kEmpty,
     kMessage,
     kCommand,
-    kWrong,  ///< neither: `text` says why, and what was typed is for the person to mend
+    kWrong,  ///< neither: `text` gives the reason, and the user may correct the input
   };
   Kind kind = Kind::kEmpty;
-  std::string text;  ///< of a message, or what is wrong
+  std::string text;  ///< a message, or the reason
   const ChatCommand* command = nullptr;
   std::string argument;  ///< with "~/" resolved
 };
 
-/// Commands are lines of their own that begin with a known word. A text of several lines is a message, and so is a
-/// path ("/usr/bin is what?"). A space or a second slash before the first sends what looks like a command.
+/// A command is a single line that begins with a known command. A text of several lines is a message, and so is a path
+/// ("/usr/bin is what?"). A leading space or second slash sends a line that looks like a command.
 ChatLine parseChatLine(const std::string& typed);
 
 }  // namespace cli

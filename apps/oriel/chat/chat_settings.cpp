@@ -15,7 +15,7 @@ using For = ChatSetting::Takes;
 
 bool isFlag(const Json& row) { return row["type"] == "flag"; }
 
-/// "temperature" by itself is 0.7.
+/// "temperature" without a value means 0.7.
 std::string ofItself(const ChatSetting& setting, const Json& row) {
   return setting.option == std::string("max_tokens") ? std::to_string(kReplyTokens)
          : isFlag(row)                               ? "off"

@@ -1,4 +1,4 @@
-// What /set shows and changes.
+// The settings of /set.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@ namespace cli {
 struct ChatOptions;
 
 struct ChatSetting {
-  /// What changes with it.
+  /// The effect of a change.
   enum class Takes {
     kNext,    ///< the next reply
-    kFormat,  ///< how messages become text
-    kModel    ///< the plan: the model is loaded again
+    kFormat,  ///< conversion of messages to text
+    kModel    ///< the plan: reloads the model
   };
   const char* name;
   const char* option;  ///< the library's name
@@ -21,13 +21,13 @@ struct ChatSetting {
 };
 
 const std::vector<ChatSetting>& chatSettings();
-/// Null: there is none of that name.
+/// Null if unknown.
 const ChatSetting* chatSetting(const std::string& name);
 
-/// Values that it may have, and the one that it has, for people.
+/// The allowed values and the current one, as text.
 std::string allowedFor(const ChatSetting& setting);
 std::string shown(const ChatSetting& setting, const ChatOptions& options);
-/// What is wrong with the text; empty: it is set.
+/// The fault in the text; empty: it was set.
 std::string setChat(const ChatSetting& setting, const std::string& text, ChatOptions* options);
 
 }  // namespace cli

@@ -26,7 +26,7 @@ void addIfBegins(const std::string& word, const std::string& typed, Completion* 
 
 bool isLineOfText(const std::string& name) { return oneLine(name) == name && showsAll(name); }
 
-/// Hidden ones only where their dot was typed; names that are no line of text, not at all.
+/// Hidden files only after a typed dot. Skips names that are not printable on one line.
 void addFiles(const std::string& typed, Completion* completion) {
   const size_t name_at = typed.rfind('/') == std::string::npos ? 0 : typed.rfind('/') + 1;
   const std::string folder = typed.substr(0, name_at);

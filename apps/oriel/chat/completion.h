@@ -1,4 +1,4 @@
-// What Tab makes of a command that is being typed.
+// Tab completion of commands.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace cli {
 
-/// Commands, and what stands behind them: settings, models, files. Nothing for messages.
+/// Completes commands and their arguments: settings, models, files. Messages are not completed.
 Completion completeChatLine(const std::string& before);
 
 }  // namespace cli

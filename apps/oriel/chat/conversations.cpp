@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kNameColumns = 16;  // of a list
 
-/// As many as the library's names have.
+/// The library's limit on names.
 constexpr size_t kMostNameBytes = 31;
 
 bool isNumber(const std::string& text) {
@@ -74,7 +74,7 @@ Conversation* Conversations::find(const std::string& title) const {
   return found != list_.end() ? found->get() : nullptr;
 }
 
-/// Why there can be no other one of that name.
+/// The reason why the name cannot be used.
 std::string Conversations::refusal(const std::string& name) const {
   if (capacity() == 1) {
     return "this chat has memory for one conversation: start it with --sessions 4 to have four; "
@@ -86,7 +86,7 @@ std::string Conversations::refusal(const std::string& name) const {
            std::to_string(capacity() + 1);
   }
   if (isNumber(name)) {
-    return "a name cannot be a number: conversations have numbers by themselves";
+    return "a name cannot be a number: conversations are numbered automatically";
   }
   if (name.size() > kMostNameBytes || oneLine(name) != name) {
     return "a name has at most " + std::to_string(kMostNameBytes) +
@@ -212,9 +212,9 @@ bool Conversations::restored(Conversation* conversation) const {
                                 conversation->kept.size(), 0, nullptr) == ORIEL_OK;
 }
 
-/// The latest turns that three quarters of the window hold.
+/// The latest turns that fit in three quarters of the window.
 size_t Conversations::firstTurnWithRoom(const Conversation& conversation) const {
-  constexpr uint64_t kTokensAround = 8;  // what formats write around a message, about
+  constexpr uint64_t kTokensAround = 8;  // approximate tokens of format marks per message
   const uint64_t room = uint64_t{conversation.session->stats().window_capacity} * 3 / 4;
   uint64_t taken = 0;
   size_t first = conversation.said.turns();
@@ -279,7 +279,7 @@ void Conversations::goOn(uint64_t end) {
     recover(*each->session, &model_);
   }
   tell("oriel: the device was lost: going on " + placeOf(model_) + "\n");
-  // What was begun is done once more, from its beginning.
+  // Restarts an interrupted rebuild.
   if (!session().tryGoBack(end)) {
     session().check(readAgain(0));
   }

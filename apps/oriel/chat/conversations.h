@@ -1,4 +1,4 @@
-// The conversations of a chat: each a session with a number and perhaps a name; one of them goes on.
+// The conversations of a chat. Each is a session with a number and optionally a name; one is active.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 namespace cli {
 
 struct Conversation {
-  uint32_t number = 0;  ///< from 1, the smallest that is free; it stays
-  std::string name;     ///< empty: it has none
+  uint32_t number = 0;  ///< from 1, the smallest free number; never changes
+  std::string name;     ///< empty: none
   std::unique_ptr<Session> session;
   Said said;
-  std::vector<char> kept;  ///< as bytes, while the session is closed
-  std::string file;        ///< in the folder of saved chats; empty: it is not there yet
-  Json saved;              ///< the messages that are there
+  std::vector<char> kept;  ///< a snapshot, while the session is closed
+  std::string file;        ///< in the folder of saved chats; empty: not saved yet
+  Json saved;              ///< the messages saved there
 
-  /// As people call it: its name, else its number.
+  /// The displayed name: its name, or else its number.
   std::string title() const { return name.empty() ? std::to_string(number) : name; }
 };
 
-/// How every conversation of a chat begins.
+/// The common start of a chat's conversations.
 struct ConversationStart {
   CommonOptions common;
   std::string system;
@@ -33,49 +33,49 @@ struct ConversationStart {
 
 class Conversations {
  public:
-  /// With one that is active. Of several the system message is a prefix, held once, if `start` has room for it
-  /// (common.prefix_tokens).
+  /// Creates one active conversation. If several fit, the system message is a shared prefix, provided `start` reserves
+  /// room for it (common.prefix_tokens).
   Conversations(const ConversationStart& start, Model* model);
 
   Session& session() const { return *active().session; }
   Conversation& active() const { return *list_[active_]; }
   const std::vector<std::unique_ptr<Conversation>>& list() const { return list_; }
-  /// There is memory for so many.
+  /// The number of conversations that fit in memory.
   uint32_t capacity() const { return start_.common.load.count("sessions", 1); }
 
-  /// These say why not; empty: done. What is made is active then. `name` may be empty.
+  /// Returns the error; empty: done, and the new conversation is active. `name` may be empty.
   std::string begin(const std::string& name);
   std::string fork(const std::string& name);
   std::string choose(const std::string& title);
   /// Empty: the active one.
   std::string close(const std::string& title);
 
-  /// The active one begins anew.
+  /// Restarts the active conversation.
   void reset();
-  /// Its messages are read again, from the beginning and without the last `left_out` turns. As Session::cancellable.
+  /// Reads its messages again from the start, without the last `left_out` turns. Cancellable like Session::cancellable.
   oriel_status readAgain(size_t left_out);
 
-  /// All of them go on behind another beginning, or in another model: saved, closed, and opened again. Restored where
-  /// they can be, if `restores`; else what was said is read again, as much as there is room for.
+  /// Moves all conversations to another system message or model: saves, closes and reopens them. If `restores`, uses the
+  /// snapshots where they fit; otherwise reads the messages again as far as they fit.
   void keepAll();
   void closeAll();
   struct Opened {
     size_t turns_read = 0;
-    size_t turns_left_out = 0;  ///< for lack of room
+    size_t turns_left_out = 0;  ///< did not fit
     uint64_t tokens = 0;
     bool cancelled = false;
-    std::string refused;  ///< why the chat format cannot take what was said; empty: it could
+    std::string refused;  ///< why the chat format refuses the messages; empty: it does not
   };
   Opened openAll(const ConversationStart& start, bool restores);
-  /// The device was lost: all of them go on, on that or another one, the active one with its first `end` tokens. Throws
-  /// Failure where none can do it.
+  /// After a lost device: continues all conversations on it or on another one, the active one with its first `end`
+  /// tokens. Throws Failure if no device works.
   void goOn(uint64_t end);
 
  private:
   bool shares() const { return start_.common.load.number("prefix_tokens") != 0; }
-  /// Where it does not begin behind it.
+  /// For conversations without the shared prefix.
   void addSystem(const Session& session) const;
-  /// The first makes the prefix, if there is to be one.
+  /// The first session makes the shared prefix, if there is one.
   std::unique_ptr<Session> makeFirst() const;
   std::unique_ptr<Session> make() const;
   bool restored(Conversation* conversation) const;
@@ -91,7 +91,7 @@ class Conversations {
   size_t active_ = 0;
 };
 
-/// What /list prints.
+/// The output of /list.
 std::string conversationList(const Conversations& conversations);
 
 }  // namespace cli

@@ -25,7 +25,7 @@ std::string editElsewhere(std::string*) { return "there is no editor for message
 namespace cli {
 namespace {
 
-/// A file of this user's that is gone with the object.
+/// A private file that is removed with this object.
 class MessageFile {
  public:
   MessageFile() {
@@ -57,7 +57,7 @@ class MessageFile {
 
 std::string editElsewhere(std::string* text) {
   std::string editor = "vi";
-  for (const char* const name : {"EDITOR", "VISUAL"}) {  // the last that is set counts
+  for (const char* const name : {"EDITOR", "VISUAL"}) {  // the last one that is set wins
     const std::string value = variable(name);
     editor = value.empty() ? editor : value;
   }
@@ -66,7 +66,7 @@ std::string editElsewhere(std::string* text) {
     return "there is no place for a temporary file: set TMPDIR";
   }
   const bool taken = leaveTerminal();
-  // As git runs it: the variable may have options.
+  // As in git: the variable may contain options.
   const int status = std::system((editor + " '" + file.path() + "'").c_str());
   if (taken) {
     (void)takeTerminal();

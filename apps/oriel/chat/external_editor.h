@@ -1,11 +1,11 @@
-// A message that is written in the user's own editor.
+// Writes a message in the user's editor.
 #pragma once
 
 #include <string>
 
 namespace cli {
 
-/// `*text` as it is when $VISUAL, $EDITOR or vi ends. Returns why not; empty: it went well.
+/// Edits `*text` in $VISUAL, $EDITOR or vi. Returns the error; empty: success.
 std::string editElsewhere(std::string* text);
 
 }  // namespace cli

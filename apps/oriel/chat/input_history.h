@@ -1,4 +1,4 @@
-// What was typed in chats, kept across them: a JSON text on each line, for this user alone.
+// The input history of all chats: a private file with one JSON text per line.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace cli {
 
-/// The file among the user's data; empty: there is no such place.
+/// The file in the user's data folder; empty: no such folder.
 std::string historyFile();
 
-/// Oldest first; nothing where there is no such file.
+/// Oldest first; empty if there is no file.
 std::vector<std::string> readHistory(const std::string& file);
-/// Of the texts the last 500, which stay in `texts`. False: it could not be written.
+/// Keeps the last 500 texts, also in `texts`. False: writing failed.
 bool writeHistory(const std::string& file, std::vector<std::string>* texts);
 
 }  // namespace cli

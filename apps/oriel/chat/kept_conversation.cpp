@@ -13,7 +13,7 @@
 namespace cli {
 namespace {
 
-/// The file, or the memory for it, is why it failed.
+/// The failure is due to the file or to memory for it.
 bool isTheFiles(oriel_status status) {
   return status == ORIEL_ERROR_IO || status == ORIEL_ERROR_FORMAT ||
          status == ORIEL_ERROR_OUT_OF_MEMORY;
@@ -30,7 +30,7 @@ std::string said(const Session& session, oriel_status status) {
   return "oriel: " + oneLine(session.reason(status)) + "\n";
 }
 
-/// Whether less is seen of it than before: the window is shorter, and too short.
+/// True if less is visible than before: the window is shorter, and too short.
 bool seesLess(const oriel_restored& how, const Json& file, const oriel_stats& now) {
   const uint64_t room =
       file.is_null() ? 0 : numberIn(file, "window_tokens") + numberIn(file, "sink_tokens");

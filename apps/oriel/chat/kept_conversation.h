@@ -1,4 +1,4 @@
-// Conversations in files: what is said of saving one and of going on with one.
+// Saves conversations to files and continues them, with messages for the user.
 #pragma once
 
 #include <string>
@@ -7,20 +7,20 @@
 
 namespace cli {
 
-/// What the file says of itself (oriel_snapshot_describe); null where that cannot be read.
+/// The file's own description (oriel_snapshot_describe); null if unreadable.
 Json inspectKept(const std::string& path);
 
-/// `over`: any file. What to tell.
+/// `over`: overwrites any file. Returns the message to print.
 std::string keepIn(const Session& session, const std::string& path, bool over);
 
 struct Taken {
   bool done = false;
   bool cancelled = false;
-  bool lost = false;  ///< less of it is seen than before
+  bool lost = false;  ///< less is visible than before
   std::string text;   ///< what to tell
 };
-/// Goes on with the conversation in a file. `reads`: where it does not fit its messages are read again. Ctrl-C stops
-/// that. Throws Failure for what is not the file's fault.
+/// Continues the conversation in a file. `reads`: if the snapshot does not fit, reads its messages again; Ctrl-C stops
+/// that. Throws Failure for errors not caused by the file.
 Taken goOnWith(const Session& session, const std::string& path, bool reads);
 
 }  // namespace cli

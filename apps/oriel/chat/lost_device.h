@@ -1,17 +1,17 @@
-// Conversations whose device was lost go on.
+// Continues conversations after a lost device.
 #pragma once
 
 #include "model_handle.h"
 
 namespace cli {
 
-/// Whether the session can do no more work.
+/// True if the session's device is lost.
 bool deviceLost(const Session& session);
 
-/// The session goes on where it stood, on the device that was lost or another one. Throws Failure.
+/// Continues the session at its position, on the same device or another one. Throws Failure.
 void recover(const Session& session, Model* model);
 
-/// "on the CPU", as the model says it.
+/// "on the CPU".
 std::string placeOf(const Model& model);
 
 }  // namespace cli

@@ -12,7 +12,7 @@ void Said::takeBack(size_t turns) { turns_.resize(turns_.size() - std::min(turns
 void Said::goBack(const std::string& name) {
   const auto found = marks_.find(name);
   if (found == marks_.end()) {
-    loseTrack();  // of before a file was loaded
+    loseTrack();  // from before a file was loaded
     return;
   }
   turns_.resize(std::min(turns_.size(), found->second));

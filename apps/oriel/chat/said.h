@@ -1,4 +1,4 @@
-// What was said in a conversation, as text: to build it again behind another system message, or in another model.
+// The messages of a conversation, to rebuild it with another system message or in another model.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,29 @@ namespace cli {
 
 class Said {
  public:
-  /// A turn: the user's message and all that followed it.
+  /// Adds a turn: the user's message and everything after it.
   void add(std::vector<Json> messages);
-  /// As /undo, /mark and /back do it.
+  /// Follows /undo, /mark and /back.
   void takeBack(size_t turns);
   void mark(const std::string& name) { marks_[name] = turns_.size(); }
   void goBack(const std::string& name);
   void clear() { *this = {}; }
-  /// A conversation came from a file without its text.
+  /// Call when a conversation was loaded from a file without messages.
   void loseTrack() {
     clear();
     whole_ = false;
   }
-  /// All of it, as a list of messages.
+  /// Replaces everything by a list of messages.
   void take(const Json& messages);
-  /// All of the conversation is here.
+  /// True if the whole conversation is known.
   bool whole() const { return whole_; }
 
   size_t turns() const { return turns_.size(); }
   const std::vector<Json>& turn(size_t number) const { return turns_[number]; }
-  /// The user's message of the last turn, and the last reply to it; empty: there is none.
+  /// The user's message of the last turn, and the last reply to it; empty: none.
   std::string lastMessage() const;
   std::string lastReply() const;
-  /// All turns as one list.
+  /// All messages as one list.
   Json messages() const;
 
  private:
@@ -45,7 +45,7 @@ class Said {
 };
 
 Json userMessage(const std::string& text);
-/// With its calls, in the OpenAI form.
+/// Includes its calls, in the OpenAI form.
 Json replyMessage(const ReplyParts& parts);
 
 }  // namespace cli

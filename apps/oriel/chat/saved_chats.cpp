@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr char kJsonEnding[] = ".json";
 constexpr size_t kTitleBytes = 60;
 constexpr size_t kShownTurns = 2;
-constexpr size_t kShownBytes = 400;  ///< of each message
+constexpr size_t kShownBytes = 400;  ///< per message
 
 std::string textOfFile(const fs::path& path) {
   std::string text;
@@ -92,7 +92,7 @@ void removeOldest() {
   }
 }
 
-/// "20260131-120000.json", or with a number behind it.
+/// "20260131-120000.json", or with a number appended.
 std::string newName(const fs::path& folder) {
   const std::time_t now = std::time(nullptr);
   char stamp[32] = "chat";

@@ -23,7 +23,7 @@ void addToolOptions(CLI::App* command, std::vector<LocalTool>* tools) {
             }
           },
           "Run COMMAND in the shell when the model calls tool NAME of --tools: it reads the "
-          "arguments, JSON, from its stdin, and what it prints is the result (may be given several "
+          "arguments as JSON from stdin, and its output is the result (may be given several "
           "times)")
       ->allow_extra_args(false)
       ->type_name("NAME=COMMAND")

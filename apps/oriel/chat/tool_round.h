@@ -1,4 +1,4 @@
-// Calls of tools in a chat: what the model calls is run, and its results go back to the model.
+// Runs the model's tool calls in a chat and returns the results to the model.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,28 @@ class App;
 
 namespace cli {
 
-/// A turn goes on with so many replies to results of tools.
+/// Limit on replies to tool results in one turn.
 constexpr uint32_t kMostToolRounds = 8;
 
 /// --allow-tool; `tools` must outlive the parsing.
 void addToolOptions(CLI::App* command, std::vector<LocalTool>* tools);
-/// Throws Failure (wrong usage) for commands of tools that there are not.
+/// Throws Failure (wrong usage) for unknown tools.
 void checkToolOptions(const std::vector<LocalTool>& tools, bool has_tools);
 
 class ToolRunner {
  public:
   explicit ToolRunner(const std::vector<LocalTool>& allowed) : allowed_(allowed) {}
 
-  /// Runs the calls in their order: the messages with their results, as JSON. A call that is not allowed has an error as
-  /// its result, and a line says what would allow it. `watched`: a line says what is run.
+  /// Runs the calls in order and returns the messages with their results, as JSON. A call that is not allowed gets an
+  /// error as its result, and a printed line names the option that would allow it. `watched`: prints the commands that
+  /// run.
   std::string results(const std::vector<ToolCall>& calls, bool watched);
 
  private:
   std::string result(const ToolCall& call, bool watched);
 
   const std::vector<LocalTool>& allowed_;
-  std::set<std::string> refused_;  ///< the line was said
+  std::set<std::string> refused_;  ///< tools whose refusal was printed
   uint32_t calls_ = 0;
 };
 

@@ -33,7 +33,7 @@ struct BenchOptions {
   uint32_t prefill = 64;
   uint32_t decode = 64;
   uint32_t depth = 0;
-  uint32_t repeat = 0;  // kRuns, and while they are short, more
+  uint32_t repeat = 0;  // kRuns, or more while they are short
   uint32_t soak = 0;
   uint32_t cancels = 0;
   uint32_t sessions = 1;
@@ -45,7 +45,7 @@ constexpr uint32_t kSoakStep = 1000;
 constexpr uint32_t kRuns = 3;
 constexpr double kEnoughSeconds = 0.25;
 
-/// null of nothing.
+/// null if empty.
 Json median(std::vector<double> values) {
   if (values.empty()) {
     return nullptr;
@@ -67,7 +67,7 @@ struct Measured {
   uint64_t expert_misses = 0;
 };
 
-/// Of experts on file; null: all are held, or there are none.
+/// For experts on file; null: all are held, or there are none.
 Json expertHitRate(const Measured& measured) {
   const double all = static_cast<double>(measured.expert_hits + measured.expert_misses);
   return all > 0 ? Json(static_cast<double>(measured.expert_hits) / all) : Json(nullptr);
@@ -87,7 +87,7 @@ void measure(const BenchOptions& options, const Model& model, const std::vector<
   measured->expert_misses += run.expert_misses;
 }
 
-/// After a run that warms up.
+/// Measures after a warm-up run.
 Measured measureAll(const BenchOptions& options, const Model& model,
                     const std::vector<int32_t>& ids) {
   Measured warm_up;
@@ -102,7 +102,7 @@ Measured measureAll(const BenchOptions& options, const Model& model,
   return measured;
 }
 
-/// Tokens a second of several sessions that decode together, after a run that warms up. In the memory that one had.
+/// Tokens per second of several sessions that decode together, after a warm-up run. In the memory budget of one session.
 Json measureTogether(const BenchOptions& options, uint64_t memory_bytes,
                      const std::vector<int32_t>& ids) {
   CommonOptions common = options.common;
@@ -121,14 +121,14 @@ Json measureTogether(const BenchOptions& options, uint64_t memory_bytes,
   return median(tokens_per_s);
 }
 
-/// A stretch of kSoakStep tokens of one long generation.
+/// A stretch of kSoakStep tokens in one long generation.
 struct SoakStep {
   double seconds = 0;
   uint64_t resident_bytes = 0;
 };
 
 struct Soak {
-  std::vector<SoakStep> steps;  ///< room reserved: the callback takes no memory
+  std::vector<SoakStep> steps;  ///< reserved: the callback must not allocate
   BenchClock::time_point step_start;
   uint32_t tokens = 0;
   ProgressBar progress{"soaking", std::chrono::milliseconds(300), ProgressUnit::kTokens};
@@ -145,7 +145,7 @@ int onSoakToken(const oriel_token_event*, void* user) {
   return 0;
 }
 
-/// Generates `tokens` without a pause and reports speed and memory of every thousand.
+/// Generates `tokens` without a pause and reports speed and memory for every thousand.
 Json runSoak(uint32_t tokens, const std::vector<int32_t>& ids, Session* session) {
   Soak soak;
   soak.total = tokens;
@@ -188,13 +188,12 @@ std::string speedLine(const char* name, const Json& json, const std::string& kin
          "\n";
 }
 
-/// Why a share of the bandwidth is more than all of it; empty where none is.
+/// Explains a bandwidth share above 100 %; empty if there is none.
 std::string bandwidthNote(const Json& moved) {
   const bool above = measured(moved["prefill_bandwidth_share"]) > 1 ||
                      measured(moved["decode_bandwidth_share"]) > 1;
-  return above ? "             more than 100 %: what fits the processor's caches is read faster "
-                 "than memory, "
-                 "which is what was measured\n"
+  return above ? "             more than 100 %: the rate is that of memory, and data in the "
+                 "processor's caches is read faster\n"
                : "";
 }
 
@@ -245,7 +244,7 @@ void describe(const Json& json, const BenchOptions& options) {
   printText(text);
 }
 
-/// `predicted`, `off` (how far the measured figures are from it) and `moved`.
+/// `predicted`, `off` (deviation of the measured figures) and `moved`.
 void addPrediction(const BenchOptions& options, const Json& plan, double read_bytes_per_s,
                    Json* json) {
   const PredictedAt at = {options.depth + options.prefill + options.decode / 2.0, options.depth,
@@ -298,7 +297,7 @@ int runSweepCommand(const BenchOptions& options) {
   return sweep.interrupted ? kExitCancelled : kExitDone;
 }
 
-/// What a model that was just measured took, and what else was asked for.
+/// Memory of the measured model, and the other options.
 Json loadedFields(const BenchOptions& options, const Model& model,
                   const std::vector<int32_t>& ids) {
   Session session(model);
@@ -332,12 +331,12 @@ int runBench(const BenchOptions& options) {
   const std::vector<int32_t> ids = arbitraryIds(options.prefill, model->number("n_vocab"));
   Measured measured = measureAll(options, *model, ids);
   Json json = loadedFields(options, *model, ids);
-  // Only now: what measuring the device takes is no part of what the process took.
+  // Last, so that the memory for measuring the device does not count.
   const oriel_speed speed = deviceSpeed(common, modelPath(common).c_str(), nullptr, /*again=*/true);
-  if (speed.kernels_changed != 0) {  // what is predicted is not what was loaded
+  if (speed.kernels_changed != 0) {  // the prediction is for a plan other than the loaded one
     CommonOptions again = common;
     again.load.set("memory",
-                   model->plan().memory_bytes);  // by default what is free now would be less
+                   model->plan().memory_bytes);  // the default now would be less
     model.reset();
     model.emplace(again, Load::kDevice);
     measured = measureAll(options, *model, ids);
@@ -391,8 +390,9 @@ Command addBenchCommand(CLI::App* program) {
                   "Runs after the warm-up (default 3, and more while they are short)")
       ->type_name("R")
       ->transform(wholeNumber(1, 1000));
-  app->add_option("--sessions", options->sessions,
-                  "Afterwards let N sessions of one model decode together, beside one alone")
+  app->add_option(
+         "--sessions", options->sessions,
+         "Then compare N sessions of one model that decode together with one session alone")
       ->type_name("N")
       ->transform(wholeNumber(1, 64));
   app->add_option("--soak", options->soak,
@@ -413,7 +413,7 @@ Command addBenchCommand(CLI::App* program) {
   }
   app->add_option(
          "--sweep-seconds", options->sweep_seconds,
-         "What a sweep may take (default 180); with less, fewer points, measured less often")
+         "Seconds for a sweep (default 180); less time means fewer points and fewer repeats")
       ->type_name("S")
       ->check(between(0.1, 1e6));
   addCommonOptions(app, &options->common, Uses::kModel);

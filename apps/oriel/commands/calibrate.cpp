@@ -38,22 +38,22 @@ struct CalibrateOptions {
   bool whole_model = false;
 };
 
-/// Less text than this gives numbers that mean nothing.
+/// Less text than this gives meaningless numbers.
 constexpr size_t kLeastTokens = 256;
 constexpr uint32_t kShortestWindow = 32;
-/// Layers are measured one by one up to so many, then in groups of neighbours, with this part of the tokens:
-/// so that all layers together take about as long as the rest.
+/// Up to this many layers are measured one by one, more in groups of neighbours, on this share of the tokens. So all
+/// layers together take about as long as the rest.
 constexpr uint32_t kMostGroups = 8;
 constexpr size_t kTokenShareOfLayers = 4;
-/// When a file does not state the context it was trained with.
+/// If the file does not state its trained context.
 constexpr uint32_t kAssumedContext = 4096;
 
-/// What forgetting costs with one window.
+/// The cost of forgetting with one window.
 struct Forgetting {
   uint32_t window_tokens = 0;
   uint32_t visible_tokens = 0;  ///< sinks and window
   double nll_mean = 0;
-  double loss_nats = 0;  ///< over the longest window
+  double loss_nats = 0;  ///< above the longest window
 };
 
 struct FormatLoss {
@@ -67,7 +67,7 @@ struct FormatLoss {
   std::string kv() const { return lowerCase(formatsName(k, v)); }
 };
 
-/// Mean from entry `begin` on.
+/// Mean of the entries from `begin`.
 double meanFrom(const std::vector<double>& values, size_t begin) {
   double sum = 0;
   for (size_t i = begin; i < values.size(); ++i) {
@@ -76,12 +76,12 @@ double meanFrom(const std::vector<double>& values, size_t begin) {
   return sum / static_cast<double>(values.size() - begin);
 }
 
-/// Least squares of scale * n^-power: for every power the best scale is known in closed form, so the
-/// powers are searched. False when forgetting costs nothing measurable.
+/// Least squares of scale * n^-power: for each power the best scale has a closed form, so only the powers are searched.
+/// False if forgetting costs nothing measurable.
 bool fitForgetting(const std::vector<Forgetting>& points, oriel_calibration* calibration) {
   double least_error = 0;
   for (const Forgetting& point : points) {
-    least_error += point.loss_nats * point.loss_nats;  // of a scale of zero
+    least_error += point.loss_nats * point.loss_nats;  // with a scale of zero
   }
   bool found = false;
   for (int step = 10; step <= 200 && points.size() >= 2; ++step) {
@@ -125,7 +125,7 @@ class Measuring {
     CommonOptions whole = options_.common;
     whole.load.set("kv", "f16");
     whole.load.set("state", "f32");
-    whole.load.set("calibration", "none");  // what is there is about to be replaced
+    whole.load.set("calibration", "none");  // the existing calibration will be replaced
     prepare(&whole);
     const Model reference(whole, Load::kDevice);
     plan_ = reference.wholePlan();
@@ -138,7 +138,7 @@ class Measuring {
       single.load.set("state", loss.state);
       if (loss.state != std::string("f32")) {
         single.load.set("prefill_batch",
-                        "1");  // as in replies: a chunk rounds states once, however long it is
+                        "1");  // as in replies: a chunk of any length rounds states once
       }
       const Model rounded(single, Load::kDevice);
       loss.divergence =
@@ -224,7 +224,7 @@ class Measuring {
     return text + "forgetting   not measurable with this text; the published prior stays\n";
   }
 
-  /// Every fourth step: that is what a reader can take in, and the file has them all.
+  /// Prints every fourth step; the file has them all.
   std::string describeWindows() const {
     std::string text;
     char line[160];
@@ -239,7 +239,7 @@ class Measuring {
   }
 
  private:
-  /// Tokenises, and sets the longest window that this text and this model can show.
+  /// Tokenises, and sets the longest window that the text and the model allow.
   void prepare(CommonOptions* whole) {
     const Model header(*whole, Load::kText);
     if (!options_.text_file.empty()) {
@@ -263,7 +263,7 @@ class Measuring {
     }
   }
 
-  /// Layers that see the session's window: what they remember shrinks where they see less of it.
+  /// Layers that follow the session's window: a shorter window reduces their memory.
   std::vector<uint32_t> layersOfWindow(const Model& reference) const {
     const uint32_t n_layers = reference.number("n_layers");
     const PlanSource source = PlanSource::ofFile(modelPath(options_.common));
@@ -281,7 +281,7 @@ class Measuring {
     return layers;
   }
 
-  /// All on the tokens of measureForgetting(), whose windows for all layers alike are part of the list.
+  /// All on the tokens of measureForgetting(), whose uniform windows are part of the list.
   void measureWindows(const Model& reference) {
     const uint32_t n_layers = reference.number("n_layers");
     size_t times = 0;
@@ -306,8 +306,8 @@ class Measuring {
     }
   }
 
-  /// One side in int4 in one group of layers, all others in f16. The error of int8 is the same at a
-  /// sixteenth of the step, so that layers share it alike.
+  /// One side in int4 in one group of layers, all others in f16. int8 has the same error at a sixteenth of the step, so
+  /// layers share it equally.
   void measureLayers(const Model& reference) {
     const uint32_t n_layers = reference.number("n_layers");
     const uint32_t size = (n_layers + kMostGroups - 1) / kMostGroups;
@@ -349,7 +349,7 @@ class Measuring {
     }
   }
 
-  /// Every window is scored on the same tokens: those before which the longest shortened one is full.
+  /// Every window is scored on the same tokens: those after the longest shortened window is full.
   void measureForgetting() {
     std::vector<uint32_t> windows;
     const uint32_t sinks = countIn(plan_, "sink_tokens");
@@ -377,7 +377,7 @@ class Measuring {
   std::vector<int32_t> ids_;
   Json plan_;
   std::string device_;
-  static constexpr size_t kFormatsOfTokens = 4;  ///< the others are of states
+  static constexpr size_t kFormatsOfTokens = 4;  ///< the others are for states
   std::vector<FormatLoss> formats_ = {
       {"keys int8", "int8", "f16", "f32", &oriel_calibration::keys_int8, {}},
       {"keys int4", "int4", "f16", "f32", &oriel_calibration::keys_int4, {}},
@@ -398,7 +398,7 @@ int runCalibrate(const CalibrateOptions& options) {
   const std::string model_path = modelPath(options.common);
   const std::string path = options.out.empty() ? sidecarPath(model_path) : options.out;
   Measuring calibration(options);
-  SidecarFile file(path, model_path);  // what takes long is not to be lost
+  SidecarFile file(path, model_path);  // results that took long must not be lost
   calibration.run();
   const Json details = calibration.details();
   file.write(calibration.result(), details);

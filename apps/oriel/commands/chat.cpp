@@ -27,8 +27,9 @@ uint32_t pinnedTokens(ChatOptions* options) {
   }
   const Model text_only(common, Load::kGlance);
   if (text_only.chatFormat(common.session) == "none") {
-    throw Failure{kExitFailed,
-                  "the model has no chat format: name one with --template, or use oriel run --raw"};
+    throw Failure{
+        kExitFailed,
+        "the model has no chat format: choose a format with --template, or use oriel run --raw"};
   }
   Json before = Json::array();
   if (!options->system.empty()) {
@@ -106,7 +107,7 @@ Command addChatCommand(CLI::App* program) {
   app->add_flag("--no-save", options->no_save,
                 "Do not save this conversation (never: set ORIEL_NO_SAVE=1)");
   app->add_flag("--history", options->keeps_history,
-                "Keep what is typed for later chats: Up and Ctrl-R bring it back");
+                "Keep the typed lines for later chats: Up and Ctrl-R recall them");
   CommonOptions* const common = &options->common;
   addTokensOption(app, common, kReplyTokens,
                   "Longest reply in tokens (default 2048; 0: until it ends by itself)");
@@ -133,7 +134,7 @@ Command addChatCommand(CLI::App* program) {
             if (constrains(common->reply)) {
               common->load.set("constraints", "true");
             }
-            // Somebody is talking now; scripts that want the same every day say --date.
+            // An interactive chat uses today's date; reproducible scripts set --date.
             if (!common->session.has("date")) {
               common->session.set("date", today());
             }

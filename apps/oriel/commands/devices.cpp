@@ -19,7 +19,7 @@ namespace cli {
 Json listDevices(const CommonOptions& common) {
   const Diagnostics diagnostics(common.verbose);
   CommonOptions given = common;
-  given.load.set("disable_features", "");  // what there is, not what one does without
+  given.load.set("disable_features", "");  // lists all features, including disabled ones
   if (const std::string cache = driverFolder(common); !cache.empty()) {
     given.load.set("cache_folder", cache);
   }

@@ -142,8 +142,8 @@ int forgetDrivers(const CommonOptions& options) {
     json["folder"] = cache;
     printJson(json);
   } else {
-    printText(cache.empty() ? "Nothing is kept about drivers.\n"
-                            : "Forgot what was recorded about drivers.\n");
+    printText(cache.empty() ? "No records about drivers.\n"
+                            : "Deleted the records about drivers.\n");
   }
   return kExitDone;
 }
@@ -163,7 +163,7 @@ int runDoctor(const DoctorOptions& options) {
     return forgetDrivers(options.common);
   }
   catchInterrupts();
-  // It has its place before anything is tested.
+  // Created before the tests start, to find errors early.
   const auto report =
       options.report.empty() ? nullptr : std::make_unique<ResultFile>(options.report);
   Diagnostics diagnostics(options.common.verbose, true, "testing the device");
@@ -178,7 +178,7 @@ int runDoctor(const DoctorOptions& options) {
   Findings findings;
   const oriel_status status = oriel_self_test(
       &library_options, onCheck, options.no_timing ? nullptr : onCandidate, &findings, &result);
-  if (report != nullptr) {  // of a device that fails, too
+  if (report != nullptr) {  // also for a device that fails
     writeReport(options, status, jsonOf(result, findings), report.get());
   }
   diagnostics.check(status, Diagnostics::Blame::kOptions);
@@ -204,8 +204,7 @@ Command addDoctorCommand(CLI::App* program) {
       program->add_subcommand("doctor", "Test every kernel on a device, and keep the fastest");
   app->add_flag("--no-timing", options->no_timing, "Only test; time nothing");
   app->add_flag("--forget-drivers", options->forget,
-                "Only forget what was found out about drivers: kernels that were wrong, and where "
-                "one ended a program");
+                "Only delete the records about drivers: wrong kernels and crashes");
   app->add_option("--report", options->report,
                   "Also write limits, results and times to FILE, to mail with a bug report")
       ->type_name("FILE");

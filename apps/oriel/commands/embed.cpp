@@ -41,11 +41,11 @@ oriel_pooling poolingOf(const std::string& given) {
       return pooling;
     }
   }
-  throw CLI::ValidationError("--pooling",
-                             "'" + given + "' is no way to pool: use auto, mean, last or first");
+  throw CLI::ValidationError(
+      "--pooling", "'" + given + "' is not a pooling method: use auto, mean, last or first");
 }
 
-// `line` counts from 1: errors name it.
+// `line` counts from 1; errors name it.
 Embedding embed(const Model& model, const Session& session, oriel_pooling pooling,
                 const std::string& text, size_t line) {
   Embedding embedding;
@@ -87,7 +87,7 @@ int runEmbed(const EmbedOptions& options) {
   const Model model(options.common, Load::kDevice);
   const Session session(model);
   LineReader lines;
-  // Where the vectors go elsewhere.
+  // Only if the vectors are not shown on the terminal.
   std::optional<ProgressBar> progress;
   if (!isTerminal(Stream::kOut)) {
     progress.emplace("embedding", std::chrono::milliseconds(1000), ProgressUnit::kLines);

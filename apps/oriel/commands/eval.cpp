@@ -47,7 +47,7 @@ struct EvalOptions {
 
 constexpr size_t kTop = 10;
 
-/// Little-endian float32 to a file, or to none.
+/// Writes little-endian float32 to a file, if there is one.
 class LogitsFile {
  public:
   explicit LogitsFile(const std::string& path) {
@@ -56,7 +56,7 @@ class LogitsFile {
     }
   }
 
-  /// Usable in callbacks: nothing is thrown, close() tells.
+  /// For callbacks: does not throw; close() reports errors.
   bool write(const float* logits, size_t count) noexcept {
     for (size_t i = 0; file_ && i < count; ++i) {
       uint32_t bits = 0;
@@ -71,7 +71,7 @@ class LogitsFile {
     return true;
   }
 
-  /// Throws if anything could not be written.
+  /// Throws if any write failed.
   void close() {
     if (file_) {
       file_->commit();
@@ -82,12 +82,12 @@ class LogitsFile {
   std::optional<ResultFile> file_;
 };
 
-/// What is wanted of the logits of every position, collected as they pass by.
+/// Results collected from the logits of every position.
 struct Scoring {
   const std::vector<int32_t>* ids = nullptr;
   LogitsFile* file = nullptr;
   bool every_position_to_file = false;
-  std::vector<double> nll;  ///< entry i: of ids[i + 1] given those before; room reserved
+  std::vector<double> nll;  ///< entry i: for ids[i + 1] given the ids before it; reserved
   std::vector<float> last;  ///< logits of the last position
 
   /// As a RowFn.
@@ -102,7 +102,7 @@ struct Scoring {
   }
 };
 
-/// Ids of the largest logits, the lowest id first among equals; those that are no numbers last.
+/// Ids of the largest logits; on a tie the lowest id first; NaN last.
 std::vector<std::pair<int32_t, float>> topLogits(const std::vector<float>& logits) {
   std::vector<std::pair<int32_t, float>> top;
   top.reserve(logits.size());
@@ -123,7 +123,7 @@ std::vector<std::pair<int32_t, float>> topLogits(const std::vector<float>& logit
   return top;
 }
 
-/// What is to be scored, opened before the model is loaded.
+/// The input, opened before the model is loaded.
 struct Input {
   explicit Input(const EvalOptions& options)
       : path(options.text_file.empty() ? options.tokens_file : options.text_file) {
@@ -197,7 +197,7 @@ void describe(const Model& model, const Json& json,
   }
   text += "next\n";
   for (const auto& [id, logit] : top) {
-    // As JSON: quoted, with whatever cannot be shown escaped or replaced.
+    // As JSON: quoted, with unprintable characters escaped or replaced.
     const std::string piece = Json(model.detokenize({id}, ORIEL_TEXT_SPECIAL))
                                   .dump(-1, ' ', false, Json::error_handler_t::replace);
     std::snprintf(line, sizeof(line), "  %8d  %10.4f  ", id, static_cast<double>(logit));
@@ -206,8 +206,8 @@ void describe(const Model& model, const Json& json,
   printText(text);
 }
 
-/// The same file with a cache in f16 and the window that was chosen. `--memory` is for the model under test;
-/// this one takes what it needs beside it.
+/// The same file with an f16 cache and the chosen window. `--memory` applies to the tested model; this one gets
+/// additional memory.
 CommonOptions referenceOptions(const EvalOptions& options, const Model& model) {
   CommonOptions reference = withFormats(options.common, model.wholePlan(), "f16");
   reference.load.setList("window_shares", model.wholePlan()["window_shares"]);
@@ -267,7 +267,7 @@ int runEval(const EvalOptions& options) {
   Json json;
   json["tokens"] = ids.size();
   if (scores) {
-    // One token has nothing before it to be predicted from.
+    // A single token has no predecessor to predict it from.
     const bool any = !scoring.nll.empty();
     const double mean = any ? meanOf(scoring.nll) : 0;
     json["nll_mean"] = any ? Json(mean) : Json(nullptr);
@@ -329,7 +329,7 @@ Command addEvalCommand(CLI::App* program) {
   app->add_flag("--nll", options->nll, "Score --tokens-file, too, as --text always is");
   app->add_flag("--per-token", options->per_token, "Report the score of each token, too");
   app->add_option("--against", options->against,
-                  "Compare with the same model with its cache in f16, which is loaded beside it")
+                  "Compare with the same model with an f16 cache, which is loaded as well")
       ->type_name("f16")
       ->transform(CLI::Validator(
           [](std::string& format) {

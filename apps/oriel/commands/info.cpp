@@ -28,13 +28,13 @@ namespace {
 
 /// A window that most conversations never fill.
 constexpr uint32_t kComfortableTokens = 8192;
-/// Where values begin.
+/// Column where values begin.
 constexpr size_t kIndent = 15;
 
 struct FileReport {
   std::string path;
   Json info;
-  Json here;         ///< with --memory, or what a load takes by default; only of files that run
+  Json here;         ///< with --memory or the default memory; only for files that can run
   Json comfortable;  ///< null: cannot be planned
 };
 
@@ -67,9 +67,9 @@ FileReport inspect(const CommonOptions& options) {
   return report;
 }
 
-// --- For people ----------------------------------------------------------------------------------
+// --- Text output ----------------------------------------------------------------------------------
 
-/// One line "label   text", whatever a file says.
+/// One line "label   text", with unsafe characters removed.
 std::string row(std::string label, const std::string& text) {
   label.resize(std::max(kIndent, label.size() + 1), ' ');
   return label + oneLine(text) + '\n';
@@ -145,7 +145,7 @@ std::string trainedLine(const Json& info) {
   std::string line = "contexts of " + std::to_string(trained) + " tokens";
   line += groupsText(info["groups"]);
   if (info["groups"].size() < 2 && window != 0 && window < trained) {
-    line += ", of which each sees the last " + std::to_string(window);
+    line += "; each sees the last " + std::to_string(window);
   }
   return line;
 }
@@ -198,7 +198,7 @@ void describe(const FileReport& report) {
   printText(text);
 }
 
-// --- For programs --------------------------------------------------------------------------------
+// --- JSON output ----------------------------------------------------------------------------------
 
 Json planFields(const Json& plan) {
   Json json;
@@ -226,7 +226,7 @@ Json fields(const FileReport& report) {
   return json;
 }
 
-// --- Of a conversation that was saved --------------------------------------------------------------
+// --- Saved conversations ---------------------------------------------------------------------------
 
 bool isSnapshot(const std::string& path) {
   char begin[8] = {};
@@ -273,7 +273,7 @@ void describe(const std::string& path, const Json& info) {
   printText(text);
 }
 
-/// The fields of what cannot be read are there, too.
+/// Includes the fields of an unreadable file.
 Json snapshotFields(const Json& info) {
   Json json = {{"snapshot", true},    {"version", 0},        {"readable", false},
                {"model", ""},         {"architecture", ""},  {"model_hash", std::string(16, '0')},

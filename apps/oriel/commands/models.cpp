@@ -29,7 +29,7 @@ struct ModelsOptions : CommonOptions {
 
 using Models = std::vector<ListedModel>;
 
-/// Letters and digits alone, small: "Qwen3 4B" is "qwen3-4b".
+/// Letters and digits only, in lower case: "Qwen3 4B" is "qwen3-4b".
 std::string bare(const std::string& text) {
   std::string out;
   for (const char c : lowerCase(text)) {
@@ -40,7 +40,7 @@ std::string bare(const std::string& text) {
   return out;
 }
 
-/// Those whose name, shape, architecture or file holds the text; those that it names in full go before.
+/// Models whose name, shape, architecture or file contains the text; exact matches first.
 Models named(const Models& models, const std::string& text) {
   const std::string wanted = bare(text);
   Models whole;
@@ -158,7 +158,7 @@ std::string describeModel(const ListedModel& model) {
           textIn(model.shape, "architecture") + ", context " +
           countOf(numberIn(model.shape, "context_train"), "token") + "\n";
   if (numberIn(model.shape, "n_experts") != 0) {
-    text += formatted("  experts     %u a layer, of which a token takes %u\n",
+    text += formatted("  experts     %u a layer; a token uses %u\n",
                       countIn(model.shape, "n_experts"), countIn(model.shape, "n_experts_used"));
   }
   text += "  file        " + std::string(published.file) + "\n";
@@ -202,7 +202,7 @@ std::string markdown(const Models& models) {
   return text;
 }
 
-// ---- What is here --------------------------------------------------------------------------------
+// ---- Local models --------------------------------------------------------------------------------
 
 int listStored(const ModelsOptions& options) {
   const std::vector<StoredModel> stored = storedModels();

@@ -41,7 +41,7 @@ void setWeights(const std::string& text, PlanOptions* options) {
   }
 }
 
-/// The name of the list that was meant.
+/// The listed name that was meant.
 std::string shapeName(const std::string& given) {
   std::vector<std::string> names;
   for (const Json& shape : knownShapes()) {

@@ -34,13 +34,13 @@ struct PullOptions : CommonOptions {
   uint32_t retries = 4;
 };
 
-/// What is to be got, and under which name it is then known.
+/// The file to download, and its resulting name.
 struct Source {
   std::string name;
   std::string url;
   std::string file;
   uint64_t bytes = 0;  ///< 0: not known
-  std::string folder;  ///< below that for models; empty: there
+  std::string folder;  ///< subfolder of the models folder; empty: none
 };
 
 bool isUrl(const std::string& text) { return text.find("://") != std::string::npos; }
@@ -65,7 +65,7 @@ Source sourceOfUrl(std::string url) {
                                   "begins with https:// or http://"};
   }
   url = scheme + url.substr(scheme.size());
-  // The address of the page that shows a file, where the file's was meant.
+  // The file's address for the address of a page that shows it.
   const std::string host = "://huggingface.co/";
   const size_t blob = url.find("/blob/");
   if (url.compare(scheme.size(), host.size(), host) == 0 && blob != std::string::npos) {
@@ -107,11 +107,11 @@ Source sourceOf(const std::string& what) {
                                       "`oriel models` names them; an address begins with https://"};
 }
 
-/// Where the file goes; the folder for models is made.
+/// The target path; creates the models folder.
 std::string targetOf(const PullOptions& options, const Source& source) {
   std::error_code error;
   const fs::path to = fs::u8path(options.to);
-  // A name without an ending that is not there is a folder that was forgotten.
+  // A name without an extension that does not exist is taken for a missing folder.
   const bool is_folder = options.to.empty() || options.to.back() == '/' ||
                          fs::is_directory(to, error) ||
                          (!to.has_extension() && !fs::exists(fs::symlink_status(to, error)));
@@ -141,7 +141,7 @@ std::string targetOf(const PullOptions& options, const Source& source) {
   return (folder / fs::u8path(source.file)).u8string();
 }
 
-/// As a shell takes it for one word.
+/// Quoted as one word for a shell.
 std::string quoted(const std::string& text) {
   const bool plain = text.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -156,13 +156,13 @@ std::string quoted(const std::string& text) {
   return word + "'";
 }
 
-/// What to type behind MODEL from now on.
+/// The MODEL argument to use from now on.
 std::string modelWord(const PullOptions& options, const Source& source, const std::string& target) {
   const auto stored = options.to.empty() ? storedModel(source.name) : std::nullopt;
   return quoted(stored && *stored == target ? source.name : target);
 }
 
-/// What goes on after a stop. A login is not repeated: others may read along.
+/// The command that continues after a stop. It omits a login, since others may see the terminal.
 std::string again(const PullOptions& options) {
   return hasLogin(options.what)
              ? "the same command"
@@ -238,7 +238,7 @@ CLI::Validator sha256Text() {
   return CLI::Validator(
       [](const std::string& text) {
         return isSha256(text) ? std::string()
-                              : "'" + text + "' is no SHA-256: write its 64 hexadecimal digits";
+                              : "'" + text + "' is not a SHA-256: write 64 hexadecimal digits";
       },
       "");
 }
@@ -266,9 +266,8 @@ Command addPullCommand(CLI::App* program) {
                   "A folder, or the file to make (default: the folder that the environment "
                   "variable ORIEL_MODELS names, else one among the user's data)")
       ->type_name("DIR|FILE");
-  app->add_option(
-         "--sha256", raw->sha256,
-         "The checksum that the file must have (default: what the server says, if it does)")
+  app->add_option("--sha256", raw->sha256,
+                  "The required checksum of the file (default: the server's, if it sends one)")
       ->type_name("HEX")
       ->check(sha256Text());
   app->add_option("--retries", raw->retries,

@@ -26,7 +26,7 @@ struct RemoveOptions : CommonOptions {
 
 bool agrees(const std::string& question) {
   if (!isTerminal(Stream::kIn) || !isTerminal(Stream::kErr)) {
-    throw Failure{kExitUsage, "nobody can be asked here: add --yes to delete the file"};
+    throw Failure{kExitUsage, "stdin is not a terminal: add --yes to delete the file"};
   }
   tell(question + " [y/N] ");
   LineReader reader;

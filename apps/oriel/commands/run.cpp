@@ -41,35 +41,35 @@ namespace {
 
 struct RunOptions {
   CommonOptions common;
-  std::string word;  ///< behind MODEL
+  std::string word;  ///< after MODEL
   std::string prompt;
   std::string prompt_file;
   std::string tokens_file;
   std::string messages_file;
-  std::string before_file;  ///< a gap in a text: what stands before it
+  std::string before_file;  ///< a gap in a text: the text before it
   std::string behind_file;
   std::string batch_file;
-  std::vector<std::string> files;  ///< that stand behind the prompt
+  std::vector<std::string> files;  ///< appended to the prompt
   std::string system;
   uint32_t samples = 1;
   bool raw = false;
 };
 
-/// Behind a prefix nothing begins.
+/// After a prefix no BOS is added.
 uint32_t rawFlags(const CommonOptions& options) {
   return ORIEL_TEXT_SPECIAL | (options.load.has("prefix_file") ? 0u : ORIEL_TEXT_BOS);
 }
 
-/// As text, as ids, as a conversation or as a gap.
+/// As text, ids, a conversation or a gap.
 struct Prompt {
   std::string text;
-  std::vector<int32_t> ids;  ///< given as such, else once they are known
+  std::vector<int32_t> ids;  ///< given directly, or computed later
   Json messages = Json::array();
   std::optional<Gap> gap;
   bool from_ids = false;
 };
 
-/// Before the answer, what of the prompt it will not be an answer to.
+/// Before the answer, reports the evicted part of the prompt.
 void tellWhatIsLost(const RunOptions& options, const Model& model, const Session& session,
                     const Prompt& prompt) {
   const oriel_stats stats = session.stats();
@@ -139,7 +139,7 @@ class Run {
     }
     if (prompt_.messages.size() > 1 || !options_.messages_file.empty()) {
       throw Failure{kExitFailed,
-                    "the model has no chat format for messages: name one with --template"};
+                    "the model has no chat format for messages: choose a format with --template"};
     }
     model_.diagnostics().warn(
         "the model has no chat format: the prompt is continued as it is; name one with --template, "
@@ -147,9 +147,9 @@ class Run {
     return false;
   }
 
-  /// The prompt, to an empty session.
+  /// Feeds the prompt to an empty session.
   void give() {
-    model_.hush(true);  // tellWhatIsLost() says more
+    model_.hush(true);  // tellWhatIsLost() gives details
     if (chat_) {
       const std::string messages = messagesText(prompt_.messages);
       session_.check(session_.cancellable([&] {
@@ -167,8 +167,8 @@ class Run {
     behind_prompt_ = session_.stats().position;
   }
 
-  /// To behind the prompt. Penalties remember what was taken back, and what the prompt saw may be gone: then it is read
-  /// again.
+  /// Goes back to the end of the prompt. Reads it again if penalties remember removed tokens, or if text visible to the
+  /// prompt is gone.
   void goBack() {
     // The logits of the last token are computed again; a chat's reply begins with tokens of its own.
     const uint64_t kept = chat_ ? behind_prompt_ : behind_prompt_ - 1;
@@ -210,7 +210,7 @@ class Run {
     return !reply.cancelled;
   }
 
-  /// The line's end, and the calls that nobody saw, one a line.
+  /// A line end, then the calls that were not shown, one per line.
   void endText(const Reply& reply) const {
     const std::vector<ToolCall> calls = reply.parts.completeCalls();
     print(!calls.empty() && reply.parts.text.empty() ? "" : "\n");
@@ -229,11 +229,11 @@ class Run {
   Session session_;
   const CancelOnInterrupt cancel_;
   uint64_t behind_prompt_ = 0;
-  uint64_t prompt_tokens_ = 0;  ///< of the first reply; the others read less of it again
+  uint64_t prompt_tokens_ = 0;  ///< for the first reply; the others reread less of it
   bool cut_ = false;
 };
 
-/// Where the prompt comes from.
+/// The source of the prompt.
 enum class From { kNowhere, kWord, kText, kFile, kIds, kMessages, kGap };
 
 From sourceOf(const CLI::App& app) {
@@ -250,7 +250,7 @@ From sourceOf(const CLI::App& app) {
   return From::kNowhere;
 }
 
-/// A single word is the model if there is such a file or its name says so, else the prompt.
+/// A single word is the model if it names a file or looks like a model name; otherwise the prompt.
 bool isModel(const std::string& word) {
   std::error_code error;
   const std::string ending = ".gguf";
@@ -260,7 +260,7 @@ bool isModel(const std::string& word) {
          std::filesystem::exists(std::filesystem::u8path(word), error);
 }
 
-/// Words that people mean a model by: "llama3.2", "qwen3:8b", "org/name-GGUF", "gemma".
+/// Words that usually name a model: "llama3.2", "qwen3:8b", "org/name-GGUF", "gemma".
 bool looksLikeModel(const std::string& word) {
   const auto is = [](char c, const char* others) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::strchr(others, c) != nullptr;
@@ -277,7 +277,7 @@ bool looksLikeModel(const std::string& word) {
   return name && (has_digit || family || isRepository(word));
 }
 
-/// Its last line's end is the shell's, not the person's.
+/// Drops the final line end, which the shell added.
 std::string fromPipe() {
   std::string text = isTerminal(Stream::kIn) ? "" : readAll("-");
   for (const char end : {'\n', '\r'}) {
@@ -288,7 +288,7 @@ std::string fromPipe() {
   return text;
 }
 
-/// The same behind a prompt; a stdin that cannot be read has nothing.
+/// The same after a prompt; an unreadable stdin counts as empty.
 std::string perhapsFromPipe() {
   try {
     return fromPipe();
@@ -300,7 +300,7 @@ std::string perhapsFromPipe() {
   }
 }
 
-/// What stands behind a prompt: files, each by its name, and what a pipe has.
+/// Appends files to the prompt, each under its name, then the pipe's contents.
 void attach(const std::vector<std::string>& files, bool pipe, std::string* text) {
   const bool alone = text->empty() && files.empty();
   const auto add = [text](const std::string& more) {
@@ -319,7 +319,7 @@ Prompt readPrompt(const CLI::App& app, RunOptions* options) {
   From from = sourceOf(app);
   if (from == From::kNowhere && !options->common.model.empty() && !isModel(options->common.model)) {
     if (looksLikeModel(options->common.model)) {
-      (void)modelFile(options->common.model);  // which says how to get it, or finds it
+      (void)modelFile(options->common.model);  // gives advice for a missing model
     }
     options->word = std::move(options->common.model);
     options->common.model.clear();
@@ -349,11 +349,11 @@ Prompt readPrompt(const CLI::App& app, RunOptions* options) {
                 : from == From::kText ? options->prompt
                 : from == From::kFile ? readAll(options->prompt_file)
                                       : "";
-  // Not with --prompt: programs start others with a stdin that never ends.
+  // Not with --prompt: programs may start Oriel with a stdin that never ends.
   attach(options->files, from == From::kNowhere || from == From::kWord, &prompt.text);
   if (prompt.text.empty() && from == From::kNowhere) {
     throw Failure{kExitUsage,
-                  "no prompt: oriel run \"...\", or pipe one in (more ways: oriel run --help)"};
+                  "no prompt: oriel run \"...\", or pipe a prompt in (see oriel run --help)"};
   }
   if (!options->system.empty()) {
     prompt.messages.push_back({{"role", "system"}, {"content", options->system}});
@@ -383,7 +383,7 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
           ->type_name("FILE");
   CLI::Option* files =
       app->add_option("--file", options->files,
-                      "A text file that stands behind the prompt; may be given several times")
+                      "A text file to append to the prompt; may be given several times")
           ->type_name("FILE")
           ->allow_extra_args(false);
   CLI::Option* ids =
@@ -400,7 +400,7 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
                       "Fill in the middle: a file with the text before the gap; - is stdin")
           ->type_name("FILE");
   CLI::Option* behind =
-      app->add_option("--suffix", options->behind_file, "The same: the text behind the gap")
+      app->add_option("--suffix", options->behind_file, "The same: the text after the gap")
           ->type_name("FILE");
   CLI::Option* batch =
       app->add_option("--batch", options->batch_file,
@@ -462,7 +462,8 @@ Command addRunCommand(CLI::App* program) {
   addCommonOptions(app, &options->common, Uses::kSampling);
   app->get_option("--json")->description("One JSON object on one line for each reply");
   return {app, [options, app] {
-            const bool batch = !options->batch_file.empty();  // JSON, of lines that may name tools
+            // JSON, with lines that may name tools
+            const bool batch = !options->batch_file.empty();
             CommonOptions& common = options->common;
             checkReplyOptions(common, batch || common.json, batch || common.session.has("tools"));
             if (constrains(common.reply)) {

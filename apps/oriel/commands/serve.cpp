@@ -46,8 +46,9 @@ void addServerOptions(CLI::App* app, ServeOptions* options) {
       ->type_name("N")
       ->transform(wholeNumber(0, 65535))
       ->group(kServerGroup);
-  app->add_option("--api-key", service->guard.api_key,
-                  "What clients must send as Authorization: Bearer KEY (default: ORIEL_API_KEY)")
+  app->add_option(
+         "--api-key", service->guard.api_key,
+         "Key that clients must send as Authorization: Bearer KEY (default: ORIEL_API_KEY)")
       ->type_name("KEY")
       ->group(kServerGroup);
   app->add_option("--cors", service->guard.cors,
@@ -56,15 +57,15 @@ void addServerOptions(CLI::App* app, ServeOptions* options) {
       ->allow_extra_args(false)
       ->group(kServerGroup);
   app->add_option("--allow-host", service->guard.hosts,
-                  "Name besides localhost that requests may be for, as behind a proxy; *: any (may "
+                  "Additional host name that requests may have, for a proxy; *: any (may "
                   "be given several "
                   "times)")
       ->type_name("NAME")
       ->allow_extra_args(false)
       ->group(kServerGroup);
   app->add_flag("--all-models", service->all_models,
-                "Serve every pulled model by its name, under one --memory; the one that rested "
-                "longest makes room")
+                "Serve every pulled model by its name, within one --memory; the least recently "
+                "used model is unloaded")
       ->group(kServerGroup);
   app->add_option("--queue", service->queue, "Requests that may wait for a session (default 32)")
       ->type_name("N")
@@ -128,14 +129,13 @@ Command addServeCommand(CLI::App* program) {
                   "System message of every conversation; it is read once and held once");
   addTokensOption(app, &service->common, 2048,
                   "Longest reply where a request does not say (default 2048; 0: until it ends)");
-  app->add_option(
-         "--max-tokens", service->most_tokens,
-         "Most tokens of a request's replies together, whatever it asks for (default 65536)")
+  app->add_option("--max-tokens", service->most_tokens,
+                  "Limit for the tokens of all replies to a request (default 65536)")
       ->type_name("N")
       ->transform(wholeNumber(1, INT32_MAX));
   addServerOptions(app, options.get());
   addChatFormatOptions(app, &service->common);
-  app->remove_option(app->get_option("--tools"));  // requests have their own
+  app->remove_option(app->get_option("--tools"));  // tools come with requests
   addFlagOf(app, "sessions", &service->common, "Sessions")
       ->description("Replies at a time, each with a cache of its own (default: 4, or what fits)");
   addCommonOptions(app, &service->common, Uses::kSampling);

@@ -1,4 +1,4 @@
-// `oriel completions SHELL` and `oriel manual`: for packages, which install what they write. --help does not show them.
+// `oriel completions SHELL` and `oriel manual`: used by packages, which install the output. Not listed in --help.
 
 #include <filesystem>
 #include <memory>
@@ -16,7 +16,7 @@
 namespace cli {
 namespace {
 
-/// Of the whole program: commands that were added later, too.
+/// Of the whole program, including commands that were added later.
 OptionTable tableOf(const CLI::App* command) { return readOptionTable(*command->get_parent()); }
 
 int printCompletions(const CLI::App* command, const std::string& shell) {
@@ -29,7 +29,7 @@ int printCompletions(const CLI::App* command, const std::string& shell) {
     print(fishCompletions(table));
   } else {
     throw Failure{kExitUsage,
-                  (shell.empty() ? "no shell was named" : "there are no completions for " + shell) +
+                  (shell.empty() ? "no shell was named" : "no completions for " + shell) +
                       std::string(": name bash, zsh or fish")};
   }
   return kExitDone;
@@ -88,7 +88,7 @@ Command addManualCommand(CLI::App* program) {
   CLI::App* app = program->add_subcommand("manual", "Write a manual page, for man");
   app->group("");
   CLI::Option* const page =
-      app->add_option("COMMAND", options->page, "Of this command (default: of the program)")
+      app->add_option("COMMAND", options->page, "Command to describe (default: the program)")
           ->type_name("");
   app->add_option("--folder", options->folder, "Write all pages into this folder")
       ->type_name("FOLDER")

@@ -58,7 +58,7 @@ std::vector<int32_t> parseIds(const std::string& text) {
   }
 }
 
-/// With --decode, ids may come without a model in front of them: what is a number, and no file, is one.
+/// With --decode, ids may come without a model: a number that is not a file is an id.
 void takeIdForModel(TokenizeOptions* options) {
   const std::string& model = options->common.model;
   std::error_code error;

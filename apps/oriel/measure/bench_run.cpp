@@ -8,7 +8,7 @@
 namespace cli {
 namespace {
 
-/// A reply that takes longer than this is shown while it grows.
+/// Longer replies are shown while they grow.
 constexpr std::chrono::milliseconds kQuiet(1000);
 
 struct Decoding {
@@ -35,7 +35,7 @@ double secondsSince(BenchClock::time_point start) {
   return std::chrono::duration<double>(BenchClock::now() - start).count();
 }
 
-// xorshift32. The first 256 are left out where there are more: control and byte tokens live there.
+// xorshift32. Skips the first 256 ids in larger vocabularies: control and byte tokens.
 std::vector<int32_t> arbitraryIds(size_t count, uint32_t n_vocab) {
   const uint32_t first = n_vocab > 512 ? 256 : 0;
   uint32_t state = 0x9E3779B9u;
@@ -76,7 +76,7 @@ BenchRun runBenchOnce(const Model& model, const BenchLoad& load, const std::vect
   oriel_generation result = ORIEL_INIT(oriel_generation);
   const oriel::ReplyOptions sampling = greedyOptions(load.decode);
   Decoding decoding(load.decode);
-  // Only where there are any: describing takes time.
+  // Only with experts: describing takes time.
   const bool reads_experts = numberIn(model.wholePlan(), "expert_slots") != 0;
   const Json before = reads_experts ? session.describe() : Json();
   session.check(session.cancellable([&] {

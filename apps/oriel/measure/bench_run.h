@@ -1,4 +1,4 @@
-// One measured run, as `oriel bench` repeats it.
+// One measured run, repeated by `oriel bench`.
 #pragma once
 
 #include <chrono>
@@ -11,27 +11,27 @@ namespace cli {
 struct BenchLoad {
   uint32_t prefill = 64;
   uint32_t decode = 64;
-  uint64_t depth = 0;  ///< tokens that the session is taken to hold before the prompt
+  uint64_t depth = 0;  ///< assumed tokens before the prompt
 };
 
 struct BenchRun {
   double prefill_tokens_per_s = 0;
   std::optional<double> decode_tokens_per_s;
   std::optional<double> time_to_first_token_ms;
-  uint64_t expert_hits = 0;  ///< while decoding: of experts on file those that were in a slot, ...
-  uint64_t expert_misses = 0;  ///< ... and those that were read
+  uint64_t expert_hits = 0;  ///< while decoding with experts on file: experts found in a slot, ...
+  uint64_t expert_misses = 0;  ///< ... and experts that were read
 };
 
 using BenchClock = std::chrono::steady_clock;
 
 double secondsSince(BenchClock::time_point start);
 
-/// Ids that repeat nothing and are the same everywhere.
+/// Ids without repetition, equal on all machines.
 std::vector<int32_t> arbitraryIds(size_t count, uint32_t n_vocab);
 
 oriel::ReplyOptions greedyOptions(uint32_t max_tokens);
 
-/// Of a session that is taken to hold so many tokens.
+/// Session settings that assume `depth` earlier tokens.
 Settings atDepth(uint64_t depth);
 
 /// The prompt (the first of `ids`), then decoding, in a new session.

@@ -61,7 +61,7 @@ Json cancelLatency(const std::vector<int32_t>& ids, uint32_t times, Session* ses
     if (status == ORIEL_ERROR_CANCELLED) {
       latencies.push_back(std::chrono::duration<double, std::milli>(ended - asked).count());
     } else {
-      session->check(status);  // it was over before
+      session->check(status);  // it finished first
     }
   }
   Json fields;

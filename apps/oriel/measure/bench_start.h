@@ -1,4 +1,4 @@
-// What `oriel bench` says about starting and stopping.
+// `oriel bench`'s figures on starting and stopping.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace cli {
 
-/// {total, from_cache (null: the driver does not say), compile_ms}
+/// {total, from_cache (null: unknown to the driver), compile_ms}
 Json pipelineFields(const Json& info);
-/// A line; empty where there are no pipelines.
+/// A line; empty without pipelines.
 std::string describePipelines(const Json& fields);
 
-/// Begins to append `ids` over and over and cancels it from another thread, each time a little later.
-/// {median, worst} milliseconds from asking until the call had returned.
+/// Repeatedly starts appending `ids` and cancels from another thread, each time a little later. {median, worst}
+/// milliseconds from the request to the return of the call.
 Json cancelLatency(const std::vector<int32_t>& ids, uint32_t times, Session* session);
 std::string describeCancels(const Json& fields);
 

@@ -9,7 +9,7 @@
 namespace cli {
 namespace {
 
-/// How many replies have yet to show a token, and when the last of them did.
+/// Number of replies without a token yet, and the time of the last first token.
 struct Begun {
   size_t waiting = 0;
   BenchClock::time_point at;
@@ -43,7 +43,7 @@ double runTogetherOnce(const Model& model, const BenchLoad& load, const std::vec
     replies[i].user = &begun;
     replies[i].generate = 1;
   }
-  // Each shows its first token before the first step: all steps are behind `begun.at`.
+  // Each shows its first token before the first common step, so all steps come after `begun.at`.
   const oriel_status status = oriel_reply_many(replies.data(), replies.size());
   const double seconds = secondsSince(begun.at);
   sessions.front()->check(cancelPending() ? ORIEL_ERROR_CANCELLED : status);

@@ -1,12 +1,12 @@
-// Several sessions of one model that generate at the same time.
+// Several sessions of one model that generate together.
 #pragma once
 
 #include "measure/bench_run.h"
 
 namespace cli {
 
-/// The prompt (the first of `ids`) in each of the model's sessions, then decoding by one call: tokens a second of all
-/// together, from when each has its first token.
+/// Reads the prompt (the first of `ids`) in each session, then decodes with one call. Returns tokens per second of all
+/// together, counted from the last session's first token.
 double runTogetherOnce(const Model& model, const BenchLoad& load, const std::vector<int32_t>& ids);
 
 }  // namespace cli

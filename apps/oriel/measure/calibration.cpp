@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSidecarVersion = 1;
-// The header and some weights; a model's file is not read twice for this.
+// Covers the header and some weights; avoids reading the whole file.
 constexpr uint64_t kHashedBytes = 1 << 20;
 
 struct Constant {
@@ -47,14 +47,14 @@ constexpr LayerConstant kLayerConstants[] = {
     {"values_int4", &oriel_layer_calibration::values_int4},
 };
 
-/// Tells model files apart: size, and FNV-1a of the first and the last MiB.
+/// Identifies a model file: size, and FNV-1a of the first and last MiB.
 Json identity(const std::string& model_path) {
   std::error_code error;
   const uint64_t bytes = fs::file_size(fs::u8path(model_path), error);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(openRegularFile(model_path),
                                                              &std::fclose);
   if (error || file == nullptr) {
-    return nullptr;  // whoever loads it says why
+    return nullptr;  // loading it reports the reason
   }
   uint64_t hash = 0xcbf29ce484222325;
   std::string block(static_cast<size_t>(std::min(bytes, kHashedBytes)), '\0');

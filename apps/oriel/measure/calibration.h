@@ -1,4 +1,4 @@
-// Writes the file beside a model that holds what was measured on it. The library reads it.
+// Writes a model's calibration file, which the library reads.
 #pragma once
 
 #include <string>
@@ -12,29 +12,29 @@
 
 namespace cli {
 
-/// What was measured on one model.
+/// The measurements of one model.
 struct Calibration {
   oriel_calibration constants = {};
   std::vector<oriel_layer_calibration> layers;  ///< empty: not measured
-  std::vector<MeasuredWindows> windows;         ///< likewise
+  std::vector<MeasuredWindows> windows;         ///< the same
 };
 
-/// MODEL.calibration.json, where the library looks for it.
+/// MODEL.calibration.json, the library's default.
 std::string sidecarPath(const std::string& model_path);
 
-/// The constants as the field `constants`; those that are 0 (not measured) are null.
+/// The constants as the field `constants`; unmeasured ones (0) are null.
 Json calibrationFields(const oriel_calibration& calibration);
-/// What each layer costs alone, as the field `layers`.
+/// The cost of each layer as the field `layers`.
 Json layerFields(const std::vector<oriel_layer_calibration>& layers);
-/// What windows cost, as the field `windows`.
+/// The cost of windows as the field `windows`.
 Json windowFields(const std::vector<MeasuredWindows>& windows);
 
-/// A sidecar to be, which is there as a whole once it was written.
+/// A calibration file that appears only when it is complete.
 class SidecarFile {
  public:
-  /// For this model file as it is now. Throws Failure where nothing could be written, or the model cannot be read.
+  /// For the current contents of the model file. Throws Failure if it cannot be written, or the model cannot be read.
   SidecarFile(const std::string& path, const std::string& model_path);
-  /// `details` are the measurements behind the constants.
+  /// `details`: the measurements behind the constants.
   void write(const Calibration& calibration, const Json& details);
 
  private:

@@ -43,7 +43,7 @@ double klDivergence(const float* reference, const float* test, size_t n_vocab) {
     const double log_q = static_cast<double>(test[i]) - test_sum;
     kl += std::exp(log_p) * (log_p - log_q);
   }
-  return std::max(kl, 0.0);  // it cannot be negative but by rounding
+  return std::max(kl, 0.0);  // negative values are rounding errors
 }
 
 void evaluateRows(const Session& session, const int32_t* ids, size_t count, const RowFn& on_row) {
@@ -118,7 +118,7 @@ Divergence measureDivergence(const Session& reference, const Session& test,
 
 CommonOptions asPlanned(const CommonOptions& options, const Json& plan) {
   CommonOptions result = options;
-  result.load.erase("min_window");  // callers take shorter ones
+  result.load.erase("min_window");  // callers may request shorter ones
   result.load.erase("min_speed");
   result.load.set("window", numberIn(plan, "window_tokens"));
   result.load.set("sinks", numberIn(plan, "sink_tokens"));
@@ -129,7 +129,7 @@ CommonOptions asPlanned(const CommonOptions& options, const Json& plan) {
 CommonOptions withFormats(const CommonOptions& options, const Json& plan,
                           const std::string& formats) {
   CommonOptions result = asPlanned(options, plan);
-  result.load.set("calibration", "none");  // nothing is left to be chosen
+  result.load.set("calibration", "none");  // nothing is left to choose
   result.load.set("kv", formats);
   result.load.set("state", "f32");
   result.load.set("activation_bits", "16");

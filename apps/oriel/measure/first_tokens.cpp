@@ -4,7 +4,7 @@
 
 namespace cli {
 
-// Where a text is cut its last words may have other tokens than in the whole. So twice as much has to begin with the same.
+// The last words before a cut may be tokenised differently. So the result must agree with that of twice as much text.
 std::vector<int32_t> firstTokens(TextInput* input, const Model& model, size_t most) {
   if (most == 0) {
     input->readAll();

@@ -1,4 +1,4 @@
-// The tokens that a text begins with, of which no more is read than they need.
+// Tokenises the beginning of a text without reading the rest.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace cli {
 
-/// At most `most` tokens, as the whole text begins with; 0: all of it. Throws Failure.
+/// The first `most` tokens of the whole text; 0: all tokens. Throws Failure.
 std::vector<int32_t> firstTokens(TextInput* input, const Model& model, size_t most);
 
 }  // namespace cli

@@ -10,8 +10,8 @@
 namespace cli {
 namespace {
 
-/// " (--window 3300 --memory 14.2MiB holds all of it)"; of a text that is longer than what the model was trained on
-/// " (--window max holds 8192, all that the model was trained on)"; "" where no options would help.
+/// " (--window 3300 --memory 14.2MiB holds all of it)"; for a text longer than the trained context " (--window max holds
+/// 8192, all that the model was trained on)"; "" if no options help.
 std::string remedy(const CommonOptions& options, const oriel_plan& plan, uint64_t window_tokens) {
   const uint32_t trained = plan.context_train_tokens;
   const bool fits_training = trained == 0 || plan.sink_tokens + window_tokens <= trained;
@@ -56,7 +56,7 @@ TurnsSeen turnsSeen(const Session& session) {
 }
 
 std::string forgottenText(const TurnsSeen& before, const TurnsSeen& now) {
-  // A turn is gone when the next one, or what comes behind it, is the first that is seen.
+  // A turn is evicted when its successor contains the first visible token.
   uint64_t turns = 0;
   bool part = false;
   for (size_t i = 0; i < now.starts.size(); ++i) {

@@ -1,4 +1,4 @@
-// Written so that compilers do several values at once: lanes are elements of small arrays, without branches.
+// Written for auto-vectorisation: lanes are elements of small arrays, without branches.
 #include "measure/log_sum_exp.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kLanes = 16;
 
-// What expOf makes of a logit that is no number may look like one.
+// expOf of a NaN may look like a number, so NaNs are checked here.
 bool areNumbers(const float* logits, size_t count) {
   uint32_t others = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -34,11 +34,11 @@ float largest(const float* logits, size_t count) {
                   whole < count ? *std::max_element(logits + whole, logits + count) : logits[0]);
 }
 
-// exp(x) for x <= 0. 2^t is 2^n times 2^r with r in [-1/2, 1/2]; the polynomial is the Taylor series of 2^r, whose
-// next term is below 1.6e-7 there.
+// exp(x) for x <= 0. 2^t is 2^n times 2^r with r in [-1/2, 1/2]; the polynomial is the Taylor series of 2^r, whose next
+// term is below 1.6e-7.
 inline float expOf(float x) {
   constexpr float kLog2E = 1.44269504089f;
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to whole numbers
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to integers
   const float t = std::max(x, -80.0f) * kLog2E;
   const float shifted = t + kRound;
   const float n = shifted - kRound;
@@ -50,7 +50,7 @@ inline float expOf(float x) {
   p = p * r + 2.402265070e-1f;
   p = p * r + 6.931471806e-1f;
   p = p * r + 1.0f;
-  uint32_t exponent;  // n, in the lowest bits; of what is no number anything
+  uint32_t exponent;  // n, in the lowest bits; undefined for NaN
   std::memcpy(&exponent, &shifted, sizeof(exponent));
   uint32_t bits;
   std::memcpy(&bits, &p, sizeof(bits));

@@ -7,7 +7,7 @@
 namespace cli {
 namespace {
 
-/// Letters to insert, leave out, exchange or swap with a neighbour (optimal string alignment).
+/// Insertions, deletions, substitutions and transpositions (optimal string alignment).
 size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<size_t>> least(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) {
@@ -29,7 +29,7 @@ size_t distance(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::string nearest(const std::string& typed, const std::vector<std::string>& known) {
-  constexpr size_t kLongest = 64;  // no option or command is longer
+  constexpr size_t kLongest = 64;  // longer than every option and command
   if (typed.size() > kLongest) {
     return {};
   }

@@ -1,4 +1,4 @@
-// "Did you mean".
+// "Did you mean" suggestions.
 #pragma once
 
 #include <string>
@@ -6,8 +6,7 @@
 
 namespace cli {
 
-/// The word of `known` that `typed` was most likely meant to be: a letter or two apart, or what it is the beginning
-/// of. Empty: none is near.
+/// The word in `known` that `typed` most likely means: at most two edits away, or a word it is a prefix of. Empty: none.
 std::string nearest(const std::string& typed, const std::vector<std::string>& known);
 
 }  // namespace cli

@@ -9,11 +9,11 @@
 namespace cli {
 namespace {
 
-constexpr uint32_t kParts = 256;  ///< that a share counts
+constexpr uint32_t kParts = 256;  ///< unit of a window share
 constexpr size_t kMostGroups = 8;
 constexpr uint32_t kMostHalvings = 5;
 constexpr uint32_t kShortest = 16;      ///< tokens
-constexpr uint32_t kAloneHalvings = 3;  ///< by which layers are compared
+constexpr uint32_t kAloneHalvings = 3;  ///< window used to compare layers
 
 uint32_t partsOf(uint8_t share) { return share == 0 ? kParts : share; }
 
@@ -34,7 +34,7 @@ class Search {
     halvings_.assign(groups_.size(), 0);
     base_ = scoreOf(halvings_);
     std::vector<std::optional<double>> known(
-        groups_.size());  // price of the next step, maybe an old one
+        groups_.size());  // price of the next step, possibly outdated
     std::vector<bool> fresh(groups_.size(), false);
     std::vector<MeasuredWindows> found;
     for (;;) {
@@ -53,7 +53,7 @@ class Search {
         return found;
       }
       if (!fresh
-              [*best]) {  // prices rise as others shorten: the cheapest is asked again, the rest is not
+              [*best]) {  // prices only rise as other groups shorten: only the cheapest is updated
         known[*best] = priceOf(*best);
         fresh[*best] = true;
         continue;
@@ -66,7 +66,7 @@ class Search {
   }
 
  private:
-  // Groups of one layer, or of layers whose losses alone are neighbours.
+  // Makes groups of one layer, or of layers with similar cost.
   void group(std::vector<uint32_t> layers) {
     if (layers.size() > kMostGroups) {
       std::map<uint32_t, double> alone;
@@ -107,12 +107,12 @@ class Search {
     if (known != scores_.end()) {
       return known->second;
     }
-    scores_[halvings] = 0;  // windowsOf() asks for it
+    scores_[halvings] = 0;  // windowsOf() reads it
     const MeasuredWindows windows = windowsOf(halvings);
     return scores_[halvings] = score_(windows.window_tokens, windows.shares);
   }
 
-  // Nats for each slot that the step saves; what makes it better comes first.
+  // Nats per slot saved; steps that improve the model come first.
   double priceOf(size_t g) {
     std::vector<uint32_t> shorter = halvings_;
     ++shorter[g];

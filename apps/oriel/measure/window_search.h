@@ -1,4 +1,4 @@
-// Finds how much of a window each layer needs: shortens one group of layers after the other, where that costs least.
+// Finds the window that each layer needs: repeatedly shortens the group of layers with the lowest cost.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,21 @@
 
 namespace cli {
 
-/// Windows that were measured.
+/// Measured windows.
 struct MeasuredWindows {
-  uint32_t window_tokens = 0;   ///< of the layers with the longest
-  std::vector<uint8_t> shares;  ///< as oriel_options.window_shares
-  double loss_nats = 0;         ///< over the longest window in all layers
+  uint32_t window_tokens = 0;   ///< of the layers with the full window
+  std::vector<uint8_t> shares;  ///< as in oriel_options.window_shares
+  double loss_nats = 0;         ///< above the longest window in all layers
   double meanWindow() const;
   uint32_t shortestWindow() const;
 };
 
-/// Nats a token with such windows.
+/// Loss in nats per token with these windows.
 using ScoreWindows =
     std::function<double(uint32_t window_tokens, const std::vector<uint8_t>& shares)>;
 
-/// From `longest` tokens in every layer to a thirty-second of that, each step half of the window of one group. Layers
-/// that are not among `layers` have windows of their own. Beyond 8 of them groups are those that cost alike when they
-/// are shortened alone.
+/// Starts with `longest` tokens in every layer and goes down to a thirty-second; each step halves the window of one
+/// group. Layers outside `layers` have their own windows. With more than 8 layers, groups join layers of similar cost.
 std::vector<MeasuredWindows> searchWindows(uint32_t n_layers, const std::vector<uint32_t>& layers,
                                            uint32_t longest, const ScoreWindows& score);
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kNone = std::string::npos;
 
-/// Behind "://", up to the path.
+/// After "://", up to the path.
 size_t serverBegin(const std::string& url) {
   const size_t begin = url.find("://");
   return begin == kNone ? url.size() : begin + 3;
@@ -17,13 +17,13 @@ size_t serverBegin(const std::string& url) {
 size_t serverEnd(const std::string& url) {
   return std::min(url.find_first_of("/?#", serverBegin(url)), url.size());
 }
-/// Where the login's '@' stands; kNone: there is no login.
+/// Position of the login's '@'; kNone: no login.
 size_t loginEnd(const std::string& url) {
   const size_t at = url.substr(0, serverEnd(url)).rfind('@');
   return at == kNone || at < serverBegin(url) ? kNone : at;
 }
 
-/// "%20" and the like.
+/// Decodes "%20" and the like.
 std::string decoded(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {

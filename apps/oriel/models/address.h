@@ -1,19 +1,19 @@
-// Addresses of files, as people see them.
+// File addresses for display.
 #pragma once
 
 #include <string>
 
 namespace cli {
 
-/// UTF-8 on one line, without control characters of either set.
+/// UTF-8 on one line, without control characters (C0 and C1).
 bool isPlainText(const std::string& text);
-/// Whether a user's name or a password stands in it.
+/// True if it contains a user name or a password.
 bool hasLogin(const std::string& url);
-/// `url` as it may be shown: without a login in it.
+/// `url` for display: without a login.
 std::string shownUrl(const std::string& url);
-/// Its server, with the port, without a login.
+/// The server with its port, without a login.
 std::string hostOf(const std::string& url);
-/// The name of its last part. Empty: it has none that could be a file's.
+/// The last part of the path. Empty: not a file name.
 std::string fileOfUrl(const std::string& url);
 
 }  // namespace cli

@@ -8,8 +8,8 @@
 namespace cli {
 namespace {
 
-// Sizes were confirmed by lists that others keep of these files; a size that was not is 0. Of a model that several
-// people have converted this is one file of the kind that most take.
+// Sizes are confirmed by other published lists of these files; 0: unconfirmed. If several people converted a model,
+// this is a common choice.
 // clang-format off
 constexpr PublishedModel kModels[] = {
     {"gemma-4-e2b", "Gemma 4 E2B it", "gemma-4-e2b",
@@ -164,14 +164,14 @@ constexpr PublishedModel kModels[] = {
 
 constexpr char kGguf[] = ".gguf";
 
-/// As files write them behind their names.
+/// As written at the end of file names.
 constexpr const char* kQuantisations[] = {
     "f32",    "f16",     "bf16",  "q8_0",   "q6_k",   "q5_0",    "q5_1",
     "q5_k_s", "q5_k_m",  "q4_0",  "q4_1",   "q4_k_s", "q4_k_m",  "q3_k_s",
     "q3_k_m", "q3_k_l",  "q2_k",  "iq4_nl", "iq4_xs", "iq3_m",   "iq3_s",
     "iq3_xs", "iq3_xxs", "iq2_m", "iq2_s",  "iq2_xs", "iq2_xxs", "mxfp4"};
 
-/// Where the quantisation stands in a file's name: between the last "-" or "." before the ending, and that.
+/// Position of the quantisation in a file name: after the last "-" or "." before the extension.
 size_t quantisationAt(const std::string& file) {
   return file.find_last_of("-.", file.size() - sizeof(kGguf)) + 1;
 }

@@ -1,4 +1,4 @@
-// Published models that run here: their short names, and where their files are. Static data.
+// Published models that run in Oriel: short names and addresses. Static data.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 namespace cli {
 
 struct PublishedModel {
-  const char* id;  ///< what people type: "smollm2-135m"
+  const char* id;  ///< the short name: "smollm2-135m"
   const char* name;
-  const char* shape;    ///< as oriel_shape_list names it
-  const char* page;     ///< where the file is
-  const char* file;     ///< its name there
+  const char* shape;    ///< name in oriel_shape_list
+  const char* page;     ///< address of the page
+  const char* file;     ///< file name on that page
   uint64_t file_bytes;  ///< 0: not confirmed
-  const char* license;  ///< as SPDX writes it
+  const char* license;  ///< SPDX identifier
 };
 
 std::vector<const PublishedModel*> catalogue();
 
-/// "q4_k_m" of "SmolLM2-135M-Instruct-Q4_K_M.gguf".
+/// "q4_k_m" for "SmolLM2-135M-Instruct-Q4_K_M.gguf".
 std::string quantisationOf(const std::string& file);
 
 /// A file of a model in the catalogue.
@@ -33,8 +33,8 @@ struct CataloguedFile {
   std::string url() const;
 };
 
-/// What a name stands for: "smollm2-135m" the file that is listed, "smollm2-135m:q8_0" the one that its publisher would
-/// call so; whether there is one only the page knows. In any case.
+/// Resolves a name in any case: "smollm2-135m" gives the listed file, "smollm2-135m:q8_0" the publisher's name for that
+/// quantisation, which may not exist.
 std::optional<CataloguedFile> cataloguedFile(const std::string& name);
 
 }  // namespace cli

@@ -33,12 +33,11 @@ extern char** environ;  // NOLINT: POSIX has programs declare it
 namespace cli {
 namespace {
 
-/// A pause of the reader's, in which it looks around.
+/// Poll interval for the reader.
 constexpr int kMomentMs = 100;
 
-/// The user's configuration file is not read: what that may have changes what comes out. Proxies come from the
-/// environment. The address comes by stdin, as everybody sees arguments. Bodies come as they were sent (HttpBody): what
-/// curl makes of them has trailers at its end.
+/// Ignores the user's configuration file, which could change the output. Proxies come from the environment. The address
+/// is passed by stdin, since arguments are public. Bodies are raw (HttpBody): curl's decoded form appends trailers.
 std::vector<std::string> argumentsFor(const std::string& url, uint64_t offset) {
   const bool secure = url.compare(0, 6, "https:") == 0;
   std::vector<std::string> arguments = {"curl",
@@ -74,7 +73,7 @@ std::vector<std::string> argumentsFor(const std::string& url, uint64_t offset) {
   return arguments;
 }
 
-/// As curl's configuration files have it. A token goes to no other server: curl keeps it back where it is redirected.
+/// In curl's configuration syntax. curl does not send a token to another server after a redirect.
 std::string configurationFor(const std::string& url) {
   const std::string token = tokenFor(url);
   std::string text = "url = \"";
@@ -85,7 +84,7 @@ std::string configurationFor(const std::string& url) {
          (token.empty() ? "" : "header = \"Authorization: Bearer " + token + "\"\n");
 }
 
-/// "curl: (6) Could not resolve host: x" without its beginning, on one line. Servers have a say in it.
+/// "curl: (6) Could not resolve host: x" without the prefix, on one line. Servers influence this text.
 std::string inItsWords(const std::string& text) {
   const size_t begin = text.find(") ");
   const size_t from = begin == std::string::npos ? 0 : begin + 2;
@@ -102,15 +101,15 @@ std::string inItsWords(const std::string& text) {
 
 bool CurlEnd::isCut() const {
   switch (code) {
-    case 5:  // proxies and hosts that cannot be found or reached
+    case 5:  // proxies and hosts that are unknown or unreachable
     case 6:
     case 7:
     case kPartOfFile:
     case 28:  // too slow
     case 52:  // nothing came
-    case 55:  // cannot be sent, ...
-    case 56:  // ... or received
-    case 92:  // a stream of HTTP/2 broke
+    case 55:  // sending failed, ...
+    case 56:  // ... or receiving
+    case 92:  // an HTTP/2 stream broke
       return true;
     default:
       return false;
@@ -121,7 +120,7 @@ bool CurlEnd::isCut() const {
 
 namespace {
 
-/// As programs take a command line apart.
+/// Quoted by the rules of Windows programs.
 std::wstring quoted(const std::string& argument) {
   std::wstring out = L"\"";
   size_t slashes = 0;
@@ -282,13 +281,13 @@ void writeAll(int descriptor, const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     const ssize_t count = ::write(descriptor, text.data() + at, text.size() - at);
     if (count < 0 && errno != EINTR) {
-      return;  // curl has ended, and says why
+      return;  // curl ended, and reports the reason
     }
     at += count > 0 ? static_cast<size_t>(count) : 0;
   }
 }
 
-/// 0, or why not as errno has it.
+/// 0, or an errno.
 int spawn(std::vector<std::string> arguments, int in, int out, int err, pid_t* id) {
   std::vector<char*> argv;
   argv.reserve(arguments.size() + 1);
@@ -366,7 +365,7 @@ CurlEnd Curl::finish() {
   while (waitpid(process_->id, &status, 0) < 0 && errno == EINTR) {
   }
   process_->id = -1;
-  end.code = WIFEXITED(status) ? WEXITSTATUS(status) : 56;  // a signal cut it off
+  end.code = WIFEXITED(status) ? WEXITSTATUS(status) : 56;  // ended by a signal
   end.error = inItsWords(end.error);
   return end;
 }

@@ -1,4 +1,4 @@
-// The system's curl, which speaks to servers: nothing else here does.
+// Runs the system's curl. All network access of the program goes through it.
 #pragma once
 
 #include <cstddef>
@@ -8,28 +8,28 @@
 
 namespace cli {
 
-/// How a transfer ended, as curl tells it.
+/// The result of a transfer, as reported by curl.
 struct CurlEnd {
   static constexpr int kPartOfFile = 18;
 
-  int code = 0;       ///< 0: well; as in curl's manual
-  std::string error;  ///< in curl's words, without its name; may be empty
+  int code = 0;       ///< 0: success; otherwise see curl's manual
+  std::string error;  ///< curl's message without its name; may be empty
 
-  /// The connection broke or stalled: another attempt may get further.
+  /// The connection broke or stalled: a retry may succeed.
   bool isCut() const;
 };
 
-/// One GET on its way. Ends with this.
+/// A running GET request, ended by the destructor.
 class Curl {
  public:
-  /// The file from byte `offset` on. https and http only, and never from https to http. Throws Failure where curl is
-  /// not installed; `otherwise` says what else can be done then.
+  /// Requests the file from byte `offset`. https and http only, never redirected from https to http. Throws Failure if
+  /// curl is missing; `otherwise` is the advice for that case.
   Curl(const std::string& url, uint64_t offset, const std::string& otherwise);
   ~Curl();
   Curl(const Curl&) = delete;
   Curl& operator=(const Curl&) = delete;
 
-  /// Heads, then the body as it was sent (HttpBody). Bytes read; 0: the end; -1: nothing came for a moment.
+  /// The heads, then the raw body (HttpBody). Returns bytes read; 0: the end; -1: timeout, try again.
   long read(char* buffer, size_t capacity);
   /// Waits for its end.
   CurlEnd finish();

@@ -47,10 +47,10 @@ std::string sumOf(const std::string& path) {
   return sum.digest();
 }
 
-/// What the server says of the file, without getting it.
+/// The server's facts about the file, without downloading it.
 struct Told {
   FileVersion version;
-  std::string why_not;  ///< it says nothing; empty: it does
+  std::string why_not;  ///< the reason; empty: the server answered
 };
 
 Told askedFor(const Download& wanted) {
@@ -72,7 +72,7 @@ Told askedFor(const Download& wanted) {
   }
   if (!head.complete()) {
     const CurlEnd end = curl.finish();
-    if (interrupts() != 0) {  // which may have ended curl, too
+    if (interrupts() != 0) {  // Ctrl-C may also have ended curl
       throw Failure{kExitCancelled, ""};
     }
     return {{}, host + " cannot be reached" + (end.error.empty() ? "" : ", " + end.error)};
@@ -83,7 +83,7 @@ Told askedFor(const Download& wanted) {
   return {FileVersion::of(wanted.url, head), ""};
 }
 
-/// Why what is there cannot be taken for the file that is wanted; empty: it can.
+/// Why the existing file differs from the wanted one; empty: it may be the same.
 std::string otherThan(const Download& wanted, Downloaded* there) {
   const auto unlike = [&](const std::string& sum, CheckedBy who) {
     there->sha256 = sumOf(wanted.target);
@@ -109,7 +109,7 @@ std::string otherThan(const Download& wanted, Downloaded* there) {
   return told.version.sha256.empty() ? "" : unlike(told.version.sha256, CheckedBy::kServer);
 }
 
-/// Of a file that is there already: it is the one that is wanted. Throws Failure where it is not.
+/// The file already exists: returns it, or throws Failure if it is another file.
 Downloaded alreadyThere(const Download& wanted) {
   Downloaded result;
   result.was_there = true;
@@ -138,7 +138,7 @@ Downloaded download(const Download& wanted) {
   if (fs::is_regular_file(there)) {
     return alreadyThere(wanted);
   }
-  // A link that leads nowhere, too.
+  // Includes dangling links.
   if (fs::exists(there) || fs::is_symlink(fs::symlink_status(fs::u8path(wanted.target), error))) {
     throw Failure{kExitFailed, wanted.target + " is no file: name another place with --to"};
   }

@@ -1,4 +1,4 @@
-// A model from a server to a file: resumed where it was cut, checked, and there as a whole or not at all.
+// Downloads a model: resumable, checked, and complete or absent.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 namespace cli {
 
 struct Download {
-  std::string title;  ///< for people: the model's name, or the file's
+  std::string title;  ///< for display: the model's or the file's name
   std::string url;
   std::string target;
-  std::string sha256;  ///< that the whole must have; empty: what the server says, if it does
-  uint64_t expected_bytes = 0;  ///< as the catalogue has it; 0: not known
-  uint32_t retries = 0;         ///< after cuts that got no further
+  std::string sha256;  ///< required hash of the whole file; empty: the server's, if it gives one
+  uint64_t expected_bytes = 0;  ///< from the catalogue; 0: unknown
+  uint32_t retries = 0;         ///< after breaks without progress
   bool verbose = false;
-  std::string again;  ///< what goes on after a stop: the command, for people
+  std::string again;  ///< the command that continues after a stop, for display
 };
 
 enum class CheckedBy { kNothing, kUser, kServer };
@@ -22,13 +22,13 @@ enum class CheckedBy { kNothing, kUser, kServer };
 struct Downloaded {
   bool was_there = false;
   uint64_t bytes = 0;
-  uint64_t resumed_from = 0;  ///< of an earlier attempt; 0: from the beginning
-  std::string sha256;         ///< empty: of a file that was there and was not summed up
+  uint64_t resumed_from = 0;  ///< of an earlier attempt; 0: started from the beginning
+  std::string sha256;         ///< empty: for an existing file that was not hashed
   CheckedBy checked_by = CheckedBy::kNothing;
   std::string missing;  ///< why this build cannot run it; empty: it can
 };
 
-/// Throws Failure: 130 after Ctrl-C, with what there is kept.
+/// Throws Failure: 130 after Ctrl-C, keeping the partial file.
 Downloaded download(const Download& wanted);
 
 }  // namespace cli

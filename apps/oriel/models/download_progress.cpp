@@ -13,9 +13,9 @@ namespace cli {
 namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(100);
-/// A rate is that of about so long.
+/// Period over which the rate is averaged.
 constexpr double kRateSeconds = 3;
-/// A server that has said nothing for so long is waited for visibly.
+/// After this long without an answer, shows that it is waiting.
 constexpr auto kSilence = std::chrono::seconds(1);
 
 }  // namespace
@@ -72,7 +72,7 @@ void DownloadProgress::waitFor(const std::string& host, Clock::time_point asked)
   }
 }
 
-/// As much as there is room for.
+/// Shows as much as fits.
 std::string DownloadProgress::line(uint64_t done, uint64_t total) const {
   const size_t columns = noteColumns() - 1;
   const std::string bytes =

@@ -1,4 +1,4 @@
-// How far a download is, for people.
+// Shows the progress of a download.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,8 @@
 
 namespace cli {
 
-/// One line that is drawn over itself on a terminal: share, bytes, rate and what is left. Off a terminal nothing, or
-/// with `verbose` a line for each tenth.
+/// On a terminal, one line that is redrawn: share, bytes, rate and remaining time. Otherwise nothing, or with `verbose`
+/// a line for each tenth.
 class DownloadProgress {
  public:
   using Clock = std::chrono::steady_clock;
@@ -18,14 +18,14 @@ class DownloadProgress {
   DownloadProgress(const DownloadProgress&) = delete;
   DownloadProgress& operator=(const DownloadProgress&) = delete;
 
-  /// `total` 0: not known.
+  /// `total` 0: unknown.
   void show(uint64_t done, uint64_t total);
-  /// The server has yet to answer, since it was asked. Once for each time that this takes long.
+  /// Reports that the server has not answered yet. Once per wait.
   void waitFor(const std::string& host, Clock::time_point asked);
-  /// A line of its own, where somebody sees it.
+  /// Prints a separate line on stderr.
   void say(const std::string& text);
   void clear();
-  /// The rate is measured anew.
+  /// Restarts the rate measurement.
   void pause() { measured_ = waiting_ = false; }
 
  private:
@@ -40,7 +40,7 @@ class DownloadProgress {
   bool waiting_ = false;
   uint64_t last_tenth_ = 0;
   uint64_t bytes_at_ = 0;
-  double rate_ = 0;  ///< bytes/s of the last seconds
+  double rate_ = 0;  ///< bytes/s over the last seconds
   Clock::time_point measured_at_;
   Clock::time_point shown_at_;
 };

@@ -29,11 +29,11 @@ namespace fs = std::filesystem;
 constexpr size_t kBlock = 256 * 1024;
 constexpr char kMagic[] = "GGUF";
 constexpr size_t kMagicBytes = 4;
-/// Waits before another attempt double up to so many.
+/// Waiting time before a retry doubles up to this.
 constexpr int kLongestWaitSeconds = 16;
-/// A file is asked for anew at most so often.
+/// Limit on restarts of a file.
 constexpr int kMostBeginnings = 2;
-/// Said of a server whose answer to a range contradicts its other answers.
+/// The error if a server's answer to a range contradicts its other answers.
 constexpr char kOtherLength[] = "says another length of the file than it has";
 
 std::string exactly(uint64_t bytes) {
@@ -70,7 +70,7 @@ Fetch::Fetch(const Download& wanted)
 
 Downloaded Fetch::run() {
   std::error_code unused;
-  // Whoever had the part has just put it there.
+  // The previous owner of the part has just finished it.
   if (fs::exists(fs::u8path(wanted_.target), unused)) {
     throw Failure{kExitFailed,
                   wanted_.target + " has just come to be there: pull again to compare"};
@@ -104,14 +104,14 @@ std::string Fetch::sum() const {
   return !wanted_.sha256.empty() ? wanted_.sha256 : part_.version().sha256;
 }
 
-/// Whether another process would go on with the part.
+/// True if another process could continue the part.
 bool Fetch::isRecognizable() const {
   const FileVersion& version = part_.version();
   return part_.resumable() && version.url == wanted_.url && (version.named() || !sum().empty()) &&
          (version.bytes == 0 || part_.bytes() <= version.bytes);
 }
 
-/// What an earlier attempt left, if it says enough of itself.
+/// Continues an earlier part if its notes are sufficient.
 void Fetch::takeUp() {
   anew_ = part_.bytes() != 0 && !isRecognizable();
   if (have() == 0) {
@@ -129,7 +129,7 @@ void Fetch::stopped() const {
                                                    : "stopped: " + whyAnew()};
 }
 
-/// Why another process cannot go on with the part.
+/// The reason why another process cannot continue the part.
 std::string Fetch::whyAnew() const {
   return (part_.resumable() ? host_ + " does not say which version of the file it has, so "
                             : wanted_.target + ".part is another user's or open to one, so ") +
@@ -219,7 +219,7 @@ Fetch::End Fetch::attempt() {
   return ended(body.has_value(), end);
 }
 
-/// False: the file is to be asked for from its beginning.
+/// False: restart from the beginning.
 bool Fetch::accept(const HttpHead& head) {
   answer_.version = FileVersion::of(wanted_.url, head);
   if (head.status() == 206 && !goesOn(head)) {
@@ -243,7 +243,7 @@ bool Fetch::goesOn(const HttpHead& head) {
   if (have() == 0) {
     return true;
   }
-  // What this process has got from there is the same file by its length: the whole is inspected in the end.
+  // A part from this process is trusted by its length; the whole file is inspected at the end.
   const FileVersion& before = part_.version();
   const bool known = filled_ && before.bytes != 0 && before.bytes == answer_.version.bytes;
   if (const char* const why = before.unlike(answer_.version, known || !sum().empty())) {
@@ -267,7 +267,7 @@ void Fetch::checkRoom(uint64_t total) const {
   }
 }
 
-/// As far as anybody has said; 0: nobody has.
+/// The known size; 0: unknown.
 uint64_t Fetch::total() const {
   return answer_.version.bytes != 0 || !answer_.fills ? answer_.version.bytes
                                                       : part_.version().bytes;
@@ -292,7 +292,7 @@ void Fetch::take(std::string_view bytes) {
   }
 }
 
-/// Each time that the file has doubled, until its header is whole.
+/// Runs each time the file has doubled, until its header is complete.
 void Fetch::checkImplied() {
   if (implied_bytes_ == 0 && part_.bytes() >= look_at_) {
     look_at_ = 2 * part_.bytes();
@@ -314,7 +314,7 @@ void Fetch::failTooLong(uint64_t most, const char* by) {
                                  ": " + part_.discard() + ", or another address"};
 }
 
-/// The file comes from its beginning: from now on it takes the place of what there was.
+/// The file arrives from its beginning: it replaces the old part.
 void Fetch::begin() {
   if (answer_.first_bytes.compare(0, kMagicBytes, kMagic) != 0) {
     failForeign();
@@ -333,7 +333,7 @@ void Fetch::failForeign() {
   std::string begin = lowerCase(answer_.first_bytes.substr(0, 64));
   begin.erase(0, begin.find_first_not_of(" \t\r\n"));
   const bool page = begin.compare(0, 1, "<") == 0;
-  if (have() != 0) {  // somebody in between answers, such as a network that wants a login
+  if (have() != 0) {  // another host answered, e.g. a network that requires a login
     cut_ = "in place of the file a web page comes from " + host_;
     cut_ = page ? cut_ : "what now comes from " + host_ + " is no GGUF file";
     failCut();
@@ -345,7 +345,7 @@ void Fetch::failForeign() {
 }
 
 Fetch::End Fetch::ended(bool answered, const CurlEnd& end) {
-  if (interrupts() != 0) {  // which may have ended curl, too
+  if (interrupts() != 0) {  // Ctrl-C may also have ended curl
     stopped();
   }
   if (end.code == 0 && answered) {
@@ -361,7 +361,7 @@ Fetch::End Fetch::ended(bool answered, const CurlEnd& end) {
            (total() != 0 ? " after " + formatSize(have()) + " of " + formatSize(total()) : "");
     return End::kCut;
   }
-  constexpr int kRedirectedTooOften = 47;  // as in curl's manual
+  constexpr int kRedirectedTooOften = 47;  // see curl's manual
   if (end.code == kRedirectedTooOften) {
     throw Failure{kExitFailed, host_ + " redirects in a circle: check the address"};
   }
@@ -372,7 +372,7 @@ Fetch::End Fetch::ended(bool answered, const CurlEnd& end) {
   failCut();
 }
 
-/// Servers that are busy may not be so later; anything else stays as it is.
+/// Busy servers may recover; other errors are permanent.
 Fetch::End Fetch::refused(int status) {
   cut_ = host_ + " answers " + std::to_string(status);
   if (status == 416 && have() != 0) {
@@ -395,7 +395,7 @@ Fetch::End Fetch::refused(int status) {
     case 404:
     case 410:
       throw Failure{kExitFailed, host_ + " has no " + shown + " (" + std::to_string(status) +
-                                     "): look at the model's page for what it has"};
+                                     "): see the files on the model's page"};
     default:
       throw Failure{kExitFailed, cut_ + " to " + shown + ": check the address"};
   }

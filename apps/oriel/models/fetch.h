@@ -1,4 +1,4 @@
-// A file that is not here yet: asked for until it is whole, checked, and put into its place.
+// Downloads a file with retries until it is complete, checks it and puts it in place.
 #pragma once
 
 #include <string>
@@ -13,26 +13,26 @@ namespace cli {
 
 struct CurlEnd;
 
-/// Why the file is no model; empty: it is one. `missing`: why this build cannot run it.
+/// Why the file is not a model; empty: it is. `missing`: why this build cannot run it.
 std::string inspected(const std::string& path, std::string* missing);
 
 class Fetch {
  public:
-  /// What an earlier attempt left stays as it is until the server sends a GGUF file.
+  /// An earlier part stays unchanged until the server sends a GGUF file.
   explicit Fetch(const Download& wanted);
   /// Throws Failure.
   Downloaded run();
 
  private:
   enum class End { kWhole, kCut, kAnew };
-  /// Of one request.
+  /// Per request.
   struct Answer {
     FileVersion version;
-    std::string first_bytes;  ///< of a file from its beginning, until there are enough
-    bool fills = false;       ///< what comes goes into the part
+    std::string first_bytes;  ///< first bytes of the file, until there are enough
+    bool fills = false;       ///< the data goes to the part
   };
 
-  // What there is.
+  // Bytes so far.
   uint64_t have() const { return anew_ ? 0 : part_.bytes(); }
   bool isWhole() const { return have() != 0 && have() == part_.version().bytes; }
   bool isRecognizable() const;
@@ -56,7 +56,7 @@ class Fetch {
   void wait(uint32_t in_vain);
   void check();
 
-  // Ends, by Failure.
+  // Ends the download with a Failure.
   [[noreturn]] void stopped() const;
   [[noreturn]] void failCut();
   [[noreturn]] void failAnew();
@@ -68,14 +68,13 @@ class Fetch {
   DownloadProgress progress_;
   Downloaded result_;
   Answer answer_;
-  bool anew_ =
-      false;  ///< the part is of no use: it is replaced once the file comes from its beginning
-  bool filled_ = false;  ///< the part got something of this server in this process
+  bool anew_ = false;  ///< the part is unusable: replaced when the file arrives from its beginning
+  bool filled_ = false;  ///< this process stored data of this server
   uint64_t implied_bytes_ =
-      0;                   ///< by the file's header, where the server says no length; 0: not known
-  uint64_t look_at_ = 0;   ///< as soon as there are so many bytes the header is read
-  uint64_t ended_at_ = 0;  ///< where the server once said that the file ends, short of its length
-  const char* why_ = "";   ///< the file was asked for anew, said of the server
+      0;                   ///< from the file's header, if the server gives no length; 0: unknown
+  uint64_t look_at_ = 0;   ///< size at which the header is read next
+  uint64_t ended_at_ = 0;  ///< where the server once ended the file early
+  const char* why_ = "";   ///< reason for a restart, said of the server
   std::string cut_;        ///< what happened
 };
 

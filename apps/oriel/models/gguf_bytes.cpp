@@ -23,13 +23,13 @@ uint64_t product(uint64_t a, uint64_t b) {
   return b != 0 && a > kUnlimited / b ? kUnlimited : a * b;
 }
 
-/// Bytes of a value by its type's number; 0: it has no fixed length, or there is no such type.
+/// Size of a value by its type's number; 0: variable, or unknown.
 uint64_t valueBytes(uint32_t type) {
   static constexpr uint8_t kBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
   return type < sizeof(kBytes) ? kBytes[type] : 0;
 }
 
-/// Bytes of 256 values in a tensor of that type (GGML's number). Types that are not known here: the most of any.
+/// Bytes of 256 values in a tensor type (GGML's number). Unknown types: the largest of any.
 uint64_t bytesOf256(uint32_t type) {
   constexpr uint16_t kMost = 2048;
   static constexpr uint16_t kBytes[] = {1024, 512, 144, 160, 0,    0,    176,  192, 272, 288, 84,
@@ -40,7 +40,7 @@ uint64_t bytesOf256(uint32_t type) {
   return known ? kBytes[type] : kMost;
 }
 
-/// Once ended() all numbers are 0.
+/// After ended() all numbers read as 0.
 class Header {
  public:
   explicit Header(std::FILE* file) : file_(file) {}
@@ -68,7 +68,7 @@ class Header {
   std::string text() {
     const auto bytes = read<uint64_t>();
     std::string text;
-    if (bytes <= kLongestKey) {  // no other text counts
+    if (bytes <= kLongestKey) {  // longer texts are not needed
       for (uint64_t i = 0; i < bytes; ++i) {
         text += read<char>();
       }
@@ -104,7 +104,7 @@ void skipValue(Header* header, uint32_t type) {
   }
 }
 
-/// Where a tensor ends at most, from the beginning of the data.
+/// The largest possible end of a tensor, relative to the data.
 uint64_t tensorEnd(Header* header) {
   (void)header->text();
   const auto dims = header->read<uint32_t>();

@@ -1,5 +1,5 @@
-// Of a GGUF file's header: how long the file must be at most, for downloads whose length nobody says, and how its maker
-// samples.
+// Reads a GGUF header: the largest possible file size, for downloads of unknown length, and the maker's sampling
+// settings.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace cli {
 
-/// Reads from where `file` stands. 0: the header does not end in the file. Of a type that is not known here a value is
-/// counted with 8 bytes. Nothing: it is no header of GGUF version 3, or has more than 1 GiB.
+/// Reads from the current position of `file`. 0: the header is incomplete. Values of unknown type count as 8 bytes.
+/// Empty: not a header of GGUF version 3, or over 1 GiB.
 std::optional<uint64_t> ggufBytes(std::FILE* file);
 
-/// The numbers of the keys "general.sampling.*", by the key's last part; of a header that is cut or no header, those before
-/// its end.
+/// Values of the keys "general.sampling.*", by the last part of the key. From an incomplete or invalid header: those
+/// before its end.
 std::vector<std::pair<std::string, double>> ggufSampling(std::FILE* file);
 
 }  // namespace cli

@@ -7,11 +7,11 @@
 namespace cli {
 namespace {
 
-/// Of a chunk's size with its extensions.
+/// Longest chunk size line, with extensions.
 constexpr size_t kMostLineBytes = 4096;
 constexpr size_t kMostDigits = 16;
 
-/// False: it is no size.
+/// False: not a size.
 bool sizeOf(const std::string& line, uint64_t* size) {
   const size_t digits = std::min(line.find_first_not_of("0123456789abcdefABCDEF"), line.size());
   const bool good = digits != 0 && digits <= kMostDigits &&

@@ -1,5 +1,5 @@
-// What a server sends behind its head, without the frames of chunks: curl has no way to keep trailers apart from the
-// body that it prints, so they are told apart here.
+// Removes chunk framing from a body. curl would not separate trailers from the body that it prints, so this is done
+// here.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@ namespace cli {
 
 class HttpBody {
  public:
-  /// `chunked`: as the head says (RFC 9112, 7.1).
+  /// `chunked`: from the head (RFC 9112, 7.1).
   explicit HttpBody(bool chunked) : state_(chunked ? State::kSize : State::kPlain) {}
 
-  /// Moves what belongs to the file to the front. Returns how many bytes that are.
+  /// Moves the file's bytes to the front and returns their number.
   size_t take(char* bytes, size_t count);
-  /// Nothing more can come; a body without chunks ends with the connection.
+  /// The body is complete; a body without chunks ends with the connection.
   bool whole() const { return state_ == State::kPlain || state_ == State::kEnded; }
   bool broken() const { return state_ == State::kBroken; }
 

@@ -9,7 +9,7 @@
 namespace cli {
 namespace {
 
-/// Of all heads together; servers refuse to send more than some 16 KiB each.
+/// Limit for all heads together; servers limit each to 16 KiB.
 constexpr size_t kMostBytes = 1 << 20;
 
 std::string_view trimmed(std::string_view text) {
@@ -64,7 +64,7 @@ void HttpHead::line(std::string_view text) {
   }
 }
 
-/// Behind redirects that curl follows, and behind provisional answers, another one comes.
+/// After redirects that curl follows, and after provisional answers, another head follows.
 void HttpHead::endHead() {
   std::string sum = field("x-linked-etag");
   if (sum.size() > 2 && sum.front() == '"' && sum.back() == '"') {

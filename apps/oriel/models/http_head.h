@@ -1,5 +1,4 @@
-// What a server says before it sends a file: the heads that curl prints in front of the body (--include), those of
-// redirects among them.
+// Parses the HTTP heads that curl prints before the body (--include), including those of redirects.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +12,23 @@ namespace cli {
 
 class HttpHead {
  public:
-  /// Takes what belongs to heads; returns how many bytes that were. Everything behind belongs to the body.
+  /// Consumes the bytes of heads and returns their number. The rest is the body.
   size_t take(std::string_view bytes);
   /// The last head has ended.
   bool complete() const { return complete_; }
-  /// It is longer than any server's, or none at all.
+  /// Too long, or not a head.
   bool broken() const { return broken_; }
 
   int status() const { return status_; }
-  /// Of the answer that the body belongs to; names in small letters. Empty: not said.
+  /// From the head of the final answer; names in lower case. Empty: missing.
   std::string field(const std::string& name) const;
-  /// The body comes in chunks, so that its length is not said.
+  /// The body is chunked, so its length is unknown.
   bool chunked() const;
-  /// Of the file, in whole. Nothing: the server does not say.
+  /// The size of the whole file. Empty: unknown.
   std::optional<uint64_t> fileBytes() const;
-  /// Where the body begins in the file.
+  /// Offset of the body in the file.
   uint64_t firstByte() const;
-  /// The file's SHA-256, if any answer on the way had it. Empty: none.
+  /// The file's SHA-256 from any of the answers. Empty: none.
   const std::string& sha256() const { return sha256_; }
 
  private:

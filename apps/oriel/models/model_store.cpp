@@ -50,7 +50,7 @@ bool isPath(const std::string& text) {
                                  "`oriel models` lists them"};
 }
 
-/// ORG/NAME:QUANT, or ORG/NAME for the quantisation that a pull prefers.
+/// ORG/NAME:QUANT, or ORG/NAME for a pull's preferred quantisation.
 std::optional<std::string> storedOfRepository(const std::string& name) {
   std::vector<std::string> quantisations;
   std::vector<std::string> paths;

@@ -1,4 +1,4 @@
-// Models by name.
+// Resolves model names.
 #pragma once
 
 #include <optional>
@@ -8,15 +8,14 @@
 
 namespace cli {
 
-/// The file in that folder that a name means: one of the catalogue, or a file's own, with or without ".gguf", in any
-/// case. Nothing: it is not there.
+/// The local file for a name: a catalogue name or a file name, with or without ".gguf", in any case. Empty: not found.
 std::optional<std::string> storedModel(const std::string& name);
 
-/// Whether a word names a model: one that is there, or one of the catalogue.
+/// True if a word names a local or catalogued model.
 bool isModelName(const std::string& word);
 
-/// The file that MODEL means: a path as it is, else a model that is there. Throws Failure for a name that means none; a
-/// path of nothing is for whoever opens it to complain about.
+/// The file for the MODEL argument: an existing path, or a local model. Throws Failure for an unknown name. A missing
+/// path is returned unchanged; opening it reports the error.
 std::string modelFile(const std::string& given);
 
 }  // namespace cli

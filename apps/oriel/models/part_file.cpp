@@ -34,7 +34,7 @@ enum class Opened { kYes, kMade, kTaken, kForeign, kFailed };
 
 #ifdef _WIN32
 
-/// Nobody else can open it while it is open here.
+/// Opens exclusively.
 Opened openLocked(const std::string& path, bool only_new, std::FILE** file) {
   std::error_code unused;
   const Opened opened = fs::exists(fs::u8path(path), unused) ? Opened::kYes : Opened::kMade;
@@ -58,14 +58,14 @@ constexpr bool kClosedToOthers = true;
 
 #else
 
-/// Why an existing file could not be opened: it is none of this user's, or something else is wrong.
+/// Why an existing file could not be opened: it belongs to another user, or another error.
 Opened whyNot(int error) {
   return error == ELOOP || error == EMLINK || error == EACCES || error == EISDIR || error == ENXIO
              ? Opened::kForeign
              : Opened::kFailed;
 }
 
-/// `only_new`: fails if there is one.
+/// `only_new`: fails if it exists.
 Opened openLocked(const std::string& path, bool only_new, std::FILE** file) {
   constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   for (;;) {
@@ -85,7 +85,7 @@ Opened openLocked(const std::string& path, bool only_new, std::FILE** file) {
     }
     struct stat info = {};
     const bool mine = ::fstat(fd, &info) == 0 && info.st_uid == ::geteuid();
-    // Where there are no locks there is nothing to be done about it.
+    // On file systems without locks this is ignored.
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(fd);
       return mine ? Opened::kTaken : Opened::kForeign;
@@ -100,10 +100,10 @@ Opened openLocked(const std::string& path, bool only_new, std::FILE** file) {
       return *file != nullptr ? opened : Opened::kFailed;
     }
     ::close(fd);
-    // Who had it gave it its name, or removed it: that is no part any longer.
+    // The previous owner renamed or removed it, so it is no longer a part.
   }
 }
-/// Null: it is not there, or not this user's alone. From now on nobody else reads it: addresses may have a login.
+/// Null: missing, or not private to this user. Makes it private, since addresses may contain a login.
 std::FILE* openNotes(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd >= 0 && isOwned(fd)) {
@@ -119,7 +119,7 @@ std::string descriptorPath(std::FILE* file) { return "/dev/fd/" + std::to_string
 bool cutToNothing(std::FILE* file) { return ::ftruncate(::fileno(file), 0) == 0; }
 void toDisk(std::FILE* file) { (void)::fsync(::fileno(file)); }
 int numberOf(std::FILE* file) { return ::fileno(file); }
-/// A name for the open file, whatever its old name stands for by now. False: errno says why not.
+/// Links the open file under a name, regardless of its old name. False: see errno.
 bool linkOpen(std::FILE* file, const std::string& to) {
   const std::string open = "/proc/self/fd/" + std::to_string(::fileno(file));
   return ::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0;
@@ -133,10 +133,10 @@ std::string textOf(const Json& json, const char* name) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const char* why) {
-  throw Failure{kExitFailed, path + " is there, and is no " + why + ": move it away"};
+  throw Failure{kExitFailed, path + " exists, and is not a " + why + ": move it away"};
 }
 
-/// What was kept beside a part; without an address where that is no pull's.
+/// The notes of a part; without an address if they are not a pull's.
 FileVersion versionIn(const std::string& text) {
   FileVersion version;
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -224,7 +224,7 @@ void PartFile::open() {
   const uint64_t bytes = fs::file_size(fs::u8path(path_), error);
   bytes_ = error ? 0 : bytes;
   if (bytes_ != 0) {
-    // Once more: whoever had the lock until now may have written them.
+    // Reads again: the previous lock owner may have written them.
     readNotes();
     if (!noted_) {
       close();
@@ -233,7 +233,7 @@ void PartFile::open() {
   }
 }
 
-/// Beside what somebody else has put there, which stays.
+/// Leaves another user's file of that name untouched.
 void PartFile::openUnguessable() {
   path_ = nameBeside(target_);
   resumable_ = noted_ = false;
@@ -355,7 +355,7 @@ void PartFile::place() {
     }
     fs::create_hard_link(from, to, error);
   }
-  if (error) {  // there is something, or the file system has no links
+  if (error) {  // the name exists, or the file system has no links
     std::error_code unused;
     if (fs::exists(fs::symlink_status(to, unused))) {
       throw Failure{kExitFailed,
@@ -389,7 +389,7 @@ void PartFile::remove() {
   if (noted_) {
     fs::remove(fs::u8path(notes()), ignored);
   }
-  // Another file of that name is somebody else's.
+  // The name may now belong to another user's file.
   const bool ours = file_ == nullptr || isNamed(numberOf(file_), path_);
 #ifdef _WIN32
   close();
@@ -398,7 +398,7 @@ void PartFile::remove() {
     fs::remove(fs::u8path(path_), ignored);
   }
   bytes_ = 0;
-  close();  // not before: until it is gone nobody else may have it
+  close();  // kept open until removal, to keep the lock
 }
 
 void PartFile::fail(int error) const {

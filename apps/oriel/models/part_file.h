@@ -1,4 +1,4 @@
-// A download that is not complete yet: FILE.part, with what the server said of the file in FILE.part.json.
+// An incomplete download: FILE.part, with the server's facts about the file in FILE.part.json.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace cli {
 
-/// Which version of a file a server has.
+/// The server's version of a file.
 struct FileVersion {
   std::string url;
   std::string etag;
@@ -19,48 +19,48 @@ struct FileVersion {
   uint64_t bytes = 0;  ///< 0: not known
 
   static FileVersion of(const std::string& url, const HttpHead& head);
-  /// What tells another version from this one, said of a server ("has changed the file"); null: it is the same one.
-  /// `checked`: what they do not say does not matter, for the whole will be compared with something else.
+  /// The difference to another version, as said of a server ("has changed the file"); null: the same. `checked`: missing
+  /// facts do not matter, since the whole file will be verified.
   const char* unlike(const FileVersion& other, bool checked) const;
-  /// By which it could be known another time.
+  /// True if it can be recognised later.
   bool named() const { return !etag.empty() || !last_modified.empty() || !sha256.empty(); }
 };
 
-/// The part, locked: no other process gets the same file. What lies there stays as it is until begin() or write().
-///
-/// FILE.part is used only if it and its notes are this user's alone: regular files of his, with one name, that nobody
-/// else may write to. Otherwise the part is a new file under a name that nobody can guess, and cannot be resumed.
+/// The part file, locked against other processes. An existing part stays unchanged until begin() or write().
+//
+/// FILE.part is used only if it and its notes are private to this user: regular files, one link, not writable by others.
+/// Otherwise the part is a new file with an unguessable name, which cannot be resumed.
 class PartFile {
  public:
-  /// Opens it, or makes one. Throws Failure where another process has it, where it cannot be written, and where a file
-  /// of this user lies there that no pull has left.
+  /// Opens or creates it. Throws Failure if another process has it, if it is not writable, or if a file of that name is
+  /// not a pull's.
   explicit PartFile(std::string target);
-  /// Removes what this made and did not fill, and a part that cannot be resumed.
+  /// Removes files that it created and did not fill, and a part that cannot be resumed.
   ~PartFile();
   PartFile(const PartFile&) = delete;
   PartFile& operator=(const PartFile&) = delete;
 
   const std::string& path() const { return path_; }
-  /// Names the open file itself to the library, where the system can.
+  /// A path to the open file itself for the library, where possible.
   std::string openPath() const;
   uint64_t bytes() const { return bytes_; }
-  /// What is known of it; empty texts where nothing is.
+  /// Its known facts; empty texts if unknown.
   const FileVersion& version() const { return version_; }
-  /// Another process can go on with it.
+  /// True if another process can continue it.
   bool resumable() const { return resumable_; }
 
-  /// From nothing, of that version.
+  /// Starts from the beginning with this version.
   void begin(const FileVersion& version);
-  /// Goes on with what there is.
+  /// Continues the existing part.
   void goOn();
   void write(const char* data, size_t bytes);
-  /// The most that the file has by its GGUF header (ggufBytes).
+  /// The largest size by its GGUF header (ggufBytes).
   std::optional<uint64_t> impliedBytes();
-  /// It is complete: on the disk. The SHA-256 of all that lies there then.
+  /// Call when complete: flushes it to disk and returns the SHA-256 of its contents.
   std::string settle();
-  /// Then: under its own name; never over another file. Throws Failure, also where another file has that name then.
+  /// Call afterwards: gives it its final name, without replacing a file. Throws Failure, also if the name is taken.
   void place();
-  /// Removes it, if this process wrote any of it. What to do then, for people.
+  /// Removes it if this process wrote to it. Returns advice for the user.
   std::string discard();
 
  private:
@@ -79,8 +79,8 @@ class PartFile {
   uint64_t bytes_ = 0;
   bool resumable_ = true;
   bool made_ = false;    ///< by this process
-  bool filled_ = false;  ///< likewise, in whole or in part
-  bool noted_ = false;   ///< the notes beside it are a pull's
+  bool filled_ = false;  ///< written by this process, in whole or in part
+  bool noted_ = false;   ///< its notes are a pull's
   FileVersion version_;
 };
 

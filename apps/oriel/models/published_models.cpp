@@ -10,14 +10,14 @@ namespace {
 
 constexpr uint32_t kSinks = 4;
 constexpr uint64_t kPlenty = uint64_t{1} << 42;
-/// Files in the usual mixes (Q4_K_M and the like) are mostly of Q4_K, whose blocks of 144 bytes take 148 in memory.
+/// Files in the usual mixes (Q4_K_M and the like) are mostly Q4_K, whose blocks of 144 bytes take 148 in memory.
 constexpr uint64_t kMixGrowth = 36;
 
 bool isMix(const std::string& name) {
   return name.find("_K_") != std::string::npos || name.find("_k_") != std::string::npos;
 }
 
-/// The plan of the shape with the file's weights instead of its own; 0: it is not known.
+/// The plan of the shape with the file's weights; 0: unknown.
 uint64_t memoryFor(const PublishedModel& model, uint32_t tokens, uint64_t* on_file_bytes) {
   oriel::Options options;
   options.memory_bytes = kPlenty;
@@ -46,7 +46,7 @@ std::vector<ListedModel> publishedModels() {
       return each["name"] == published.shape;
     });
     if (shape == shapes.end()) {
-      continue;  // tests look for such a row
+      continue;  // tests check that there is such a row
     }
     ListedModel model;
     model.published = listed;

@@ -1,4 +1,4 @@
-// What memory the published models take: always computed.
+// Memory of the published models, always computed.
 #pragma once
 
 #include <vector>
@@ -8,17 +8,17 @@
 
 namespace cli {
 
-/// A published model with what follows from its shape.
+/// A published model with values computed from its shape.
 struct ListedModel {
   const PublishedModel* published;
   Json shape;
-  uint64_t on_file_bytes = 0;  ///< of file_bytes, stay in the file
-  /// For a window and sinks of so many tokens together; 0: file_bytes are not known.
+  uint64_t on_file_bytes = 0;  ///< the part of file_bytes that stays in the file
+  /// For 4096 tokens of window and sinks; 0: file_bytes is unknown.
   uint64_t memory_bytes_4096 = 0;
   uint64_t memory_bytes_32768 = 0;
 };
 
-/// Those that take least memory first, those of which it is not known last.
+/// Sorted by memory; unknown ones last.
 std::vector<ListedModel> publishedModels();
 
 }  // namespace cli

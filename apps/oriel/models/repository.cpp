@@ -50,7 +50,7 @@ size_t preferredQuantisation(const std::vector<std::string>& quantisations) {
 namespace {
 
 constexpr char kEndpoint[] = "https://huggingface.co";
-/// Lists of the largest repositories have some 100 KiB.
+/// Lists of the largest repositories have about 100 KiB.
 constexpr size_t kMostListBytes = 4 << 20;
 
 std::string endpoint() {
@@ -72,7 +72,7 @@ std::string endpoint() {
                               ": check the name"};
 }
 
-/// The list of files, as JSON.
+/// Downloads the list of files, as JSON.
 std::string listOfFiles(const std::string& repository) {
   const std::string url = endpoint() + "/api/models/" + repository + "/tree/main?recursive=true";
   Curl curl(url, 0, "install it (Debian: apt install curl)");
@@ -127,7 +127,8 @@ RepositoryFile repositoryFile(const std::string& word) {
     const std::string url = endpoint() + "/" + repository + "/resolve/main/" + path;
     const std::string file = fileOfUrl(url);
     const bool other = file.find("mmproj") != std::string::npos ||
-                       file.find("-of-") != std::string::npos;  // projectors, and parts
+                       file.find("-of-") != std::string::npos;  // projectors, and parts of split
+                                                                // models
     if (!endsWith(lowerCase(file), ".gguf") || other || path.find("..") != std::string::npos) {
       continue;
     }

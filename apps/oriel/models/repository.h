@@ -1,5 +1,5 @@
-// Models by the name of their page: ORG/NAME, or ORG/NAME:QUANTISATION, as Hugging Face has them. HF_ENDPOINT names
-// another server with the same paths.
+// Models by repository: ORG/NAME, or ORG/NAME:QUANTISATION, as on Hugging Face. HF_ENDPOINT names another server with
+// the same paths.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,23 @@
 
 namespace cli {
 
-/// Whether a word has that form; a path of three parts, or one that begins with a dot, has not.
+/// True if a word has that form. A path of three parts, or one that begins with a dot, does not.
 bool isRepository(const std::string& word);
 
-/// Which of these quantisations is meant where none is named: q4_k_m, else q4_0, else q8_0, else the first. There is one
-/// at least.
+/// The default among these quantisations: q4_k_m, else q4_0, else q8_0, else the first. The list must not be empty.
 size_t preferredQuantisation(const std::vector<std::string>& quantisations);
 
-/// A file of a repository, as its server lists it.
+/// A file of a repository, as listed by its server.
 struct RepositoryFile {
   std::string name;  ///< ORG/NAME:QUANTISATION
   std::string file;
   std::string url;
   uint64_t bytes = 0;  ///< 0: not known
 };
-/// Asks the server which files there are. Throws Failure.
+/// Asks the server for the list of files. Throws Failure.
 RepositoryFile repositoryFile(const std::string& word);
 
-/// The token of HF_TOKEN, where `url` is on the server that it is for; else empty.
+/// The token in HF_TOKEN if `url` is on its server; otherwise empty.
 std::string tokenFor(const std::string& url);
 
 }  // namespace cli

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), of what comes piece by piece.
+// Incremental SHA-256 (FIPS 180-4).
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace cli {
 class Sha256 {
  public:
   void add(const void* data, size_t bytes);
-  /// 64 hexadecimal digits, small letters. Once.
+  /// 64 hexadecimal digits, lower case. Call once.
   std::string digest();
 
  private:

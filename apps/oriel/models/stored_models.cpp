@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The catalogue's name of a file, else its own without the ending.
+/// The catalogue's name of a file, or its file name without the extension.
 std::string nameOf(const std::string& file) {
   for (const PublishedModel* const model : catalogue()) {
     if (lowerCase(file) == lowerCase(model->file)) {
@@ -39,7 +39,7 @@ std::vector<std::string> foldersIn(const fs::path& folder) {
   return names;
 }
 
-/// `repository`: whose folder it is; empty: the one for all others.
+/// `repository`: the owner of the folder; empty: the common folder.
 void addModels(const fs::path& folder, const std::string& repository,
                std::vector<StoredModel>* models) {
   std::error_code error;

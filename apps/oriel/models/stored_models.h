@@ -11,15 +11,15 @@ namespace cli {
 /// True if a name ends in ".gguf", in any case.
 bool endsInGguf(const std::string& text);
 
-/// $ORIEL_MODELS, else `oriel/models` among the user's data. Empty: there is no such place.
+/// $ORIEL_MODELS, or `oriel/models` in the user's data folder. Empty: no such folder.
 std::filesystem::path modelsFolder();
 
 struct StoredModel {
-  std::string name;  ///< what people type
+  std::string name;  ///< the name to type
   std::string path;
   uint64_t bytes = 0;
 };
-/// Whole files in that folder, by name.
+/// Complete files in that folder, sorted by name.
 std::vector<StoredModel> storedModels();
 
 }  // namespace cli

@@ -24,7 +24,7 @@ std::string numberLabel(double value, double step) {
 }
 
 const char* formatColour(const std::string& formats) {
-  // People who see red and green alike can tell these apart (Okabe and Ito, Color Universal Design).
+  // Colours that are distinct in red-green colour blindness (Okabe and Ito, Color Universal Design).
   return formats == "f16"    ? "#d55e00"
          : formats == "K8V8" ? "#0072b2"
          : formats == "K8V4" ? "#009e73"

@@ -1,4 +1,4 @@
-// Axes of a chart: where numbers lie in the picture, and what is written beside them.
+// Chart axes: maps numbers to positions, and draws labels.
 #pragma once
 
 #include <string>
@@ -25,23 +25,23 @@ struct Chart {
   Point at(double x, double y) const {
     return {corner.x + (x - x_first) / (x_last - x_first) * width, bottom() - y / y_last * height};
   }
-  /// The same line in the picture.
+  /// The same line in picture coordinates.
   std::vector<Point> at(const std::vector<Point>& points) const;
 
-  /// Grid, axes, labels and titles; `y_title` stands `left` pixels before the axis.
+  /// Draws grid, axes, labels and titles; `y_title` is `left` pixels left of the axis.
   void drawAxes(const std::vector<Tick>& x_ticks, const std::string& x_title,
                 const std::string& y_title, double left, Svg* svg) const;
 };
 
-/// Formats a number >= 0 with the precision that `step` needs: "1,024", "0.25".
+/// Formats a number >= 0 with the precision of `step`: "1,024", "0.25".
 std::string numberLabel(double value, double step);
 
 constexpr const char* kQuietColour = "#666666";
 constexpr const char* kStrongColour = "#111111";
-/// A pair of cache formats ("K8V4") has one colour in every drawing.
+/// A pair of cache formats ("K8V4") has the same colour in every drawing.
 const char* formatColour(const std::string& formats);
 
-/// One row of entries from `next` to the right, which moves on.
+/// A row of entries; `next` moves to the right.
 class Legend {
  public:
   Legend(Point next, Svg* svg) : next_(next), svg_(svg) {}
@@ -56,7 +56,7 @@ class Legend {
   Svg* svg_;
 };
 
-/// Whether the name ends with ".svg": drawings are nothing else.
+/// True if the name ends with ".svg", the only drawing format.
 bool isSvgName(const std::string& path);
 
 }  // namespace cli

@@ -1,4 +1,4 @@
-// Groups of a model's layers, for people and as JSON.
+// Groups of a model's layers, as text and JSON.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace cli {
 
-/// All sliding-window layers together; of several windows the longest. `ring_tokens` and `bytes` only of a plan's groups.
+/// All sliding-window layers together, with their longest window. `ring_tokens` and `bytes` only for a plan's groups.
 struct SlidingLayers {
   uint64_t layers = 0;
   uint64_t window_tokens = 0;
@@ -16,7 +16,7 @@ struct SlidingLayers {
 };
 SlidingLayers slidingLayers(const Json& groups);
 
-/// "; 10 of short convolutions" and the like: groups but the session's. Empty where there are none.
+/// "; 10 of short convolutions" and the like: all groups except the session's. May be empty.
 std::string groupsText(const Json& groups);
 
 }  // namespace cli

@@ -47,7 +47,7 @@ void addPoints(const Json& plan, uint64_t memory_bytes, std::vector<Curve>* curv
   }
 }
 
-/// Axes around the given memory. They end where more memory changes nothing, but always include it.
+/// Axes that contain the given memory, and end where more memory changes nothing.
 Chart chartOf(const Json& smallest, const Json& everything, uint64_t memory_bytes) {
   double least = std::numeric_limits<double>::infinity();
   double enough = 0;
@@ -88,7 +88,7 @@ void drawAxes(const Chart& chart, Svg* svg) {
                  svg);
 }
 
-/// One row above the axes: curves run everywhere inside them.
+/// One row above the axes, since curves fill the inside.
 void drawLegend(const std::vector<Curve>& curves, bool has_chosen, Svg* svg) {
   Legend legend({kPlot.x, kPlot.y - 16}, svg);
   for (const Curve& curve : curves) {
@@ -165,7 +165,7 @@ std::string plotPlan(const PlanSource& source, CommonOptions options, const orie
     }
     std::sort(memory.begin(), memory.end());
     for (const uint64_t bytes : memory) {
-      // To the library 0 bytes mean "choose".
+      // For the library 0 bytes mean "choose".
       if (bytes != 0 && static_cast<double>(bytes) <= chart.x_last) {
         if (const Json other = planIn(bytes); !other.is_null()) {
           addPoints(other, bytes, &curves);

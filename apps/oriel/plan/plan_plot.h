@@ -7,8 +7,7 @@
 
 namespace cli {
 
-/// An SVG document. `options` are those `plan` was made with; the window and the formats they fix are
-/// left open for the curves.
+/// An SVG document. `options` are those of `plan`; their fixed window and formats are released for the curves.
 std::string plotPlan(const PlanSource& source, CommonOptions options, const oriel_speed* speed,
                      const Json& plan);
 

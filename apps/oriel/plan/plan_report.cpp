@@ -20,9 +20,9 @@ constexpr std::pair<const char*, const char*> kPurposes[] = {{"weights", "weight
                                                              {"activations", "activation_bytes"},
                                                              {"staging", "staging_bytes"},
                                                              {"host", "host_bytes"}};
-/// A page of text in English has some 500 words.
+/// A page of English text has about 500 words.
 constexpr uint64_t kTokensOfPage = 700;
-constexpr uint64_t kDefaultWindow = 8192;  ///< where nothing else was asked for
+constexpr uint64_t kDefaultWindow = 8192;  ///< unless requested otherwise
 
 std::string sizeIn(const Json& object, const char* field) {
   return formatSize(numberIn(object, field));
@@ -31,7 +31,7 @@ std::string groupedIn(const Json& object, const char* field) {
   return grouped(numberIn(object, field));
 }
 
-/// A label and its text, which may hang below itself.
+/// A label and its text, with a hanging indent.
 std::string line(const std::string& label, const std::string& text) {
   constexpr size_t kColumn = 14;
   std::string out = "  " + label;
@@ -69,7 +69,7 @@ std::string bytesByPurpose(const Json& plan) {
 
 std::string recallText(const Json& plan) {
   if (numberIn(plan, "recall_tokens") == 0) {
-    return "  recall      not in this model: what left the window is gone\n";
+    return "  recall      not in this model: evicted tokens are lost\n";
   }
   return "  recall      " + plan["recall_file_tokens"].dump() +
          " tokens that left the window, in a file of up to " + sizeIn(plan, "recall_file_bytes") +
@@ -88,15 +88,15 @@ std::string draftText(const Json& plan) {
               : "");
 }
 
-/// Which experts are where, and what that costs.
+/// The location of the experts, and its cost.
 std::string expertLines(const Json& plan) {
   if (numberIn(plan, "expert_slots") == 0) {
     return "";
   }
-  std::string text = formatted(
-      "  experts     %u of %u are held in each layer, %.0f %% of those that a token needs\n",
-      countIn(plan, "expert_slots"), countIn(plan, "expert_count"),
-      100 * realIn(plan, "expert_hit_rate"));
+  std::string text =
+      formatted("  experts     %u of %u are in memory in each layer, %.0f %% of a token's\n",
+                countIn(plan, "expert_slots"), countIn(plan, "expert_count"),
+                100 * realIn(plan, "expert_hit_rate"));
   const double seconds = realIn(plan, "file_s");
   return seconds > 0 ? text + formatted("              reading the others takes %.0f ms a token\n",
                                         1e3 * seconds)
@@ -129,7 +129,7 @@ std::string why(const Json& plan, const Settings& load) {
     return "the default; --window max for more of the " + grouped(trained) +
            " that the model was trained on";
   }
-  // A token more is rounded up in every layer.
+  // One more token is rounded up in every layer.
   const uint64_t another = numberIn(plan, "kv_bytes_per_token");
   const uint64_t left = numberIn(plan, "memory_bytes") - numberIn(plan, "total_bytes");
   if (left > 2 * another + 4096 && sharesWindow(plan)) {
@@ -145,7 +145,7 @@ uint32_t bitsOf(const Json& choice) {
   return static_cast<uint32_t>(bits(textIn(choice, "k_format")) + bits(textIn(choice, "v_format")));
 }
 
-/// Why one pair of formats was or was not taken.
+/// Why a pair of formats was or was not chosen.
 std::string verdict(const Json& plan, const Json& choice) {
   const std::string refused = textIn(choice, "refused");
   if (refused == "quality") {
@@ -170,7 +170,7 @@ std::string verdict(const Json& plan, const Json& choice) {
          formatted(": %.4f worse", realIn(choice, "loss_nats") - realIn(plan, "loss_nats"));
 }
 
-/// In each layer; 0: there are none.
+/// Per layer; 0: none.
 uint32_t heldExperts(const Json& plan) {
   const uint32_t slots = countIn(plan, "expert_slots");
   return slots != 0 ? slots : countIn(plan, "expert_count");
@@ -232,7 +232,7 @@ std::string neighbourTable(const Json& plan, const std::vector<Json>& neighbours
   return text;
 }
 
-/// Bytes a token, and those of sliding layers when they are full; null where the shape cannot be planned for.
+/// Bytes per token, and those of full sliding layers; null if the shape cannot be planned.
 std::pair<Json, uint64_t> kvBytesPerToken(const Json& shape, const char* formats) {
   oriel::Options options;
   options.memory_bytes = 1;
@@ -286,7 +286,7 @@ std::vector<uint64_t> depthsOf(const Json& plan) {
   return depths;
 }
 
-/// As predictedFields, with the window full, and for several depths.
+/// Like predictedFields, with a full window, and for several depths.
 Json planPredictions(const Json& plan, const oriel_speed* speed) {
   const std::vector<uint64_t> depths = depthsOf(plan);
   Json json = predictedFields(plan, {static_cast<double>(depths.back()), 0, 0});
@@ -338,7 +338,7 @@ std::string speedTable(const Json& plan, const oriel_speed& speed) {
   return text;
 }
 
-// Whether anything depends on the window.
+// True if anything depends on the window.
 bool hasAttention(const Json& plan) {
   const Json& groups = plan["groups"];
   return groups.empty() || std::any_of(groups.begin(), groups.end(), [](const Json& group) {
@@ -347,7 +347,7 @@ bool hasAttention(const Json& plan) {
          });
 }
 
-/// What several conversations take; nothing for one that begins with nothing.
+/// Memory of several conversations; nothing without a shared start.
 std::string sessionLines(const Json& plan) {
   std::string text;
   const bool several = numberIn(plan, "sessions") > 1;
@@ -375,7 +375,7 @@ std::string sessionLines(const Json& plan) {
   return text;
 }
 
-/// What stays when memory is given back.
+/// Memory that remains after a trim.
 std::string trimLines(const Json& plan) {
   const auto size = [&](oriel_trim_level level) {
     return sizeIn(plan["trim_levels"][static_cast<size_t>(level)], "bytes");
@@ -428,7 +428,7 @@ std::string speedWords(const Json& plan, const oriel_speed* speed) {
                            " (predicted for " + oneLine(speed->device) + ")");
 }
 
-/// Fits or not, and by how much.
+/// Whether it fits, and the difference.
 std::string verdictOf(const PlanSource& source, const std::string& memory, const Json& plan) {
   if (weightsUnknown(plan)) {
     return "whether " + source.title() + " fits in " + memory + " is not known";
@@ -464,7 +464,7 @@ std::vector<Json> neighboursOf(const PlanSource& source, const oriel::Options& o
 
 namespace {
 
-/// Losses, formats, states, crossover, trim levels: how the plan came about.
+/// Losses, formats, states, crossover, trim levels: the reasons behind the plan.
 std::string explained(const Settings& load, const oriel_speed* speed, const Json& plan,
                       const std::vector<Json>& neighbours) {
   const bool attends = hasAttention(plan);
@@ -586,7 +586,7 @@ Json planJson(const PlanSource& source, const Json& plan, const oriel_speed* spe
 }
 
 std::string describeShapes(const Json& shapes) {
-  // From 40 columns on there is room for the name and for what a token takes at the most and at the least.
+  // From 40 columns on, shows the name and the largest and smallest bytes per token.
   Table table({{"name"},
                {"layers", true, 5},
                {"heads", true, 4},

@@ -1,4 +1,4 @@
-// A plan in words: bytes by purpose, the choice, and why everything else lost.
+// A plan as text: bytes by purpose, the choice, and why the alternatives lost.
 #pragma once
 
 #include <oriel/tools.h>
@@ -11,12 +11,12 @@
 
 namespace cli {
 
-/// What half, three quarters, one and a half times and twice the memory would be used for: plans.
+/// Plans for half, three quarters, one and a half times and twice the memory.
 std::vector<Json> neighboursOf(const PlanSource& source, const oriel::Options& options,
                                const Json& plan);
 
-/// `load` are the options that the plan was made with. `speed` null: no device was named. With `neighbours` also why: what
-/// everything else would hold and lose.
+/// `load`: the plan's options. `speed` null: no device was named. `neighbours` adds the windows and losses of the
+/// alternatives.
 std::string describePlan(const PlanSource& source, const Settings& load, const oriel_speed* speed,
                          const Json& plan, const std::vector<Json>* neighbours);
 Json planJson(const PlanSource& source, const Json& plan, const oriel_speed* speed,

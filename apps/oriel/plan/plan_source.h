@@ -1,4 +1,4 @@
-// What can be planned for without a device: a file, or a published model by its shape.
+// A model to plan without a device: a file, or a published model by its shape.
 #pragma once
 
 #include <string>
@@ -12,21 +12,21 @@ namespace cli {
 class PlanSource {
  public:
   static PlanSource ofFile(std::string path);
-  /// `weights`: "q4_0", "q8_0" or "f16"; "": the usual.
+  /// `weights`: "q4_0", "q8_0" or "f16"; "": the default.
   static PlanSource ofShape(std::string name, std::string weights);
 
-  /// As the library describes it (docs/describe.md); a plan that does not fit is one, too. Throws Failure.
+  /// The library's description (docs/describe.md), also of a plan that does not fit. Throws Failure.
   Json plan(const oriel::Options& options, const Diagnostics& diagnostics) const;
-  /// Silent: null when such a plan is not possible.
+  /// Silent: null if such a plan is impossible.
   Json tryPlan(oriel::Options options) const;
   oriel_speed speed(const CommonOptions& options) const;
-  /// False: of a shape whose matrices are not known, so that no speed can be predicted.
+  /// False for a shape with unknown matrices, whose speed cannot be predicted.
   bool weightsKnown(const oriel::Options& options) const;
 
   bool isShape() const { return is_shape_; }
   /// The shape's name, or the file's without its folders.
   std::string title() const;
-  /// As it was given.
+  /// As given.
   const std::string& name() const { return name_; }
 
  private:
@@ -38,9 +38,9 @@ class PlanSource {
   bool is_shape_ = false;
 };
 
-/// Of a plan, or of one of its choices, whose weights are not described.
+/// For a plan, or one of its choices: the weights are unknown.
 inline bool weightsUnknown(const Json& plan) { return plan.at("fits").is_null(); }
-/// Whether what is planned fits `memory_bytes`: all of the model, or the rest of a shape whose weights are not described.
+/// True if the planned part fits `memory_bytes`: the whole model, or a shape without its unknown weights.
 inline bool plannedFits(const Json& plan, uint64_t memory_bytes) {
   return weightsUnknown(plan) ? numberIn(plan, "total_bytes") <= memory_bytes
                               : plan["fits"].get<bool>();
@@ -48,12 +48,12 @@ inline bool plannedFits(const Json& plan, uint64_t memory_bytes) {
 inline bool plannedFits(const Json& plan) {
   return plannedFits(plan, numberIn(plan, "memory_bytes"));
 }
-/// Least memory of that.
+/// Smallest memory for it.
 inline uint64_t leastOf(const Json& plan) {
   return numberIn(plan, weightsUnknown(plan) ? "total_bytes" : "minimum_bytes");
 }
 
-/// The published shapes, as oriel_shape_list has them.
+/// The published shapes from oriel_shape_list.
 Json knownShapes();
 
 }  // namespace cli

@@ -11,7 +11,7 @@
 namespace cli {
 namespace {
 
-/// Of the layers' memories: what is seen behind `depth` tokens.
+/// Cache bytes visible after `depth` tokens.
 double cacheBytes(const Json& plan, double depth) {
   double bytes = 0;
   for (const Json& group : plan["groups"]) {

@@ -1,4 +1,4 @@
-// What rates of the device say about a model that is loaded, and how much it moves.
+// Predictions for a loaded model from device rates, and the bytes it moves.
 #pragma once
 
 #include <oriel/tools.h>
@@ -7,13 +7,13 @@
 
 namespace cli {
 
-/// The plan that the options' model was loaded with, as predicted with `speed`.
+/// The plan of the loaded model with predictions for `speed`.
 Json predictedPlan(const Json& loaded, const CommonOptions& options, const oriel_speed& speed);
 
-/// Least bytes that memory has to move: weights are read once a step, the keys and values that are seen once a
-/// step, those of its tokens written. At `depth` tokens, of which the window shows what it holds.
+/// Smallest number of bytes to move per step: weights are read once, visible keys and values are read once, and those of
+/// the new tokens are written. At `depth` tokens, limited by the window.
 double decodeBytes(const Json& plan, double depth);
-/// Of a prompt of so many tokens in as many chunks as it takes, logits of the last included.
+/// For a prompt of that many tokens in chunks, including the last token's logits.
 double prefillBytes(const Json& plan, double depth, uint32_t prompt_tokens);
 
 }  // namespace cli

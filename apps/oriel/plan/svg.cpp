@@ -6,7 +6,7 @@
 namespace cli {
 namespace {
 
-/// Independent of the locale, two decimals at most.
+/// Independent of the locale, at most two decimals.
 std::string number(double value) {
   const long long hundredths = std::llround(value * 100);
   const long long whole = (hundredths < 0 ? -hundredths : hundredths) / 100;
@@ -34,7 +34,7 @@ std::string escaped(std::string_view text) {
         out += "&gt;";
         break;
       default:
-        // XML 1.0 has no other control characters.
+        // XML 1.0 allows no other control characters.
         out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     }
   }

@@ -1,4 +1,4 @@
-// The few shapes of SVG that a chart needs. Coordinates are pixels, y down.
+// The SVG shapes that a chart needs. Coordinates are pixels, y down.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ class Svg {
   void line(Point from, Point to, const Stroke& stroke);
   void polyline(const std::vector<Point>& points, const Stroke& stroke);
   void dot(Point centre, double radius, const char* fill, const char* edge);
-  /// `text` is any UTF-8; `baseline` is where it stands.
+  /// `text` is any UTF-8; `baseline` is its position.
   void text(Point baseline, std::string_view text, Anchor anchor, double size = 13,
             const char* colour = "#333", bool bold = false);
   /// Reads upwards, centred on `middle`.
@@ -40,7 +40,7 @@ class Svg {
   std::string body_;
 };
 
-/// 1, 2 or 5 times a power of ten (of `base`) such that `span` has at most `most` steps.
+/// 1, 2 or 5 times a power of ten (of `base`) so that `span` has at most `most` steps.
 double niceStep(double span, int most, double base = 1);
 
 }  // namespace cli

@@ -19,12 +19,12 @@
 namespace cli {
 namespace {
 
-constexpr uint32_t kLongestWindow = 4096;  // where none was asked for
+constexpr uint32_t kLongestWindow = 4096;  // the default
 constexpr uint32_t kShortestWindow = 128;
 constexpr uint32_t kFewTokens = 8;
-// Machines get warm, and neighbours busy: a point is visited several times, in turn with all others, and each
-// time measured again while its runs are so short that one late thread shows. Before each turn the device's
-// rates are taken again, too, if so many times as long as that takes has passed.
+// The machine's temperature and load change, so each point is visited several times, alternating with all others. Times
+// are repeated while runs are short enough for one late thread to matter. Before each round the device's rates are
+// measured again, if this many times their measuring time has passed.
 constexpr uint32_t kVisits = 5;
 constexpr double kVisitSeconds = 0.04;
 constexpr double kSecondsPerMeasuring = 2;
@@ -37,10 +37,10 @@ struct Place {
   uint32_t visits = 0;
   std::vector<double> prefill;
   std::vector<double> decode;
-  std::vector<size_t> rates;  ///< of each run: which rates were the latest
+  std::vector<size_t> rates;  ///< of each run: index of the latest rates
 };
 
-/// A model to load, and the depths at which it is measured.
+/// A model to load, and the depths to measure.
 struct Stage {
   SweepKind kind = SweepKind::kDepth;
   std::string kv;
@@ -48,7 +48,7 @@ struct Stage {
   std::vector<Place> places;
   bool fits = true;
   Json loaded;                  ///< null: not yet
-  std::vector<Json> predicted;  ///< the same, with each of the rates so far
+  std::vector<Json> predicted;  ///< the same with each set of rates so far
 };
 
 std::vector<std::string> pairsOf(const CommonOptions& common) {
@@ -86,7 +86,7 @@ Stage stageOf(SweepKind kind, const std::string& kv, uint32_t window,
   return stage;
 }
 
-/// What says most comes first: time may be up before the end.
+/// The most informative stages come first, since time may run out.
 std::vector<Stage> stagesOf(const CommonOptions& common, uint32_t window) {
   std::vector<Stage> stages;
   std::vector<uint64_t> depths;
@@ -120,10 +120,10 @@ class Sweeper {
   Sweeper(const CommonOptions& common, const SweepOptions& options)
       : common_(common), options_(options), path_(modelPath(common)) {
     sweep_.model = std::filesystem::u8path(path_).filename().u8string();
-    const ResultFile place(csvPath());  // or there is no need to begin
+    const ResultFile place(csvPath());  // fails early if the file cannot be written
   }
 
-  /// After Ctrl-C, too, writeCsv() and take() give what was measured.
+  /// After Ctrl-C, writeCsv() and take() still give the results so far.
   void run() {
     measureDevice();
     sweep_.device = speeds_.front().device;
@@ -159,7 +159,7 @@ class Sweeper {
   }
 
   std::string csvPath() const { return options_.stem + ".csv"; }
-  /// All points so far. Without any nothing is written: an earlier sweep's file is worth more.
+  /// Writes all points so far. Without points it keeps an earlier sweep's file.
   void writeCsv() {
     sweep_.read_bytes_per_s = readBytesPerSecond();
     sweep_.points.clear();
@@ -197,7 +197,7 @@ class Sweeper {
     common.load.set("kv", stage->kv);
     common.load.erase("min_speed");
     common.load.erase("min_window");
-    common.load.set("calibration", "none");  // nothing is left to be chosen
+    common.load.set("calibration", "none");  // nothing is left to choose
     try {
       const Model model(common, Load::kDevice);
       stage->loaded = model.wholePlan();
@@ -244,7 +244,7 @@ class Sweeper {
     progress_.show(visits, uint64_t{kVisits} * sweep_.planned);
   }
 
-  /// Points that are still to come for the first time.
+  /// Points not measured yet.
   uint32_t unvisited() const {
     uint32_t count = 0;
     for (const Stage& stage : stages_) {
@@ -255,7 +255,7 @@ class Sweeper {
     return count;
   }
 
-  /// As many tokens as this point's share of the time allows.
+  /// The tokens that this point's share of the time allows.
   BenchLoad loadOf(const Json& plan, uint64_t depth) const {
     BenchLoad load = {options_.prefill, options_.decode, depth};
     oriel_prediction prediction;
@@ -265,7 +265,7 @@ class Sweeper {
         const double tokens = std::min(seconds * tokens_per_s / 2, 1e6);
         return std::min(std::max(static_cast<uint32_t>(tokens), kFewTokens), most);
       };
-      // A chunk that is not full costs more than its share.
+      // A partial chunk costs more than its share.
       load.prefill = std::max(within(prediction.prefill_tokens_per_s, load.prefill),
                               std::min(load.prefill, countIn(plan, "chunk_tokens")));
       load.decode = within(prediction.decode_tokens_per_s, load.decode);
@@ -281,7 +281,7 @@ class Sweeper {
     return values.empty() ? 0 : medianOf(values);
   }
 
-  /// With the rates that have come since.
+  /// Predicts with the rates measured since.
   void predictAgain(Stage* stage) {
     while (stage->predicted.size() < speeds_.size()) {
       stage->predicted.push_back(
@@ -289,7 +289,7 @@ class Sweeper {
     }
   }
 
-  /// The middle one of what these rates predict, tokens/s; 0: not known.
+  /// The median prediction of these rates, tokens/s; 0: unknown.
   static double predicted(const Stage& stage, const std::vector<size_t>& rates, uint64_t depth,
                           uint32_t prompt_tokens, double oriel_prediction::*tokens_per_s) {
     std::vector<double> values;
@@ -352,7 +352,7 @@ class Sweeper {
   const std::string path_;
   Sweep sweep_;
   std::vector<Stage> stages_;
-  std::optional<Failure> misfit_;  ///< why the first that does not fit does not
+  std::optional<Failure> misfit_;  ///< the error of the first point that does not fit
   std::vector<oriel_speed> speeds_;
   BenchClock::time_point measured_;
   double measuring_seconds_ = 0;

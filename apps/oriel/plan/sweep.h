@@ -1,4 +1,4 @@
-// `oriel bench --sweep`: how speed depends on depth, on the window and on the cache's formats.
+// `oriel bench --sweep`: speed against depth, window and cache formats.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace cli {
 
 enum class SweepKind { kDepth, kWindow };
 
-/// One measured place, and what was predicted for it.
+/// One measured point with its prediction.
 struct SweepPoint {
   SweepKind kind = SweepKind::kDepth;
   std::string formats;  ///< "K8V4"
@@ -22,7 +22,7 @@ struct SweepPoint {
   uint64_t total_bytes = 0;
   double prefill_tokens_per_s = 0;
   double decode_tokens_per_s = 0;
-  double predicted_prefill = 0;  ///< tokens/s; 0: not known
+  double predicted_prefill = 0;  ///< tokens/s; 0: unknown
   double predicted_decode = 0;
   double prefill_bytes_per_token = 0;
   double decode_bytes_per_token = 0;
@@ -42,23 +42,23 @@ struct Sweep {
   std::string device;
   double read_bytes_per_s = 0;
   uint32_t deepest = 0;
-  uint32_t planned = 0;  ///< points, had there been time
+  uint32_t planned = 0;  ///< planned number of points
   std::vector<SweepPoint> points;
   std::vector<PredictedLine> lines;
-  bool interrupted = false;  ///< by Ctrl-C: what was measured until then
+  bool interrupted = false;  ///< by Ctrl-C: only the results until then
 };
 
 struct SweepOptions {
-  std::string stem;  ///< .csv and .svg are added
+  std::string stem;  ///< .csv and .svg are appended
   double seconds = 180;
-  uint32_t prefill = 64;  ///< tokens of a point at most
+  uint32_t prefill = 64;  ///< most tokens per point
   uint32_t decode = 64;
 };
 
 std::string sweepCsvHeader();
 std::string sweepCsvRow(const SweepPoint& point, double read_bytes_per_s);
 
-/// Measures, writing the CSV whenever more is known, and draws what there is, after Ctrl-C and failures, too.
+/// Measures, updates the CSV as results arrive, and draws the results so far, even after Ctrl-C and failures.
 Sweep runSweep(const CommonOptions& common, const SweepOptions& options);
 
 /// An SVG document.

@@ -24,7 +24,7 @@ struct Series {
   std::vector<Point> predicted;
 };
 
-/// One of the three pictures: what is on its axes, and its lines.
+/// One of the three pictures: its axes and lines.
 struct Panel {
   std::string title;
   std::string x_title;

@@ -22,7 +22,7 @@
 namespace cli {
 namespace {
 
-/// What becomes of a line. It stays where it is: options point into it.
+/// A line with its state. Not movable: options point into it.
 struct Job {
   explicit Job(std::unique_ptr<BatchLine> of) : line(std::move(of)) {}
 
@@ -33,12 +33,12 @@ struct Job {
   bool cancelled = false;
 };
 
-/// That reply together.
+/// Jobs that reply together.
 using Jobs = std::vector<std::unique_ptr<Job>>;
 
 [[noreturn]] void fail(const std::string& text) { throw Failure{kExitFailed, text}; }
 
-/// Reads the prompt into a session of its own.
+/// Reads the prompt into the job's own session.
 void prepare(const Model& model, Job* job) {
   const CommonOptions& common = job->line->options.common;
   job->session = std::make_unique<Session>(model, common.session);
@@ -57,7 +57,7 @@ void prepare(const Model& model, Job* job) {
   };
 }
 
-/// Those that have a session reply together. False: Ctrl-C.
+/// Jobs with a session reply together. False: Ctrl-C.
 bool replyTogether(const Jobs& jobs) {
   std::vector<Job*> ready;
   std::vector<oriel_reply> replies;
@@ -83,7 +83,7 @@ bool replyTogether(const Jobs& jobs) {
   return all;
 }
 
-/// False: it failed.
+/// False: the job failed.
 bool printResult(Job* job) {
   Json json;
   json["id"] = job->line->id;
@@ -109,7 +109,7 @@ int runBatch(const std::string& path, const ChatOptions& options) {
   }
   const Model model(loaded, Load::kDevice);
   if (model.chatFormat(loaded.session) == "none") {
-    fail("the model has no chat format: name one with --template");
+    fail("the model has no chat format: choose a format with --template");
   }
   ProgressBar progress("answering", std::chrono::milliseconds(300), ProgressUnit::kLines);
   size_t failed = 0;

@@ -1,4 +1,4 @@
-// Many prompts in one go: JSON lines in, JSON lines out, several at a time.
+// Batch mode: JSON lines with prompts in, JSON lines with replies out, several in parallel.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@ namespace cli {
 
 struct ChatOptions;
 
-/// Answers every line of the file ("-" is stdin) in its order; what a line does not say is as in `options`. Sessions of
-/// the model, as many as options.common.sessions, reply together. A line that fails has its error in its place. Returns
-/// the exit code; throws Failure behind the last line where some failed.
+/// Answers every line of the file ("-" is stdin) in order; missing fields come from `options`. Up to
+/// options.common.sessions sessions reply together. A failed line gives an error in its place. Returns the exit code;
+/// throws Failure after the last line if some failed.
 int runBatch(const std::string& path, const ChatOptions& options);
 
 }  // namespace cli

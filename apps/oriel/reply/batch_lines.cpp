@@ -24,7 +24,7 @@ std::string textOf(const std::string& name, const Json& value) {
 void setStop(const Json& value, Settings* reply) {
   const Json list = value.is_string() ? Json::array({value}) : value;
   if (!list.is_array()) {
-    refuse("stop is neither a text nor a list of texts");
+    refuse("stop must be a text or a list of texts");
   }
   reply->erase("stop");
   for (const Json& text : list) {
@@ -39,7 +39,7 @@ void setForm(const std::string& name, const Json& value, CommonOptions* options)
   options->form_file = name;
 }
 
-/// As /set takes it in a chat.
+/// As in /set.
 void setSetting(const std::string& name, const Json& value, ChatOptions* options) {
   const ChatSetting* const setting = chatSetting(name);
   if (setting == nullptr || setting->takes == ChatSetting::Takes::kModel) {
@@ -90,7 +90,7 @@ void readLine(const std::string& text, BatchLine* line) {
     refuse("the line is no JSON object: write {\"prompt\": \"Hello\"}");
   }
   if (json.contains("id")) {
-    line->id = json["id"];  // also of a line whose other fields are wrong
+    line->id = json["id"];  // also for a line whose other fields are wrong
   }
   if (json.contains("prompt") == json.contains("messages")) {
     refuse("the line has to have either \"prompt\" or \"messages\"");
@@ -102,7 +102,7 @@ void readLine(const std::string& text, BatchLine* line) {
     setField(name, value, line);
   }
   if (json.contains("tool_choice") && !line->options.common.session.has("tools")) {
-    refuse("the line has a \"tool_choice\" and there are no tools: add \"tools\"");
+    refuse("the line has a \"tool_choice\" but no tools: add \"tools\"");
   }
   if (!line->options.system.empty()) {
     if (line->messages.front().is_object() &&

@@ -1,4 +1,4 @@
-// The lines of a batch, each with what it asks for.
+// The lines of a batch with their requests.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,21 @@
 namespace cli {
 
 struct BatchLine {
-  Json id;  ///< as it is told; the line's number where it has none
+  Json id;  ///< as given, or the line's number
   ChatOptions options;
   Json messages = Json::array();
-  std::string error;  ///< empty: it can be answered, so far
+  std::string error;  ///< empty: no error so far
 };
 
-/// A line as it is written: options are large where they hold a schema or tools, and are made when their turn comes.
+/// An unparsed line. Options with a schema or tools are large, so they are made when needed.
 struct WrittenLine {
   size_t number = 0;  ///< from 1 on
   std::string text;
 };
 
-/// Empty lines are none, but count.
+/// Skips empty lines, but counts them.
 std::vector<WrittenLine> batchLines(const std::string& text);
-/// One of JSON, with `options` but for what it says itself.
+/// Parses a JSON line; `options` are the defaults.
 std::unique_ptr<BatchLine> readBatchLine(const WrittenLine& written, const ChatOptions& options);
 
 }  // namespace cli

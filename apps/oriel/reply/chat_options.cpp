@@ -17,9 +17,9 @@ namespace cli {
 namespace {
 
 constexpr char kGroup[] = "Chat format";
-/// As large as Oriel takes; published templates have under 20 KiB.
+/// Oriel's limit; published templates have under 20 KiB.
 constexpr uint64_t kMostTemplateBytes = 256 << 10;
-/// Tools with long descriptions have some 100 KiB, documents more.
+/// Tools with long descriptions have about 100 KiB, documents more.
 constexpr uint64_t kMostTemplateJsonBytes = 64 << 20;
 
 void setTemplate(const std::string& name, CommonOptions* options) {
@@ -44,11 +44,11 @@ void setTemplate(const std::string& name, CommonOptions* options) {
 
 std::string readTemplateJson(const std::string& path) {
   const std::string text = readAll(path, kMostTemplateJsonBytes);
-  (void)parseJson(text, inputName(path));  // what is wrong with it is said with its name
+  (void)parseJson(text, inputName(path));  // reports errors with the file's name
   return text;
 }
 
-/// A value of the command line, so what is wrong with it is wrong usage.
+/// A command line value, so errors are wrong usage.
 std::string checkedVariables(const std::string& text) {
   bool is_object = false;
   try {

@@ -1,4 +1,4 @@
-// How conversations become text: options of the commands that hold one. They become settings of the session.
+// Options that control how conversations become text; they become session settings.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace cli {
 
 struct CommonOptions;
 
-/// `options` must outlive the parsing. --template alone, or all.
+/// `options` must outlive the parsing. Adds --template only, or all.
 void addTemplateOption(CLI::App* command, CommonOptions* options);
 void addChatFormatOptions(CLI::App* command, CommonOptions* options);
 /// 20240726

@@ -1,4 +1,4 @@
-// How the maker of a model samples, as its file says: the defaults of replies.
+// Default sampling from the model file.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@ namespace cli {
 
 struct CommonOptions;
 
-/// The options of a reply that "general.sampling.*" of a GGUF file name, as far as they are allowed.
+/// Reply options in "general.sampling.*" of a GGUF file, if valid.
 Settings fileSampling(const std::string& path);
 
-/// What is asked for, and for the rest what the file says.
+/// The given options, completed by the file's.
 Settings samplingOf(const CommonOptions& options);
 
 }  // namespace cli

@@ -19,7 +19,7 @@ int32_t idIn(const Model& model, const char* field) {
   return id.get<int32_t>();
 }
 
-/// As Qwen's and StarCoder's models were trained; others see the files as plain text.
+/// In the format of Qwen's and StarCoder's training; for other models the files are plain text.
 std::vector<int32_t> idsOf(const Model& model, const OtherFile& file) {
   for (const char* const mark : {"<|file_sep|>", "<file_sep>"}) {
     std::vector<int32_t> ids = model.tokenize(mark, ORIEL_TEXT_SPECIAL);

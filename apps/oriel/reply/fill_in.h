@@ -1,4 +1,4 @@
-// A text with a gap, for models that were trained to fill one in.
+// Fill-in-the-middle, for models trained for it.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ struct OtherFile {
 };
 
 struct Gap {
-  std::string prefix;  ///< what stands before it
-  std::string suffix;  ///< and behind it
+  std::string prefix;  ///< text before the gap
+  std::string suffix;  ///< text after the gap
   std::vector<OtherFile> others;
 };
 
-/// Ids after which the model writes what belongs in the gap. Text is never read as control tokens. Throws Failure for a
-/// model without the tokens for it.
+/// Ids after which the model writes the gap's text. Text is never read as control tokens. Throws Failure for a model
+/// without the required tokens.
 std::vector<int32_t> fillInIds(const Model& model, const Gap& gap);
 
 }  // namespace cli

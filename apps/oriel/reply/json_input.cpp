@@ -15,8 +15,7 @@ namespace {
 
 constexpr uint64_t kMostBytes = 64 << 20;
 
-/// Builds a value from its items. Members are appended as they come: the reader has seen to it that each has another
-/// name.
+/// Builds a value from its items. Members are appended without a search: the reader has rejected duplicate names.
 class Builder {
  public:
   Builder(const std::string& what, size_t most_values) : what_(what), most_values_(most_values) {}
@@ -26,7 +25,7 @@ class Builder {
     try {
       self->add(*item);
       return 0;
-    } catch (...) {  // nothing may be thrown through the library
+    } catch (...) {  // exceptions must not pass through the library
       self->thrown_ = std::current_exception();
       return 1;
     }
@@ -66,7 +65,7 @@ class Builder {
       list.emplace_back();
       return &list.back();
     }
-    // A vector: its own emplace_back, not the object's, which compares the name with all others.
+    // The vector's own emplace_back; the object's would compare the name with all others.
     Json::object_t::Container& members = open_.back()->get_ref<Json::object_t&>();
     members.emplace_back(std::string(item.key, item.key_bytes), Json());
     return &members.back().second;
@@ -111,13 +110,12 @@ class Builder {
   const std::string& what_;
   const size_t most_values_;
   Json root_;
-  std::vector<Json*>
-      open_;  ///< lists and objects; a list's room is reserved, so they stay where they are
+  std::vector<Json*> open_;  ///< lists and objects; reserved, so elements do not move
   size_t values_ = 0;
   std::exception_ptr thrown_;
 };
 
-/// A value that is not what it should be, for an error.
+/// An unexpected value, for an error.
 std::string shown(const Json& value) {
   if (value.is_structured()) {
     return value.is_array() ? "a list" : "an object";
@@ -129,7 +127,7 @@ std::string shown(const Json& value) {
 
 bool isId(const Json& value) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  // As JSON compares them numbers above 2^63 would be negative.
+  // nlohmann's comparison would treat numbers above 2^63 as negative.
   if (value.is_number_unsigned()) {
     return value.get<uint64_t>() <= static_cast<uint64_t>(kMost);
   }

@@ -22,7 +22,7 @@ namespace cli {
 LocalTool parseLocalTool(const std::string& text) {
   const size_t at = text.find('=');
   if (at == 0 || at == std::string::npos || at + 1 == text.size()) {
-    throw CLI::ValidationError("--allow-tool", "'" + text + "' is no tool: write NAME=COMMAND");
+    throw CLI::ValidationError("--allow-tool", "'" + text + "' is not a tool: write NAME=COMMAND");
   }
   return {text.substr(0, at), text.substr(at + 1)};
 }
@@ -41,7 +41,7 @@ constexpr size_t kMostResultBytes = 256 * 1024;
 constexpr auto kMostTime = std::chrono::seconds(55);
 constexpr int kLookEveryMs = 50;
 
-/// Both ends of a pipe, closed when it goes.
+/// Both ends of a pipe, closed by the destructor.
 struct ToolPipe {
   int read_end = -1;
   int write_end = -1;
@@ -69,7 +69,7 @@ struct ToolPipe {
   }
 };
 
-/// A command on its way, in a process group of its own; what is left of it ends with this.
+/// A running command in its own process group. The destructor kills what is left of it.
 class RunningTool {
  public:
   bool start(const LocalTool& tool) {
@@ -88,7 +88,7 @@ class RunningTool {
       _exit(127);
     }
     if (process_ > 0) {
-      setpgid(process_, process_);  // whoever comes first: it may have to be stopped at once
+      setpgid(process_, process_);  // set in both processes, since the group may be killed at once
     }
     ToolPipe::closeEnd(&in_.read_end);
     ToolPipe::closeEnd(&out_.write_end);
@@ -121,7 +121,7 @@ class RunningTool {
       }
       if (in_.write_end >= 0 && waits[1].revents != 0) {
         const ssize_t n = write(in_.write_end, given.data() + sent, given.size() - sent);
-        // A command need not read what it is given.
+        // A command may ignore its input.
         sent = n > 0 ? sent + static_cast<size_t>(n) : errno == EAGAIN ? sent : given.size();
       }
       if (waits[0].revents != 0) {
@@ -138,7 +138,7 @@ class RunningTool {
     }
   }
 
-  /// Of one that prints no more, which need not be over. `*code`: the exit code; -1: a signal ended it.
+  /// For a command that closed its output but may still run. `*code`: the exit code; -1: ended by a signal.
   End finish(int* code) {
     int status = 0;
     while (waitpid(process_, &status, WNOHANG) != process_) {
@@ -153,7 +153,7 @@ class RunningTool {
   }
 
  private:
-  /// kDone: it may go on.
+  /// kDone: keep going.
   End look() const {
     return interrupts() != 0                          ? End::kStopped
            : std::chrono::steady_clock::now() > most_ ? End::kTooLong
@@ -166,7 +166,7 @@ class RunningTool {
   pid_t process_ = -1;
 };
 
-/// As JSON has it, in which the result goes on.
+/// By JSON's rules, since the result becomes JSON.
 bool isUtf8(const std::string& text) {
   try {
     (void)Json(text).dump();
@@ -180,7 +180,7 @@ bool isUtf8(const std::string& text) {
 
 std::string runLocalTool(const LocalTool& tool, const std::string& arguments) {
   const std::string stopped = "error: the user stopped " + tool.name;
-  if (interrupts() != 0) {  // while another one ran
+  if (interrupts() != 0) {  // while another tool ran
     return stopped;
   }
   RunningTool running;

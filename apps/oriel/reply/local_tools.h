@@ -1,4 +1,4 @@
-// Commands of this machine that a model may have run: only those that the user names.
+// Local commands that a model may run: only those named by the user.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 namespace cli {
 
 struct LocalTool {
-  std::string name;     ///< as the model calls it
-  std::string command;  ///< as the user typed it, for the shell
+  std::string name;     ///< the name for the model
+  std::string command;  ///< the shell command, as typed by the user
 };
 
-/// Reads NAME=COMMAND; throws CLI::ValidationError.
+/// Parses NAME=COMMAND; throws CLI::ValidationError.
 LocalTool parseLocalTool(const std::string& text);
 
-/// Runs the tool's command in the user's shell with `arguments`, JSON, on its stdin and the tool's name in the variable
-/// ORIEL_TOOL: nothing that a model writes is part of the command line. Its stderr is the program's. What it prints
-/// (at most 256 KiB, less than a minute; Ctrl-C ends it) is the result; a command that fails, or prints no UTF-8, gives
-/// a result that says so. POSIX systems only: elsewhere the result says that.
+/// Runs the command in the user's shell with `arguments`, JSON, on its stdin and the tool's name in the variable
+/// ORIEL_TOOL. The model's text is never part of the command line. stderr is the program's. The result is its output (at
+/// most 256 KiB, within a minute; Ctrl-C ends it). A failure or invalid UTF-8 gives a result that says so. POSIX systems
+/// only; elsewhere the result is an error text.
 std::string runLocalTool(const LocalTool& tool, const std::string& arguments);
 
 }  // namespace cli

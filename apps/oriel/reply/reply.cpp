@@ -18,7 +18,7 @@ bool show(Reply* reply, std::string_view text) {
   return tryPrint(reply->view ? reply->view->take(terminalSafe(text)) : std::string(text));
 }
 
-/// What the view of the answer holds back.
+/// Shows the text that the view held back.
 bool showRest(Reply* reply) { return !reply->view || tryPrint(reply->view->end()); }
 
 void showThought(Reply* reply, std::string_view text) {
@@ -30,14 +30,14 @@ void showThought(Reply* reply, std::string_view text) {
   tell(reply->thought_view->take(terminalSafe(text)));
 }
 
-/// In one line; an answer may have come before.
+/// On its own line, even after part of an answer.
 void showCall(const Reply& reply, const ToolCall& call) {
   const bool in_line = !reply.parts.text.empty() && reply.parts.text.back() != '\n';
   tellText((in_line ? "\n" : "") + dim(oneLine("calls " + call.name + " " + call.arguments)) +
            "\n");
 }
 
-/// Before the part is added to the others.
+/// Call before the part is appended.
 void showWork(Reply* reply, const oriel_part& part) {
   const bool thought = !reply->parts.thought.empty();
   const bool begun = !reply->parts.text.empty() || !reply->parts.calls.empty();
@@ -83,7 +83,7 @@ int onTextToken(const oriel_token_event* event, void* user) {
   return show(reply, text) ? 0 : 1;
 }
 
-/// Throws unless it went well; what is wrong with a schema or a grammar is said with its file.
+/// Throws unless it succeeded; errors of a schema or a grammar name its file.
 void checkReply(const Session& session, oriel_status status, const Reply& reply) {
   if (status != ORIEL_OK && !reply.form_file.empty()) {
     const std::string reason = session.reason(status);
@@ -120,7 +120,7 @@ void run(Generate call, const Session& session, const oriel::ReplyOptions& optio
   if (!reply->cancelled) {
     checkReply(session, status, *reply);
   }
-  // What was held back at the end comes as one more event of the last token.
+  // Text held back at the end arrives as an additional event of the last token.
   const size_t tokens = std::min<size_t>(reply->ids.size(), reply->result.tokens);
   reply->ids.resize(tokens);
   reply->logprobs.resize(std::min(reply->logprobs.size(), tokens));

@@ -1,4 +1,4 @@
-// What a generation writes, collected and, where asked, shown as it comes.
+// Collects a reply and optionally shows it while it streams.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace cli {
 
-/// A token's log-probability and those of the most likely ones.
+/// A token's log-probability, and those of the most likely tokens.
 struct TokenLogprobs {
   int32_t id = 0;
   float logprob = 0;
@@ -25,34 +25,33 @@ struct TokenLogprobs {
 
 struct Reply {
   bool streams = false;     ///< show the answer on stdout at once
-  ReplyLook look;           ///< there, on a terminal
-  bool shows_work = false;  ///< thoughts and calls quietly, on stderr
-  bool has_tools =
-      false;              ///< the model knows tools: its calls are read, and JSON always lists them
-  std::string form_file;  ///< where the schema or the grammar comes from, for errors
+  ReplyLook look;           ///< style on a terminal
+  bool shows_work = false;  ///< thoughts and calls dimmed, on stderr
+  bool has_tools = false;   ///< tools are known: calls are parsed, and JSON always lists them
+  std::string form_file;    ///< source of the schema or grammar, for errors
   std::function<void()> at_each_token = [] {};
   ReplyParts parts;
   std::vector<int32_t> ids;
-  bool wants_logprobs = false;  ///< as the options say
+  bool wants_logprobs = false;  ///< requested by the options
   std::vector<TokenLogprobs> logprobs;
   oriel_generation result = {};
   bool cancelled = false;
 
-  std::optional<ReplyView> view;  ///< of the answer, while it runs
+  std::optional<ReplyView> view;  ///< of the answer, while it streams
   std::optional<ReplyView> thought_view;
 };
 
-/// Continues the session's context; all is text.
+/// Continues the session's context; everything is text.
 void generate(const Session& session, const Settings& options, Reply* reply);
-/// The assistant's turn, read part by part.
+/// The assistant's turn, parsed into parts.
 void chatReply(const Session& session, const Settings& options, Reply* reply);
 
-/// As a turn is asked for: what looks like a call is text where there are no tools.
+/// Options of a turn. Without tools, text that looks like a call is text.
 oriel::ReplyOptions turnOptions(const Settings& options, Reply* reply);
-/// Such a turn beside others, for oriel_reply_many.
+/// Such a turn as an element for oriel_reply_many.
 oriel_reply replyOf(const Session& session, const oriel::ReplyOptions& options, Reply* reply);
 
-/// Fields of a reply that `chat` and `run` share.
+/// Fields of a reply shared by `chat` and `run`.
 Json replyFields(const Reply& reply, const oriel_stats& stats);
 
 }  // namespace cli

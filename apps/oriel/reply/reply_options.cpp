@@ -19,7 +19,8 @@
 namespace cli {
 namespace {
 
-/// `\n`, `\r`, `\t` and `\\`; any other backslash is one.
+/// Decodes `
+/// `, `\r`, `\t` and `\\`; other backslashes are literal.
 std::string withoutEscapes(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -42,7 +43,7 @@ void setTexts(const char* name, const std::vector<std::string>& texts, CommonOpt
   }
 }
 
-/// "42:-1.5" of "42=-1.5".
+/// Converts "42=-1.5" to "42:-1.5".
 std::string biasOf(const std::string& text) {
   const size_t equals = text.find('=');
   std::string id = text.substr(0, equals);
@@ -52,7 +53,7 @@ std::string biasOf(const std::string& text) {
   const bool is_number = !value.empty() && *end == '\0' && (std::isfinite(bias) || bias < 0);
   if (!is_number || !wholeNumber(0, INT32_MAX)(id).empty()) {
     throw CLI::ValidationError(
-        "--logit-bias", "'" + text + "' is no bias: write ID=VALUE, e.g. 42=-1.5, or 42=-inf");
+        "--logit-bias", "'" + text + "' is not a bias: write ID=VALUE, e.g. 42=-1.5, or 42=-inf");
   }
   return id + ":" + (std::isfinite(bias) ? formatted("%.9g", static_cast<double>(bias)) : "-inf");
 }
@@ -64,7 +65,7 @@ void setBiases(const std::vector<std::string>& texts, CommonOptions* options) {
   }
 }
 
-/// Schemas of large interfaces have some 100 KiB.
+/// Schemas of large interfaces have about 100 KiB.
 constexpr uint64_t kMostFormBytes = 16 << 20;
 
 void readForm(const std::string& path, const char* name, CommonOptions* options) {

@@ -1,5 +1,4 @@
-// What a reply is asked for besides how it is sampled: options of the commands that print one. They become settings of the
-// reply.
+// Options of a reply besides sampling, for commands that print one. They become reply settings.
 #pragma once
 
 #include <string>
@@ -13,18 +12,18 @@ class App;
 
 namespace cli {
 
-/// `options` must outlive the parsing and stay where it is.
+/// `options` must outlive the parsing and must not move.
 void addReplyOptions(CLI::App* command, CommonOptions* options);
-/// --tokens, which is `tokens` by default; `description` says so.
+/// --tokens with the default `tokens`, which `description` mentions.
 void addTokensOption(CLI::App* command, CommonOptions* options, uint64_t tokens,
                      const char* description);
-/// Throws Failure (wrong usage) for what only JSON can show, and for a choice without tools.
+/// Throws Failure (wrong usage) for options that need JSON output, and for a choice without tools.
 void checkReplyOptions(const CommonOptions& options, bool json, bool has_tools);
-/// How a terminal shows a reply; JSON is no Markdown.
+/// How a terminal shows a reply; JSON is not Markdown.
 ReplyLook replyLook(const CommonOptions& options);
-/// Whether a reply that --tokens ended is half a value of its schema, or half a call.
+/// True if --tokens cut a value of the schema, or a call.
 bool isCut(const CommonOptions& options, const Reply& reply);
-/// Where that comes from which a reply is held to; empty: it is not.
+/// Source of the schema or grammar; empty: none.
 std::string formFile(const CommonOptions& options);
 
 }  // namespace cli

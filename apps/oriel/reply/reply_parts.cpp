@@ -40,7 +40,7 @@ std::vector<ToolCall> ReplyParts::completeCalls() const {
 Json callJson(const ToolCall& call) {
   Json json;
   json["name"] = call.name;
-  // A number that no double holds stays part of a text.
+  // A number that a double cannot hold stays text.
   const Json parsed = Json::parse(call.arguments, nullptr, /*allow_exceptions=*/false);
   json["arguments"] = parsed.is_discarded() ? Json(call.arguments) : parsed;
   return json;

@@ -1,4 +1,4 @@
-// What the parts of a reply add up to: a thought, an answer and calls of tools.
+// Collects a reply's parts: a thought, an answer and tool calls.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace cli {
 
 struct ToolCall {
   std::string name;
-  std::string arguments;  ///< one JSON object, once the call is complete
+  std::string arguments;  ///< one JSON object, after the call is complete
   bool complete = false;
 };
 
@@ -22,13 +22,13 @@ struct ReplyParts {
   std::vector<ToolCall> calls;
 
   void add(const oriel_part& part);
-  /// Those that were not cut off.
+  /// Without calls that were cut off.
   std::vector<ToolCall> completeCalls() const;
 };
 
 /// {"name", "arguments"}, with the arguments as an object.
 Json callJson(const ToolCall& call);
-/// A list of the complete ones.
+/// A list of the complete calls.
 Json callsJson(const ReplyParts& parts);
 
 }  // namespace cli

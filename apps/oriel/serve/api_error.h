@@ -1,4 +1,4 @@
-// Errors as clients read them.
+// API errors in the forms of each protocol.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace cli {
 
-/// The code of a call whose device is gone.
+/// The error code for a lost device.
 constexpr char kDeviceLost[] = "device_lost";
 
-/// Thrown where a request is refused. `message` is "WHAT HAPPENED: WHAT TO DO".
+/// Thrown to refuse a request. `message` is "WHAT HAPPENED: WHAT TO DO".
 struct ApiError {
   int status = 400;
   std::string message;
-  std::string param;  ///< the field that is wrong; empty: none
-  std::string code;   ///< for programs; empty: none
+  std::string param;  ///< the wrong field; empty: none
+  std::string code;   ///< machine-readable; empty: none
   int retry_after_s = 0;
 };
 
@@ -27,11 +27,11 @@ Json errorJson(const ApiError& error);
 Json messagesError(const ApiError& error);
 /// Ollama's: {"error": "..."}
 Json ollamaError(const ApiError& error);
-/// One for each protocol.
+/// One per protocol.
 using ErrorForm = Json (*)(const ApiError& error);
-/// A field that has not the form it should have.
+/// The error for a field of the wrong form.
 ApiError wrongField(const std::string& param, const std::string& what_it_must_be);
-/// A call of the library that failed, with its line.
+/// The error for a failed call of the library, with its line.
 ApiError failedCall(oriel_status status, const std::string& line);
 
 }  // namespace cli

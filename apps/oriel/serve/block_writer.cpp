@@ -97,7 +97,7 @@ void BlockWriter::endChoice(const ReplyOutcome& outcome, bool) {
 }
 
 void BlockWriter::endWith(const ApiError& error) {
-  if (!request().stream) {  // a reply that ends early is to be seen as one
+  if (!request().stream) {  // a truncated reply must be visible as such
     exchange()->closeAfter();
     return;
   }

@@ -1,4 +1,4 @@
-// For protocols that send one reply as a row of blocks: thoughts, texts and calls, in the order in which they come.
+// Base for protocols that send a reply as a sequence of blocks: thoughts, texts and calls, in order.
 #pragma once
 
 #include <string>
@@ -19,13 +19,13 @@ class BlockWriter : public ReplyWriter {
  protected:
   enum class Block { kNone, kThought, kText, kCall };
 
-  /// Before the first block, and before the end of a reply without one.
+  /// Runs before the first block, or before the end of a reply without blocks.
   virtual void begin() {}
-  /// A block begins. `name`: of the function that is called.
+  /// Opens a block. `name`: the called function.
   virtual void open(Block block, const std::string& name) = 0;
-  /// More of it. Arguments of text tools come as the tool's text, all at once.
+  /// Appends to it. Arguments of text tools arrive as the tool's text, complete.
   virtual void add(Block block, const std::string& text) = 0;
-  /// `complete`: false for a call that was cut off.
+  /// `complete`: false for a truncated call.
   virtual void close(Block block, bool complete) = 0;
   virtual void finish(const ReplyOutcome& outcome) = 0;
   virtual void sendFailure(const ApiError& error) = 0;
@@ -34,7 +34,7 @@ class BlockWriter : public ReplyWriter {
   Exchange* exchange() const { return context_.exchange; }
   const ReplyContext& context() const { return context_; }
   uint64_t thoughtTokens() const { return thought_tokens_; }
-  /// Nothing is sent where the reply is not streamed.
+  /// Sends nothing unless the reply is streamed.
   void send(const std::string& type, const std::string& text);
 
  private:
@@ -46,8 +46,8 @@ class BlockWriter : public ReplyWriter {
   const ReplyContext context_;
   Block now_ = Block::kNone;
   bool begun_ = false;
-  bool sends_ = true;  ///< the client still takes what is sent
-  bool held_ = false;  ///< the call's arguments go out at its end
+  bool sends_ = true;  ///< the client is still receiving
+  bool held_ = false;  ///< the call's arguments are sent at its end
   std::string input_;
   uint64_t thought_tokens_ = 0;
 };

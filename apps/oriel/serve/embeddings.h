@@ -1,4 +1,4 @@
-// Vectors of texts: /v1/embeddings, and what they have in common with Ollama's routes.
+// Embeddings: /v1/embeddings, and code shared with Ollama's routes.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace cli {
 class Service;
 
 void answerEmbeddings(Service* service, Exchange* exchange);
-/// There is no encoder that ranks: refused.
+/// Refuses: no reranking encoder exists.
 void answerRerank(Service* service, Exchange* exchange);
 
-/// Sends JSON with `vectors` in it, one at a time: as JSON all of them would take many times their bytes. `before` and
-/// `after` are what stands around them; `write(i)` is the text of one.
+/// Sends JSON with vectors one at a time, since all of them as JSON would take many times their bytes. `before` and
+/// `after` surround them; `write(i)` gives the text of one.
 template <typename Write>
 void sendVectors(const std::string& before, size_t count, const Write& write,
                  const std::string& after, Exchange* exchange) {

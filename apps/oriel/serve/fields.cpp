@@ -59,7 +59,7 @@ std::optional<double> Fields::number(const char* name, double least, double most
     return std::nullopt;
   }
   const double number = value->is_number() ? value->get<double>() : std::nan("");
-  if (!(number >= least && number <= most)) {  // not for what is no number, too
+  if (!(number >= least && number <= most)) {  // also catches NaN
     throw wrongField(nameOf(name), formatted("a number from %.10g to %.10g", least, most));
   }
   return number;

@@ -1,4 +1,4 @@
-// Fields of a request, with their types checked. null is as good as absent.
+// Typed access to request fields. null counts as absent.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace cli {
 /// Reads an object; throws ApiError that names the field ("messages[2].role").
 class Fields {
  public:
-  /// `path` is where the object stands: "", "messages[2]".
+  /// `path`: position of the object, "" or "messages[2]".
   Fields(const Json& object, std::string path);
 
   /// nullptr: absent.
   const Json* find(const char* name) const;
-  /// Throws where it is absent.
+  /// Throws if absent.
   const Json& need(const char* name, const char* what) const;
   std::string nameOf(const char* name) const;
 
@@ -31,7 +31,7 @@ class Fields {
   const std::string path_;
 };
 
-/// Whole numbers, also as 3.0.
+/// Integers, also written as 3.0.
 std::optional<int64_t> wholeOf(const Json& value);
 
 }  // namespace cli

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kShownHostBytes = 100;
 
-/// Without the port.
+/// Removes the port.
 std::string hostOf(const std::string& text) {
   const size_t bracket = text.rfind(']');
   const size_t colon = text.find(':', bracket == std::string::npos ? 0 : bracket);
@@ -21,7 +21,7 @@ bool isThisMachine(const std::string& host) {
   return host == "localhost" || host == "[::1]" || (numbers && host.compare(0, 4, "127.") == 0);
 }
 
-/// Takes as long wherever the first difference is.
+/// Constant-time comparison.
 bool same(const std::string& a, const std::string& b) {
   unsigned char difference = a.size() == b.size() ? 0 : 1;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -30,7 +30,7 @@ bool same(const std::string& a, const std::string& b) {
   return difference == 0;
 }
 
-/// What stands behind "Bearer "; a scheme's name has no case. Empty: there is none.
+/// The key after "Bearer " (the scheme is case-insensitive). Empty: none.
 std::string bearerKey(const std::string& authorization) {
   static const std::string kScheme = "bearer ";
   const bool is_bearer = inSmallLetters(authorization.substr(0, kScheme.size())) == kScheme;
@@ -39,7 +39,7 @@ std::string bearerKey(const std::string& authorization) {
 
 }  // namespace
 
-/// A name of somebody else's may point here, and his page would then pass for this server's own.
+/// A foreign host name may point to this machine (DNS rebinding); its page would then count as same-origin.
 void RequestGuard::checkHost(const HttpRequest& request) const {
   const std::string* const host = request.header("host");
   const std::string name = host != nullptr ? hostOf(*host) : "";
@@ -79,7 +79,7 @@ void RequestGuard::checkOrigin(Exchange* exchange) const {
 
 bool RequestGuard::knows(const HttpRequest& request) const {
   const std::string* const given = request.header("authorization");
-  const std::string* const bare = request.header("x-api-key");  // Anthropic's clients
+  const std::string* const bare = request.header("x-api-key");  // Anthropic clients
   return options_.api_key.empty() ||
          (given != nullptr && same(bearerKey(*given), options_.api_key)) ||
          (bare != nullptr && same(*bare, options_.api_key));

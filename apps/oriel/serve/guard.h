@@ -1,4 +1,4 @@
-// Who may ask: a page of another site may not, whatever name it found for this machine.
+// Access control: refuses pages of other sites, under any host name.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 namespace cli {
 
 struct GuardOptions {
-  std::string api_key;             ///< empty: none is asked for
-  std::vector<std::string> cors;   ///< origins whose pages may ask; "*": any
-  std::vector<std::string> hosts;  ///< names besides localhost that requests may be for
+  std::string api_key;             ///< empty: none required
+  std::vector<std::string> cors;   ///< allowed origins; "*": any
+  std::vector<std::string> hosts;  ///< allowed host names besides localhost
   bool loopback = true;
 };
 
@@ -19,11 +19,11 @@ class RequestGuard {
  public:
   explicit RequestGuard(GuardOptions options) : options_(std::move(options)) {}
 
-  /// Adds what browsers want to know. Throws ApiError: 403, 401.
+  /// Adds the CORS headers. Throws ApiError: 403, 401.
   void check(Exchange* exchange, bool needs_key) const;
-  /// It has the key, or none is asked for.
+  /// True if it has the key, or none is required.
   bool knows(const HttpRequest& request) const;
-  /// Answers a browser that asks what it may ask; false: it was nothing of that kind.
+  /// Answers a CORS preflight request; false: it is not one.
   bool answerPreflight(Exchange* exchange) const;
 
  private:

@@ -1,4 +1,4 @@
-// What answers each route.
+// The handlers of the routes.
 #pragma once
 
 #include "serve/http_server.h"

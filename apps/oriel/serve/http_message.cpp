@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// Beast asserts that the last chunk came in five bytes. If it is the first, too, it may come in three.
+// Beast asserts that the last chunk has at least five bytes. If it is also the first one, it may have three.
 #define BOOST_DISABLE_ASSERTS
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -15,7 +15,7 @@ namespace http = boost::beast::http;
 
 std::string text(boost::beast::string_view view) { return {view.data(), view.size()}; }
 
-/// Only bytes that have not arrived.
+/// True if the only error is missing input.
 bool isWaiting(const boost::beast::error_code& error) { return error == http::error::need_more; }
 
 int statusOf(const boost::beast::error_code& error) {
@@ -25,7 +25,7 @@ int statusOf(const boost::beast::error_code& error) {
   return error == http::error::header_limit ? 431 : 400;
 }
 
-/// Bytes of "http://" or "https://" at the beginning; 0: there is neither.
+/// Length of a leading "http://" or "https://"; 0: none.
 size_t schemeBytes(const std::string& target) {
   for (const std::string scheme : {"http://", "https://"}) {
     if (inSmallLetters(target.substr(0, scheme.size())) == scheme) {
@@ -45,7 +45,7 @@ void setHost(const std::string& host, HttpHeaders* headers) {
   }
 }
 
-/// "/path", or "http://host/path", whose host counts instead of the header's (RFC 9112, 3.2.2). False: it is no host.
+/// "/path", or "http://host/path", whose host overrides the header's (RFC 9112, 3.2.2). False: invalid.
 bool readTarget(std::string target, HttpRequest* request) {
   const size_t scheme = schemeBytes(target);
   if (scheme != 0) {
@@ -82,7 +82,7 @@ const std::string* HttpRequest::header(std::string_view name) const {
 }
 
 struct HttpReader::Parser : http::request_parser<http::string_body> {
-  /// Where the request ends must be as clear to a proxy in front, and whom it is for, too (RFC 9112, 3.2 and 6.3).
+  /// The request's end and its host must be unambiguous for a proxy, too (RFC 9112, 3.2 and 6.3).
   bool isClear() const {
     const auto& message = get();
     const bool encoded = message.count(http::field::transfer_encoding) != 0;
@@ -93,7 +93,7 @@ struct HttpReader::Parser : http::request_parser<http::string_body> {
     return hosts == 1 || (hosts == 0 && message.version() < 11);
   }
 
-  /// False: its target is none.
+  /// False: invalid target.
   bool readHeader(HttpRequest* request) const {
     const auto& message = get();
     request->method = text(message.method_string());
@@ -110,7 +110,7 @@ HttpReader::HttpReader(const HttpLimits& limits)
     : parser_(std::make_unique<Parser>()), header_bytes_(limits.header_bytes) {
   parser_->header_limit(limits.header_bytes);
   parser_->body_limit(limits.body_bytes);
-  parser_->eager(false);  // it stops behind the header
+  parser_->eager(false);  // stops after the header
 }
 
 HttpReader::~HttpReader() = default;
@@ -135,7 +135,7 @@ size_t HttpReader::put(const char* data, size_t bytes) {
   if (parser_->is_done()) {
     request_.body = std::move(parser_->get().body());
   }
-  // The parser takes lines as a whole, and would wait for their ends without a bound.
+  // The parser needs whole lines and would buffer them without limit.
   if (refused_ == 0 && !parser_->is_done() && bytes - taken > header_bytes_) {
     refused_ = 431;
   }

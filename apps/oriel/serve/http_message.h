@@ -1,4 +1,4 @@
-// Requests and replies of HTTP/1.1 as bytes. What is read was sent by anybody: everything about it is bounded.
+// Parses and writes HTTP/1.1. Input is untrusted, so all sizes are bounded.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,15 @@ using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
   std::string method;
-  std::string path;   ///< without host and query, as it was sent
-  std::string query;  ///< behind the first '?'
-  /// Names in small letters. "host" is the target's where that names one.
+  std::string path;   ///< without host and query, not decoded
+  std::string query;  ///< after the first '?'
+  /// Names in lower case. "host" is the target's host if it has one.
   HttpHeaders headers;
   std::string body;
   bool keep_alive = false;
-  bool knows_chunks = false;  ///< HTTP/1.1: a body may come in chunks
+  bool knows_chunks = false;  ///< HTTP/1.1: chunked bodies are allowed
 
-  /// Of the first header of that name (small letters); nullptr: there is none.
+  /// The first header of that name (lower case); nullptr: missing.
   const std::string* header(std::string_view name) const;
 };
 
@@ -32,7 +32,7 @@ struct HttpLimits {
   uint64_t body_bytes = 8 << 20;
 };
 
-/// Reads one request, as it comes in.
+/// Incremental parser for one request.
 class HttpReader {
  public:
   explicit HttpReader(const HttpLimits& limits);
@@ -40,35 +40,35 @@ class HttpReader {
   HttpReader(const HttpReader&) = delete;
   HttpReader& operator=(const HttpReader&) = delete;
 
-  /// Takes what belongs to the request, and says how many bytes that were. Fewer than all: the rest waits for more, or
-  /// is the next request's. Takes nothing of a body in the call that ends the header: who asks is looked at first. What
-  /// waits besides is a header, a chunk's first line or a trailer, and is refused above `header_bytes`.
+  /// Consumes bytes of the request and returns their number. The rest waits for more input, or belongs to the next
+  /// request. The call that ends the header consumes no body, so that access is checked first. Unparsed input (a header,
+  /// a chunk's first line or a trailer) above `header_bytes` is refused.
   size_t put(const char* data, size_t bytes);
-  /// The peer has said all that it will.
+  /// The peer closed its side.
   void putEnd();
 
   bool begun() const;
   bool headerDone() const;
   bool done() const;
-  /// The status that refuses it: 400, 413 or 431; 0: nothing is wrong yet.
+  /// The status of a refusal: 400, 413 or 431; 0: none.
   int refused() const { return refused_; }
-  /// Once headerDone(): it waits for "100 Continue" before it sends a body.
+  /// After headerDone(): the client waits for "100 Continue" before the body.
   bool waitsForContinue() const;
-  /// Once headerDone(); with its body once done(). As long as this lives.
+  /// After headerDone(); with the body after done(). Valid as long as this object.
   const HttpRequest& request() const { return request_; }
 
  private:
   struct Parser;
   std::unique_ptr<Parser> parser_;
   const size_t header_bytes_;
-  HttpRequest request_;  ///< once headerDone(); trailers are not among its headers
+  HttpRequest request_;  ///< set by headerDone(); trailers are not added
   int refused_ = 0;
 };
 
 /// ASCII only.
 std::string inSmallLetters(std::string text);
 
-/// The status line and headers, and the empty line behind them. Values hold no line ends: those are taken out.
+/// The status line, headers and the empty line. Line ends in values are removed.
 std::string httpHead(int status, const HttpHeaders& headers);
 /// "Not Found"
 const char* httpReason(int status);

@@ -13,22 +13,22 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Between two requests on a connection.
+/// Timeout between two requests on a connection.
 constexpr auto kIdle = 15s;
-/// A body has so many times that, and a second for each 64 KiB there may be.
+/// Time for a body: this factor, plus a second per 64 KiB allowed.
 constexpr int64_t kBodyTime = 2;
-/// A client that takes nothing for so long has left.
+/// Timeout for a client that stops receiving.
 constexpr auto kPatience = 20s;
-/// Between two looks at whether the server stops.
+/// Poll interval for a server stop.
 constexpr auto kSlice = 250ms;
 
-/// Clients show it when they report a failure; Anthropic's look for the second name.
+/// Ids that clients show in bug reports; Anthropic's clients use the second name.
 HttpHeaders identified() {
   const std::string id = newId("req_");
   return {{"x-request-id", id}, {"request-id", id}};
 }
 
-/// One more, for as long as it lives.
+/// Increments a counter during its lifetime.
 class Count {
  public:
   explicit Count(std::atomic<uint32_t>* count) : count_(*count) { ++count_; }
@@ -86,7 +86,7 @@ bool Exchange::beginStream(const std::string& type) {
   if (chunked_) {
     headers.emplace_back("Transfer-Encoding", "chunked");
   } else {
-    closes_ = true;  // that is how the body ends
+    closes_ = true;  // closing marks the end of the body
   }
   headers.emplace_back("Connection", connection());
   return put(httpHead(200, headers));
@@ -137,7 +137,7 @@ void HttpServer::run(int wake, const std::function<bool()>& stops) {
     if (socket.open()) {
       start(std::move(socket));
     } else if (!stops()) {
-      std::this_thread::sleep_for(10ms);  // no descriptors are left: some connections end
+      std::this_thread::sleep_for(10ms);  // out of descriptors: wait for connections to end
     }
   }
 }
@@ -149,7 +149,7 @@ void HttpServer::refuse(const Socket& socket, int status) {
   endGently(socket);
 }
 
-/// With the lock held.
+/// Needs the lock.
 bool HttpServer::hasRoom(bool known) const {
   const auto count = std::count_if(open_.begin(), open_.end(),
                                    [known](const Connection& each) { return each.known == known; });
@@ -179,7 +179,7 @@ HttpServer::Connection* HttpServer::enter(const Socket& socket) {
   return &open_.back();
 }
 
-/// Before its descriptor is closed, which then may become another's.
+/// Runs before the descriptor is closed and reused.
 void HttpServer::leave(const Connection* connection) {
   const std::lock_guard<std::mutex> hold(lock_);
   open_.remove_if([connection](const Connection& each) { return &each == connection; });
@@ -205,11 +205,11 @@ void HttpServer::start(Socket socket) {
       const Socket own = std::move(held);
       try {
         serve(own, connection);
-      } catch (const std::exception&) {  // no memory: this connection ends, the others go on
+      } catch (const std::exception&) {  // out of memory: only this connection ends
       }
       leave(connection);
     }).detach();
-  } catch (const std::exception&) {  // no thread, or no memory for one
+  } catch (const std::exception&) {  // out of threads or memory
     leave(connection);
   }
 }
@@ -220,7 +220,7 @@ void HttpServer::serve(const Socket& socket, Connection* connection) {
   }
 }
 
-/// More of the request. False: the client left, or the server stops. At the deadline nothing comes.
+/// Receives more of the request. False: the client left, or the server stops. At the deadline nothing is received.
 bool HttpServer::receive(const Socket& socket, Clock::time_point deadline, HttpReader* reader,
                          std::string* unread) {
   char bytes[16384];
@@ -244,7 +244,7 @@ bool HttpServer::receive(const Socket& socket, Clock::time_point deadline, HttpR
   return false;
 }
 
-/// Until there is a whole header, or a reason to refuse it. False: the client left or said nothing, or the server stops.
+/// Receives until the header is complete or refused. False: the client left or timed out, or the server stops.
 bool HttpServer::receiveHeader(const Socket& socket, const Connection& connection,
                                HttpReader* reader, std::string* unread) {
   const Clock::time_point last =
@@ -272,7 +272,7 @@ bool HttpServer::receiveHeader(const Socket& socket, const Connection& connectio
   }
 }
 
-/// Likewise, of a request that may send one.
+/// The same for an authorised request's body.
 bool HttpServer::receiveBody(const Socket& socket, HttpReader* reader, std::string* unread) {
   const Clock::time_point deadline = Clock::now() + kBodyTime * limits_.header_time +
                                      std::chrono::seconds(limits_.http.body_bytes >> 16);

@@ -1,4 +1,4 @@
-// Connections: a thread each, up to a limit. Knows nothing of models.
+// HTTP connections, one thread each, up to a limit. Knows nothing of models.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace cli {
 
-/// How a request is answered: once, in a whole or as a stream.
+/// One request and its answer, whole or streamed.
 class Exchange {
  public:
   Exchange(const HttpRequest& request, const Socket& socket, HttpHeaders always)
@@ -24,20 +24,20 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   const HttpRequest& request() const { return request_; }
-  /// Goes out with whatever is answered.
+  /// Added to any answer.
   void addHeader(const std::string& name, const std::string& value);
 
   void send(int status, const std::string& type, std::string_view body);
-  /// A reply whose length nobody knows yet. False: the client is gone, or takes nothing any more.
+  /// Starts a reply of unknown length. False: the client is gone or stopped receiving.
   bool beginStream(const std::string& type);
   bool write(std::string_view text);
   void endStream();
 
   bool begun() const { return begun_; }
   int status() const { return status_; }
-  /// To be asked from any thread.
+  /// Thread-safe.
   bool clientGone() const { return failed_ || peerGone(socket_.get()); }
-  /// Whether the connection can take another request.
+  /// True if the connection can take another request.
   bool reusable() const { return request_.keep_alive && begun_ && ended_ && !failed_; }
   void closeAfter() { closes_ = true; }
   bool closes() const { return closes_; }
@@ -57,30 +57,30 @@ class Exchange {
   std::atomic<bool> failed_{false};
 };
 
-/// What comes of a request by its headers.
+/// The decision on a request by its headers.
 enum class Admission {
-  kAnswered,  ///< refused, or nothing more is to be said: the rest of it is not read
-  kStranger,  ///< to be answered, though it came without a key
-  kKnown,     ///< to be answered: it has the key, or none is asked for
+  kAnswered,  ///< answered or refused: the rest is not read
+  kStranger,  ///< admitted without a key
+  kKnown,     ///< admitted: it has the key, or none is required
 };
 
 struct ServerLimits {
   HttpLimits http;
   uint32_t connections = 64;
-  /// Connections that have not shown a key yet, in addition. A new one ends the oldest of them. 0: no key is asked for.
+  /// Additional connections without a key so far. A new one closes the oldest. 0: no key is required.
   uint32_t strangers = 0;
-  /// All that such a connection has until it shows the key.
+  /// Time limit for such a connection to show the key.
   std::chrono::milliseconds stranger_time{5000};
-  std::chrono::seconds header_time{10};  ///< for all of a request's headers, from the first byte on
+  std::chrono::seconds header_time{10};  ///< for a request's headers, from the first byte
 };
 
 class HttpServer {
  public:
   struct Handlers {
-    /// Looks at the headers, before any of the body is read.
+    /// Decides by the headers, before the body is read.
     std::function<Admission(Exchange*)> admit;
     std::function<void(Exchange*)> answer;
-    /// Answers what is no sound request: 400, 408, 413, 431; 503 where there are too many connections.
+    /// Answers malformed requests: 400, 408, 413, 431; 503 for too many connections.
     std::function<void(int status, Exchange*)> refuse;
   };
 
@@ -91,31 +91,31 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   const Listener& listener() const { return listener_; }
-  /// Takes connections until `wake` is readable and `stops()` says so.
+  /// Accepts connections until `wake` is readable and `stops()` is true.
   void run(int wake, const std::function<bool()>& stops);
-  /// From here on no connection takes another request; those that wait for one, or for the rest of one, end at once.
+  /// No connection takes another request; connections waiting for one, or for its rest, end at once.
   void stop();
-  /// All connections are shut, whatever they are at.
+  /// Closes all connections immediately.
   void cut();
   uint32_t connections() const;
-  /// Requests that are being answered.
+  /// Number of requests being answered.
   uint32_t answering() const { return answering_; }
 
  private:
   struct Connection {
     int descriptor = -1;
     Clock::time_point since;
-    bool known = false;  ///< it has shown the key, or need not
+    bool known = false;  ///< has shown the key, or none is required
     bool shut = false;
   };
   using Connections = std::list<Connection>;
 
   void start(Socket socket);
-  /// Null: there is no room for another one.
+  /// Null: too many connections.
   Connection* enter(const Socket& socket);
   void leave(const Connection* connection);
   bool hasRoom(bool known) const;
-  /// False: too many others have.
+  /// False: too many known connections.
   bool becomeKnown(Connection* connection);
   void serve(const Socket& socket, Connection* connection);
   /// False: the connection ends.
@@ -132,7 +132,7 @@ class HttpServer {
   const Handlers handlers_;
   mutable std::mutex lock_;
   std::condition_variable ended_;
-  Connections open_;  ///< the oldest first
+  Connections open_;  ///< oldest first
   bool cut_ = false;
   std::atomic<uint32_t> answering_{0};
   std::atomic<bool> stopping_{false};

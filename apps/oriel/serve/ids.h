@@ -1,11 +1,11 @@
-// Names for requests, replies and calls.
+// Ids of requests, replies and calls.
 #pragma once
 
 #include <string>
 
 namespace cli {
 
-/// `kind`, and 24 random letters and digits: "chatcmpl-...".
+/// `kind` followed by 24 random letters and digits: "chatcmpl-...".
 std::string newId(const char* kind);
 
 }  // namespace cli

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kSessions = 4;
 
-/// Where it is held once, for all sessions.
+/// Makes the system prompt a prefix shared by all sessions.
 void planSystem(ServiceOptions* service) {
   CommonOptions& common = service->common;
   const Model text_only(common, Load::kGlance);
@@ -47,7 +47,7 @@ std::vector<std::unique_ptr<Slot>> makeSlots(const Model& model, const Settings&
 
 }  // namespace
 
-/// Four sessions or fewer, if nobody said how many.
+/// At most four sessions by default.
 uint64_t planLoad(ServiceOptions* options) {
   CommonOptions& common = options->common;
   if (!options->system.empty()) {

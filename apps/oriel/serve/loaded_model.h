@@ -1,4 +1,4 @@
-// A model in memory with its sessions.
+// A loaded model with its sessions.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace cli {
 
-/// What loading `options.common.model` will take, with as many sessions as fit: these and the system prompt's length are
-/// set in *options. 0: not known, or it does not fit.
+/// Memory for loading `options.common.model` with as many sessions as fit. Sets their number and the system prompt's
+/// length in *options. 0: unknown, or it does not fit.
 uint64_t planLoad(ServiceOptions* options);
 
 class LoadedModel {
  public:
-  /// Of options that were planned. Loads the model and reads the system prompt. Throws Failure.
+  /// `options` must be planned. Loads the model and reads the system prompt. Throws Failure.
   explicit LoadedModel(ServiceOptions options, std::string name);
 
-  /// Throws ApiError where every session begins with the server's --system.
+  /// Throws ApiError if the server has a --system prompt.
   void checkWithoutSystem() const;
-  /// The system prompt is what every session begins with.
+  /// Removes a system prompt equal to the server's, which every session has.
   void leaveOutSystem(ReplyRequest* request) const;
 
   const ServiceOptions options;
-  const std::string name;  ///< as clients see it
+  const std::string name;  ///< name for clients
   const Model model;
   Slots slots;
   ReplyCheck check;

@@ -10,21 +10,21 @@
 namespace cli {
 namespace {
 
-/// Blanks around a reply get lost on the way through many clients.
+/// Many clients drop white space around a reply.
 std::string trimmed(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   const size_t last = text.find_last_not_of(" \t\r\n");
   return first == std::string::npos ? "" : text.substr(first, last - first + 1);
 }
 
-/// Types of parts, and the field that holds their text. Null: the part is a thought, which counts for nothing.
+/// Part types and their text fields. Null: a thought, which is ignored.
 const char* const kPartTypes[][2] = {
     {"text", "text"},       {"input_text", "text"},   {"output_text", "text"},
     {"refusal", "refusal"}, {"thinking", nullptr},    {"redacted_thinking", nullptr},
     {"reasoning", nullptr}, {"summary_text", "text"}, {"reasoning_text", "text"},
 };
 
-/// Calls are compared without ids, and with the names of arguments in one order.
+/// Calls are compared without ids, with sorted arguments.
 std::string comparable(const std::string& arguments) {
   const auto parsed = nlohmann::json::parse(arguments, nullptr, false);
   return parsed.is_discarded()
@@ -116,7 +116,7 @@ std::vector<PastCall> readPastCalls(const Fields& fields) {
   return calls;
 }
 
-/// A text has the bounds of the JSON around it.
+/// JSON inside a text has the limits of the JSON around it.
 std::string pastArguments(const Json* value) {
   if (value == nullptr || value->is_null()) {
     return "{}";

@@ -46,7 +46,7 @@ std::string Metrics::text(const Now& now) const {
   }
   return counts + times +
          single("oriel_prompt_tokens_total", "Tokens of prompts.", "counter", prompt_tokens_) +
-         single("oriel_cached_prompt_tokens_total", "Of them, tokens that a session held already.",
+         single("oriel_cached_prompt_tokens_total", "Prompt tokens that a session already held.",
                 "counter", cached_tokens_) +
          single("oriel_reply_tokens_total", "Tokens generated.", "counter", tokens_) +
          single("oriel_evicted_tokens_total", "Tokens that left a window.", "counter", evicted_) +

@@ -1,4 +1,4 @@
-// What the server counts, as Prometheus reads it.
+// The server's counters in Prometheus format.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class Metrics {
   void countReply(uint64_t prompt_tokens, uint64_t cached_tokens, uint64_t tokens,
                   uint64_t evicted);
 
-  /// What is so at the moment; the rest is counted here.
+  /// Current values; counters are kept here.
   struct Now {
     uint64_t sessions = 0;
     uint64_t busy = 0;

@@ -14,7 +14,7 @@ namespace cli {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestWait(100);
-/// What Ollama's clients write behind a name.
+/// The suffix that Ollama clients append to names.
 constexpr char kTag[] = ":latest";
 
 std::string withoutTag(const std::string& name) {
@@ -23,7 +23,7 @@ std::string withoutTag(const std::string& name) {
   return has ? name.substr(0, name.size() - tag) : name;
 }
 
-/// What the plan says of a model that cannot be loaded whatever else is unloaded.
+/// The error for a model that is too large even alone, from its plan.
 [[noreturn]] void refuse(const CommonOptions& options, uint64_t memory_bytes) {
   const Diagnostics diagnostics(/*verbose=*/false, /*warns=*/false);
   const Json plan = PlanSource::ofFile(options.model).plan(planOptions(options), diagnostics);
@@ -42,7 +42,7 @@ ApiError notLoaded(const std::string& name, const Failure& failure) {
 
 struct ModelPool::Entry {
   ModelCard card;
-  ModelFacts facts;  ///< of card.info, for every request
+  ModelFacts facts;  ///< Adds files that appeared since.
   std::unique_ptr<LoadedModel> loaded;
   uint32_t users = 0;
   uint64_t last_used = 0;
@@ -76,7 +76,7 @@ ModelPool::Entry* ModelPool::add(const std::string& name, const std::string& pat
   return &entries_.back();
 }
 
-/// Files that came since.
+/// opens the file
 void ModelPool::readStore() {
   for (const StoredModel& stored : storedModels()) {
     const bool known = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
@@ -134,7 +134,7 @@ ModelFacts ModelPool::facts(Entry* entry) {
       return entry->facts;
     }
   }
-  (void)card(entry);  // which opens the file
+  (void)card(entry);  // Unloads idle models, least recently used first.
   const std::lock_guard<std::mutex> hold(lock_);
   return entry->facts;
 }
@@ -194,7 +194,7 @@ ModelPool::Lease ModelPool::open(Entry* entry, const Wait& wait) {
   return {this, entry};
 }
 
-/// Unloads those that nobody uses, the one that rested longest first.
+/// lets the next model load, even after a failure
 void ModelPool::makeRoom(uint64_t bytes, const Wait& wait, std::unique_lock<std::mutex>* hold) {
   makes_room_ = true;
   while (usedBytes() + bytes > memory_bytes_) {

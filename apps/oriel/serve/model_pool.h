@@ -1,4 +1,4 @@
-// Which models requests can name, and which of them are in memory.
+// The models that requests can name, loaded or not.
 #pragma once
 
 #include <condition_variable>
@@ -17,38 +17,38 @@
 
 namespace cli {
 
-/// What is known of a model; more of it once it was loaded.
+/// Facts about a model; some are known only after loading.
 struct ModelCard {
   std::string name;
   std::string path;
   uint64_t file_bytes = 0;
-  Json info;  ///< as oriel_model_describe has it; null: the file was not opened yet
+  Json info;  ///< from oriel_model_describe; null: not opened yet
   bool loaded = false;
-  uint32_t window_tokens = 0;  ///< 0: it was not loaded yet
+  uint32_t window_tokens = 0;  ///< 0: not loaded yet
   uint32_t sessions = 0;
   uint64_t memory_bytes = 0;  ///< while it is loaded
 };
 
-/// Without --all-models it has one model, which answers to any name. With it the local models are loaded when a request
-/// names them, all under the one cap on memory; the one that rested longest makes room. Calls from any thread.
+/// Without --all-models: one model for any name. With it: local models are loaded on request under one memory cap, and
+/// the least recently used are unloaded. Thread-safe.
 class ModelPool {
  public:
   struct Entry;
 
-  /// Loads the model of the options. Throws Failure.
+  /// Loads the options' model. Throws Failure.
   explicit ModelPool(ServiceOptions options);
   ~ModelPool();
 
   bool servesAll() const { return options_.all_models; }
   static ApiError unknown(const std::string& name);
-  /// "" is the first model. Throws ApiError: 404 for a name that no local model has.
+  /// "" is the first model. Throws ApiError 404 for an unknown name.
   Entry* find(const std::string& name);
   ModelFacts facts(Entry* entry);
   ModelCard card(Entry* entry);
   /// The first model, then the local ones by name.
   std::vector<ModelCard> cards();
 
-  /// A loaded model that stays until this is destroyed.
+  /// Keeps a model loaded during its lifetime.
   class Lease {
    public:
     Lease(ModelPool* pool, Entry* entry) : pool_(pool), entry_(entry) {}
@@ -64,10 +64,10 @@ class ModelPool {
   };
 
   struct Wait {
-    std::function<std::optional<ApiError>()> gives_up;  ///< asked some times a second
+    std::function<std::optional<ApiError>()> gives_up;  ///< called several times a second
     std::function<void()> begins;  ///< called once, if the model must be loaded first
   };
-  /// Loads it if need be. Throws ApiError: it cannot be loaded, or what `gives_up` says.
+  /// Loads it if needed. Throws ApiError if that fails, or the error of `gives_up`.
   Lease open(Entry* entry, const Wait& wait);
 
   struct Count {
@@ -89,12 +89,12 @@ class ModelPool {
   uint64_t usedBytes() const;
 
   const ServiceOptions options_;
-  uint64_t memory_bytes_ = 0;  ///< the cap on all of them
+  uint64_t memory_bytes_ = 0;  ///< the common cap
   mutable std::mutex lock_;
   std::condition_variable changed_;
-  std::list<Entry> entries_;  ///< the first one is first; none is ever taken out
+  std::list<Entry> entries_;  ///< the first model first; entries are never removed
   Entry* loading_ = nullptr;  ///< one at a time
-  bool makes_room_ = false;   ///< for it: no other model is handed out meanwhile
+  bool makes_room_ = false;   ///< for loading: no other model is handed out meanwhile
   uint64_t uses_ = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace cli {
 namespace {
 
-/// OpenAI's fields, and the context's length as vLLM, OpenRouter and llama.cpp name it.
+/// OpenAI's fields, and the context length under the names of vLLM, OpenRouter and llama.cpp.
 Json modelJson(const ModelCard& model, int64_t created) {
   Json json;
   json["id"] = model.name;

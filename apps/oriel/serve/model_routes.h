@@ -1,4 +1,4 @@
-// What the server says of itself and its model in OpenAI's form, and the chat page.
+// OpenAI's model and server routes, and the chat page.
 #pragma once
 
 #include "output.h"

@@ -37,7 +37,7 @@ ReplyCheck::Result ReplyCheck::compile(const ChatForm& form, const ReplyForm& he
           json["unchecked_tools"].get<std::vector<std::string>>()};
 }
 
-/// Which part of it fails alone.
+/// Finds the part that fails alone.
 std::string ReplyCheck::guiltyField(const ReplyRequest& request) {
   if (!checksCalls(request.tool_choice) ||
       (request.held.given() && !compile({}, request.held, "none").error.empty())) {

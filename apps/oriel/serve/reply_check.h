@@ -1,4 +1,5 @@
-// Compiles what a reply is held to before the request waits for a session: a schema that cannot be held is refused at once.
+// Compiles a reply's constraints before the request waits for a session, so that unsupported schemas are refused at
+// once.
 #pragma once
 
 #include <mutex>
@@ -10,11 +11,11 @@ namespace cli {
 
 class ReplyCheck {
  public:
-  /// All live longer. `base` and `reply`: the options of every session and reply.
+  /// The arguments must outlive it. `base` and `reply`: options of every session and reply.
   ReplyCheck(const Model& model, const Settings& base, const Settings& reply)
       : model_(model), base_(base), reply_(reply) {}
 
-  /// Throws ApiError that names the field; else the request knows the tools whose arguments stay unchecked.
+  /// Throws ApiError that names the field; otherwise stores the unchecked tools in the request.
   void check(ReplyRequest* request);
 
  private:

@@ -1,4 +1,4 @@
-// A request for replies, whatever protocol it came in.
+// A request for replies, independent of the protocol.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 
 namespace cli {
 
-/// Of a body, and of a text in it that is JSON: values take many times the bytes they are written in.
+/// Limit for a body, and for JSON text inside it: parsed values take many times the bytes.
 constexpr size_t kMostBodyValues = 1 << 20;
 
-/// One message, as the library takes it and as it is compared with what a session holds.
+/// A message in the library's form, and in the form compared with a session's contents.
 struct ChatMessage {
   std::string json;
   std::string key;
   bool is_user = false;
 };
 
-/// A text to go on with, its ids, or a gap in one.
+/// A text to continue, its ids, or a gap.
 struct RawPrompt {
   std::string text;
   std::vector<int32_t> ids;
   bool from_ids = false;
-  std::optional<Gap> gap = std::nullopt;  ///< to fill, in the place of the text
+  std::optional<Gap> gap = std::nullopt;  ///< replaces the text
 };
 
-/// What changes how a conversation becomes text: a session has one of them.
+/// Settings that affect how a conversation becomes text; fixed per session.
 struct ChatForm {
   std::string tools;      ///< JSON list; empty: none
-  std::string variables;  ///< JSON object of the template's; empty: none
+  std::string variables;  ///< JSON object of template variables; empty: none
   std::optional<bool> thinking;
 
   bool operator==(const ChatForm& other) const {
@@ -41,12 +41,12 @@ struct ChatForm {
   }
 };
 
-/// The form of an answer: a JSON schema, or a GBNF grammar.
+/// The form of an answer: a JSON schema or a GBNF grammar.
 struct ReplyForm {
   std::string schema;
   std::string grammar;
-  std::string param;    ///< the field that it came in, for errors
-  bool strict = false;  ///< objects of the schema stay closed, whatever the server opens
+  std::string param;    ///< the request field, for errors
+  bool strict = false;  ///< schema objects stay closed, regardless of the server's setting
 
   bool given() const { return !schema.empty() || !grammar.empty(); }
 };
@@ -55,11 +55,11 @@ struct ReplyRequest {
   bool is_chat = true;
   std::vector<ChatMessage> messages;
   ChatForm form;
-  std::vector<RawPrompt> prompts;  ///< of completions
+  std::vector<RawPrompt> prompts;  ///< for completions
 
   bool stream = false;
   bool include_usage = false;
-  uint32_t choices = 1;  ///< of each prompt
+  uint32_t choices = 1;  ///< per prompt
   std::optional<uint32_t> max_tokens;
   std::optional<uint32_t> max_thought_tokens;
   std::optional<double> temperature;
@@ -77,16 +77,16 @@ struct ReplyRequest {
   ReplyForm held;
   const char* tool_choice = "none";  ///< the library's option
   bool several_calls = true;
-  /// Tools with one text for input. In `form.tools` that is the argument "input".
+  /// Tools with a single text input. In `form.tools` it is the argument "input".
   std::vector<std::string> text_tools;
-  /// Tools whose arguments are not held to their schemas; known once the request was checked.
+  /// Tools whose arguments are not constrained; set by the check.
   std::vector<std::string> unchecked_tools;
-  Json echo;  ///< fields that the protocol sends back with the reply
+  Json echo;  ///< fields that the protocol repeats in the reply
 
   bool isTextTool(const std::string& name) const;
 };
 
-/// What readers of requests know of the model.
+/// Model facts for request parsing.
 struct ModelFacts {
   uint32_t n_vocab = 0;  ///< ids are below
   int64_t n_embd = 0;

@@ -1,4 +1,4 @@
-// How a reply goes to the client: one implementation for each protocol.
+// Sends a reply to the client; one implementation per protocol.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace cli {
 
-/// All live longer than the writer.
+/// Everything must outlive the writer.
 struct ReplyContext {
   const Model& model;
   const std::string& model_name;
@@ -23,29 +23,29 @@ class ReplyWriter {
  public:
   virtual ~ReplyWriter() = default;
 
-  /// For the choice that comes next, as `number`.
+  /// For the next choice, number `number`.
   virtual ReplySink sinkFor(uint32_t number) = 0;
   /// It is over.
   virtual void endChoice(const ReplyOutcome& outcome, bool counts_prompt) = 0;
-  /// All are. Sends what was not sent yet.
+  /// All choices are complete. Sends the rest.
   virtual void end() = 0;
-  /// Something went wrong once a stream had begun.
+  /// An error after a stream has begun.
   virtual void endWith(const ApiError& error) = 0;
 };
 
-/// A protocol that asks for replies.
+/// A protocol for replies.
 struct ReplyProtocol {
   /// Throws ApiError that names the field.
   ReplyRequest (*read)(const Json& body, const ModelFacts& facts);
   std::unique_ptr<ReplyWriter> (*write)(const ReplyContext& context);
-  bool streams_events = true;  ///< as server-sent events, in which a comment may stand
+  bool streams_events = true;  ///< as server-sent events, which may contain comments
 };
 
 constexpr char kJsonType[] = "application/json";
 constexpr char kEventStream[] = "text/event-stream; charset=utf-8";
 
 bool reachedLength(const ReplyOutcome& outcome);
-/// What the protocols have no place for: the member `oriel`.
+/// The member `oriel`, for values without a place in the protocols.
 Json extraOf(const ReplyRequest& request, const ReplyOutcome& outcome);
 
 }  // namespace cli

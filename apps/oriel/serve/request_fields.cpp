@@ -8,10 +8,10 @@
 namespace cli {
 namespace {
 
-/// What the library takes.
+/// The library's limit.
 constexpr size_t kMostStops = 16;
 constexpr size_t kMostStopBytes = 256;
-/// What OpenAI takes.
+/// OpenAI's limit.
 constexpr size_t kMostEmbeddings = 2048;
 
 void addStop(const Json& value, const std::string& name, std::vector<std::string>* stop) {

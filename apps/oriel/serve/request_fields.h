@@ -1,4 +1,4 @@
-// Fields that requests of several protocols have.
+// Request fields shared by several protocols.
 #pragma once
 
 #include <string>
@@ -16,29 +16,29 @@ std::optional<Number> as(const std::optional<int64_t>& value) {
   return value ? std::optional<Number>(static_cast<Number>(*value)) : std::nullopt;
 }
 
-/// A number of tokens; -1 is no limit. nullopt: the field is absent.
+/// A number of tokens; -1: unlimited. nullopt: absent.
 std::optional<uint32_t> readMostTokens(const Fields& fields, const char* name);
-/// After how many tokens a thought is closed.
+/// The number of tokens after which a thought is closed.
 void readThoughtLimit(const Fields& fields, const char* name, ReplyRequest* request);
-/// "suffix": what stands behind the gap, in front of which the prompts stand.
+/// "suffix": the text after the gap; the prompts are the text before it.
 void readSuffix(const Fields& fields, ReplyRequest* request);
 /// max_thought_tokens, temperature, top_p, min_p, top_k (-1: off), repeat_penalty, the other penalties and seed.
 void readSampling(const Fields& fields, ReplyRequest* request);
 /// A text or a list of texts that end the reply.
 void readStop(const Fields& fields, const char* name, ReplyRequest* request);
-/// "schema" by its text: an object, or true.
+/// Constrains the reply to a schema given as an object or true.
 void holdToSchema(const Json& schema, const std::string& param, ReplyRequest* request);
 void holdToAnyObject(const std::string& param, ReplyRequest* request);
-/// Refuses a field that asks for something; false, "" and empty lists do not.
+/// Refuses a field with an effect; false, "" and empty lists are accepted.
 void refuseField(const Fields& fields, const char* name, const char* reason);
 
 /// A text, a list of texts, a list of ids or a list of such lists; at most `most` of them.
 std::vector<RawPrompt> readPrompts(const Json& value, const std::string& name, uint32_t n_vocab,
                                    size_t most);
-/// Texts or ids to embed, at most as many as OpenAI takes. `dimensions` may only be what the model has.
+/// Texts or ids to embed, up to OpenAI's limit. `dimensions` must equal the model's.
 std::vector<RawPrompt> readEmbedInputs(const Fields& fields, const char* name,
                                        const ModelFacts& facts);
-/// Ids as a JSON list has them.
+/// Reads ids from a JSON list.
 std::vector<int32_t> readIds(const Json& list, const std::string& name, uint32_t n_vocab);
 
 }  // namespace cli

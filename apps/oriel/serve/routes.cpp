@@ -8,7 +8,7 @@
 namespace cli {
 namespace {
 
-/// -1: it is no hexadecimal digit.
+/// -1: not a hexadecimal digit.
 int digitOf(char c) {
   return c >= '0' && c <= '9'   ? c - '0'
          : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -16,7 +16,7 @@ int digitOf(char c) {
                                 : -1;
 }
 
-/// Without the version, if there is something behind it.
+/// Removes the version, if a path follows it.
 std::string_view unversioned(std::string_view path) {
   constexpr std::string_view kVersion = "/v1/";
   const bool has = path.size() > kVersion.size() && path.substr(0, kVersion.size()) == kVersion;

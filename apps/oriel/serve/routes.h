@@ -1,4 +1,4 @@
-// What can be asked: paths, methods, and who may.
+// The routes: paths, methods, and access.
 #pragma once
 
 #include <cstdint>
@@ -45,20 +45,19 @@ struct Route {
   Answer answer;
   ErrorForm error;
   bool needs_key = true;
-  bool begins = false;  ///< paths that begin so
+  bool begins = false;  ///< matches as a prefix
 
-  /// Paths with and without /v1 are the same. Null: there is nothing of that path.
+  /// Paths are equal with and without /v1. Null: unknown path.
   static const Route* of(const HttpRequest& request);
 };
 
-/// How errors of the route look; where there is none, how those of the protocol that the path is of do.
+/// The error form of the route; for unknown routes, that of the path's protocol.
 ErrorForm errorFormOf(const Route* route, const HttpRequest& request);
 
-/// Whether the request may be answered by `route`, which may be null: by its headers alone, before its body is read.
-/// False: it is answered already. Throws ApiError.
+/// Decides by the headers alone, before the body is read. `route` may be null. False: already answered. Throws ApiError.
 bool admit(const RequestGuard& guard, const Route* route, Exchange* exchange);
 
-/// The name behind ".../models/", with its escapes read ("%20"); what is none stays as it is.
+/// The name after ".../models/", with escapes decoded ("%20"); invalid escapes stay.
 std::string modelNameOf(const HttpRequest& request);
 
 }  // namespace cli

@@ -7,10 +7,10 @@
 namespace cli {
 namespace {
 
-/// What a client's seed of 0 is here, where 0 is the clock's: a number that clients do not count up to.
+/// Replaces a client's seed 0, because 0 means the clock in Oriel. Unlikely to be used by a client.
 constexpr uint64_t kSeedZero = 0x9e3779b97f4a7c15;
 
-/// What the library takes.
+/// The library's limit.
 constexpr double kLeastTopP = 0.0001;
 
 void setNumbers(const ReplyRequest& request, Settings* options) {
@@ -68,7 +68,7 @@ Settings samplingOf(const ReplyRequest& request, const Settings& base, uint32_t 
   if (!request.held.grammar.empty()) {
     options.set("grammar", request.held.grammar);
   }
-  if (request.held.strict) {  // as OpenAI has it: no members that are not listed
+  if (request.held.strict) {  // OpenAI's rule: unlisted members are not allowed
     options.erase("open_objects");
   }
   options.set("tool_choice", request.tool_choice);

@@ -1,4 +1,4 @@
-// How a request's replies are sampled, as options of the library.
+// Converts a request's sampling fields to library options.
 #pragma once
 
 #include "serve/reply_request.h"
@@ -6,7 +6,7 @@
 
 namespace cli {
 
-/// `base` counts where the request does not say. `max_tokens` of each reply; `choice`: which of the replies to one prompt.
+/// `base` gives the defaults. `max_tokens` is per reply; `choice`: index of the reply to one prompt.
 Settings samplingOf(const ReplyRequest& request, const Settings& base, uint32_t max_tokens,
                     uint32_t choice);
 

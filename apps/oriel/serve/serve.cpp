@@ -22,11 +22,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Replies that run when the server is told to stop have this long.
+/// Time for running replies after a stop request.
 constexpr auto kGrace = 5s;
-/// Those that are cut off then can tell their clients so in this time.
+/// Time for the cut-off replies to send their error.
 constexpr auto kFarewell = 500ms;
-/// Of the connections there may be, so many for one that has not shown the key.
+/// Share of connections (1/N) for clients without a key so far.
 constexpr uint32_t kStrangerShare = 8;
 constexpr uint32_t kLeastStrangers = 4;
 
@@ -34,7 +34,7 @@ std::string nameOf(const std::string& path) {
   return std::filesystem::u8path(path).stem().u8string();
 }
 
-/// As a part of an address.
+/// For use in an address.
 std::string bracketed(const std::string& address) {
   return address.find(':') == std::string::npos ? address : "[" + address + "]";
 }
@@ -58,7 +58,7 @@ void announce(const ServeOptions& options, const ModelCard& model, const Listene
   }
   if (!listener.loopback && options.service.guard.api_key.empty()) {
     tellText(
-        "oriel: warning: whoever reaches this address may use the model: ask for a key with "
+        "oriel: warning: anyone who reaches this address can use the model: require a key with "
         "--api-key, or leave --host at 127.0.0.1\n");
   }
   if (isTerminal(Stream::kErr) && !options.service.common.json) {
@@ -71,7 +71,7 @@ void announce(const ServeOptions& options, const ModelCard& model, const Listene
   }
 }
 
-/// Until all connections have ended, the time is over or `stops()` says so.
+/// Waits until all connections have ended, the time is over or `stops()` is true.
 template <typename Stops>
 void waitForEnd(const HttpServer& server, Clock::duration most, const Stops& stops) {
   const Clock::time_point deadline = Clock::now() + most;
@@ -80,7 +80,7 @@ void waitForEnd(const HttpServer& server, Clock::duration most, const Stops& sto
   }
 }
 
-/// No client can make this take longer: not with half a request, and not by reading slowly.
+/// A client cannot delay this by half a request or slow reading.
 void endReplies(HttpServer* server, Service* service) {
   service->stop(/*at_once=*/false);
   server->stop();
@@ -106,10 +106,10 @@ std::string describe(size_t running) {
 
 int runServer(ServeOptions options) {
 #ifdef __GLIBC__
-  mallopt(M_ARENA_MAX, 2);  // threads come and go; what one frees the others can have
+  mallopt(M_ARENA_MAX, 2);  // threads are short-lived: share freed memory among them
 #endif
   ServiceOptions& service_options = options.service;
-  // The address first: a port in use is known at once.
+  // Listens first, so that a port in use is reported at once.
   Listener listener = listenOn(options.host, options.port);
   service_options.guard.loopback = listener.loopback;
   service_options.common.load.set("constraints", "true");

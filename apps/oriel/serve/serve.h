@@ -1,4 +1,4 @@
-// The server as a whole: from the address that is listened on to the last reply.
+// The whole server, from listening to the last reply.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct ServeOptions {
   uint32_t connections = 64;
 };
 
-/// Returns the exit code once it was told to stop; throws Failure.
+/// Returns the exit code after a stop request; throws Failure.
 int runServer(ServeOptions options);
 
 }  // namespace cli

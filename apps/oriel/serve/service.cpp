@@ -23,7 +23,7 @@
 namespace cli {
 namespace {
 
-/// Of a Content-Type, without its parameters: a type's name has no case.
+/// A Content-Type without its parameters, in lower case.
 std::string mediaType(const std::string& content_type) {
   const std::string type = content_type.substr(0, content_type.find(';'));
   return inSmallLetters(type.substr(0, type.find_last_not_of(" \t") + 1));
@@ -37,7 +37,7 @@ std::vector<int32_t> gapIds(const Gap& gap, const Model& model) {
   }
 }
 
-/// Of a chat one that is empty.
+/// For a chat one empty list.
 std::vector<std::vector<int32_t>> promptsOf(const ReplyRequest& request, const Model& model) {
   if (request.is_chat) {
     return {{}};
@@ -70,7 +70,7 @@ void checkEnded(Ended ended) {
   }
 }
 
-/// What a client is told of the exception that is being handled.
+/// The error for the client, from the current exception.
 ApiError currentError() {
   try {
     throw;
@@ -201,7 +201,7 @@ void Service::metrics(Exchange* exchange) {
 
 Json Service::bodyOf(const HttpRequest& request) const {
   const std::string* const type = request.header("content-type");
-  // Browsers let pages of any site send other types without asking.
+  // Browsers send other types cross-site without asking.
   if (type == nullptr || mediaType(*type) != kJsonType) {
     throw ApiError{415, "the body is not said to be JSON: send Content-Type: application/json", "",
                    "unsupported_media_type", 0};
@@ -213,7 +213,7 @@ Json Service::bodyOf(const HttpRequest& request) const {
   }
 }
 
-/// Of each reply: a request's replies together are bounded, as one that is not streamed is held until it ends.
+/// Per reply: the replies of a request are bounded together, since unstreamed ones are held in memory.
 uint32_t Service::mostTokens(const ReplyRequest& request) const {
   const size_t replies = std::max<size_t>(request.prompts.size(), 1) * request.choices;
   const uint32_t most = std::max(options_.most_tokens / static_cast<uint32_t>(replies), 1u);
@@ -221,7 +221,7 @@ uint32_t Service::mostTokens(const ReplyRequest& request) const {
   return wanted == 0 ? most : std::min(most, wanted);
 }
 
-/// Empty where the body has none, or is no object: whoever reads it says so.
+/// Empty without the field or for another type; the reader reports that.
 std::string Service::modelNameIn(const Json& body) {
   return body.is_object() ? Fields(body, "").text("model").value_or("") : "";
 }
@@ -261,7 +261,7 @@ void Service::replyTo(const ReplyProtocol& protocol, Exchange* exchange) {
   reply(read(exchange->request(), protocol.read), protocol, exchange);
 }
 
-/// A stream says in a comment that it waits for the model to be loaded.
+/// A stream sends a comment while the model loads.
 void Service::reply(Asked<ReplyRequest> asked, const ReplyProtocol& protocol, Exchange* exchange) {
   ReplyRequest& request = asked.request;
   const Clock::time_point start = Clock::now();
@@ -293,7 +293,7 @@ void Service::reply(Asked<ReplyRequest> asked, const ReplyProtocol& protocol, Ex
   }
 }
 
-/// The session is given back before the client has the end of its reply, and may ask again.
+/// Releases the session before the client sees the end and sends the next request.
 void Service::generate(const ReplyRequest& request, LoadedModel* model, double load_ms,
                        ReplyWriter* writer, Exchange* exchange) {
   const std::vector<std::vector<int32_t>> prompts = promptsOf(request, model->model);

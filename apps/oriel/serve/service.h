@@ -1,4 +1,4 @@
-// The answers: what is asked, of which session, and how it is answered.
+// Answers requests: parsing, choice of a session, reply.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 
 namespace cli {
 
-/// What a body asks, and the model that it names.
+/// A parsed body and the model that it names.
 template <typename Request>
 struct Asked {
   ModelPool::Entry* model = nullptr;
@@ -29,19 +29,19 @@ struct Asked {
 
 class Service {
  public:
-  /// Both live longer.
+  /// Both must outlive it.
   Service(const ServiceOptions& options, ModelPool* pool);
 
-  /// By the headers: what is refused, or asks only what it may ask, is answered.
+  /// Decides by the headers; refused and trivial requests are answered here.
   Admission admit(Exchange* exchange);
-  /// What was admitted, once its body is there.
+  /// Answers an admitted request with its body.
   void answer(Exchange* exchange);
-  /// Of what was no sound request.
+  /// Answers a malformed request.
   void refuse(int status, Exchange* exchange);
 
-  /// Requests that wait are refused; with `at_once` replies that run are cut, too.
+  /// Refuses waiting requests; `at_once` also cuts running replies.
   void stop(bool at_once);
-  /// Replies that run.
+  /// Number of running replies.
   size_t busy() const { return pool_->count().busy; }
 
   std::function<uint64_t()> connections = [] { return 0; };
@@ -50,7 +50,7 @@ class Service {
   ModelPool* pool() const { return pool_; }
   int64_t startedAt() const { return started_; }
 
-  /// `read(body, facts)` of a JSON body; large ones one at a time. Throws ApiError.
+  /// `read(body, facts)` for a JSON body; large ones one at a time. Throws ApiError.
   template <typename Read>
   auto read(const HttpRequest& request, const Read& read)
       -> Asked<decltype(read(Json(), ModelFacts()))> {
@@ -63,14 +63,14 @@ class Service {
     ModelPool::Entry* const model = pool_->find(modelNameIn(body));
     return {model, read(body, pool_->facts(model))};
   }
-  /// The model, loaded. `begins`: called once if somebody must wait for that.
+  /// The model, loaded. `begins`: called once if loading takes time.
   ModelPool::Lease open(
       ModelPool::Entry* model, const Exchange& client, const std::function<void()>& begins = [] {});
-  /// Checks the request, waits for a session and answers.
+  /// Checks the request, waits for a session and replies.
   void reply(Asked<ReplyRequest> asked, const ReplyProtocol& protocol, Exchange* exchange);
-  /// The same for a route that asks for nothing else.
+  /// The same for a route that only replies.
   void replyTo(const ReplyProtocol& protocol, Exchange* exchange);
-  /// The vectors of the inputs. *tokens: of all of them.
+  /// The vectors of the inputs. *tokens: the sum.
   std::vector<std::vector<float>> embed(const Asked<std::vector<RawPrompt>>& asked,
                                         const Exchange& client, uint64_t* tokens);
 
@@ -78,9 +78,9 @@ class Service {
   void metrics(Exchange* exchange);
 
  private:
-  /// A body that takes some MB to read.
+  /// Size above which parsing takes some MB.
   static constexpr size_t kLargeBytes = 64 << 10;
-  /// Behind it the system has back what reading a large body took, which lies in many small pieces.
+  /// Returns freed memory to the system after a large body, which leaves many small pieces.
   struct Freeing {
     const size_t body_bytes;
     ~Freeing();
@@ -102,7 +102,7 @@ class Service {
   Metrics metrics_;
   Watcher watcher_;
   const RequestGuard guard_;
-  /// They take many times their bytes once they are parsed: one is read at a time. Others do not wait for them.
+  /// Parsed bodies take many times their bytes, so large ones are parsed one at a time. Small ones do not wait.
   std::mutex large_bodies_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> device_lost_{false};

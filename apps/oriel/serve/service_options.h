@@ -1,4 +1,4 @@
-// How the server answers, as its command line says.
+// The server's command line options.
 #pragma once
 
 #include <chrono>
@@ -11,12 +11,12 @@
 namespace cli {
 
 struct ServiceOptions {
-  CommonOptions common;     ///< how replies are sampled where a request does not say
-  std::string system;       ///< begins every conversation; empty: none
-  std::string model_name;   ///< of the first model, as clients see it
-  bool all_models = false;  ///< the local models are served by name, too
+  CommonOptions common;     ///< defaults for replies
+  std::string system;       ///< starts every conversation; empty: none
+  std::string model_name;   ///< of the first model, for clients
+  bool all_models = false;  ///< serves local models by name
   uint32_t queue = 32;
-  uint32_t most_tokens = 0;  ///< of all replies to a request; 0: the command chooses
+  uint32_t most_tokens = 0;  ///< for all replies of a request; 0: the default
   std::chrono::seconds timeout{600};
   GuardOptions guard;
 };

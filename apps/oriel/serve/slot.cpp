@@ -12,10 +12,10 @@
 namespace cli {
 namespace {
 
-/// What a reply that was not kept as a message is called: no message has this key.
+/// The key of a reply that is not kept as a message; equals no message's key.
 constexpr char kUnknown[] = "";
 
-/// A callback's work. Nothing may be thrown through the library: what was is kept, and ends the reply.
+/// The work of a callback. Exceptions must not pass through the library: they are stored and end the reply.
 struct Telling {
   const ReplySink& sink;
   ReplyParts* parts;
@@ -30,7 +30,7 @@ struct Telling {
       return 1;
     }
   }
-  /// Once the library has returned: a reply that was not told to its end is none that ended.
+  /// Call after the library has returned: an interrupted callback makes the reply a failure.
   void rethrow() const {
     if (thrown != nullptr) {
       std::rethrow_exception(thrown);
@@ -51,7 +51,7 @@ int onToken(const oriel_token_event* event, void* user) {
   return telling->tell([&] { return telling->sink.on_token(*event); });
 }
 
-/// Of a completion, which has no parts.
+/// For a completion, which has no parts.
 int onRawToken(const oriel_token_event* event, void* user) {
   auto* telling = static_cast<Telling*>(user);
   return telling->tell([&] {
@@ -108,7 +108,7 @@ oriel_stats Slot::stats() const {
 uint64_t Slot::position() const { return stats().position; }
 uint64_t Slot::evicted() const { return stats().evicted; }
 
-/// Nothing happens where the device works.
+/// A no-op on a working device.
 void Slot::recover(const Call& call) {
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
   const oriel_status status =
@@ -141,7 +141,7 @@ void Slot::open(const ChatForm& form, const Call& call) {
     throw failedCall(status, oriel_model_last_error(model_.get()));
   }
   begin_ = position();
-  recover(call);  // on a device that was lost before, the session is made as lost
+  recover(call);  // on a lost device the session starts as lost
 }
 
 void Slot::forget() {
@@ -183,7 +183,7 @@ size_t Slot::common(const std::vector<ChatMessage>& messages) const {
   return count;
 }
 
-/// Behind which the rest can be added. A session that holds more goes back to where a turn begins.
+/// The number of held messages that the request continues. A session with more goes back to a turn start.
 size_t Slot::keptMessages(const std::vector<ChatMessage>& messages) const {
   size_t count = common(messages);
   if (count == held_.size() && count < messages.size()) {
@@ -217,7 +217,7 @@ bool Slot::goBack(uint64_t position) {
   return oriel_session_go_back(session_, ORIEL_BACK_TO_POSITION, position, nullptr, 0) == ORIEL_OK;
 }
 
-/// Returns how many tokens stay.
+/// Returns the number of remaining tokens.
 uint64_t Slot::goBackTo(size_t messages) {
   if (messages != 0 && messages == held_.size()) {
     return position();
@@ -279,7 +279,7 @@ ReplyOutcome Slot::chat(const ReplyRequest& request, const Settings& options, co
   ReplyOutcome outcome;
   try {
     size_t kept = ids_.empty() && !held_.empty() ? keptMessages(request.messages) : 0;
-    // What was taken back would count as repeated.
+    // Penalties would count text that was taken back.
     kept = kept != held_.size() && penalises(options) ? 0 : kept;
     outcome.cached_tokens = goBackTo(kept);
     changing_ = true;
@@ -347,7 +347,7 @@ ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const Settings& opt
   }
 }
 
-/// The ids of what was generated, behind those of the prompt.
+/// Stores the ids of the reply after those of the prompt.
 void Slot::keepReply() {
   const uint64_t first = begin_ + ids_.size();
   const size_t prompt = ids_.size();
@@ -359,7 +359,7 @@ void Slot::keepReply() {
   }
 }
 
-/// A message may be there in part, and the next request begins anew. What fails here is tried again when it opens.
+/// A message may be partly held, so the next request restarts. Failures here are retried when it opens.
 void Slot::forgetAfterFailure(const ApiError& error, const Call& call) {
   try {
     if (error.code == kDeviceLost) {
@@ -368,7 +368,7 @@ void Slot::forgetAfterFailure(const ApiError& error, const Call& call) {
     }
     forget();
   } catch (const ApiError&) {
-    // `changing_` stays.
+    // `changing_` stays set.
   }
 }
 

@@ -1,4 +1,4 @@
-// A session, and what it holds: so much of the next prompt as it has read already need not be read again.
+// A session with a record of its contents, so that a prompt's common prefix is not read again.
 #pragma once
 
 #include <atomic>
@@ -19,30 +19,30 @@
 namespace cli {
 
 struct ReplySink {
-  /// False: the reply ends here.
+  /// False: stop the reply.
   std::function<bool(const oriel_part&)> on_part;
   std::function<bool(const oriel_token_event&)> on_token;
 };
 
-/// How a reply went.
+/// The result of a reply.
 struct ReplyOutcome {
   oriel_generation result = {};
   ReplyParts parts;
   Ended ended = Ended::kNot;
-  uint64_t prompt_tokens = 0;  ///< all that came before the reply
-  uint64_t cached_tokens = 0;  ///< of them, those that the session held
+  uint64_t prompt_tokens = 0;  ///< everything before the reply
+  uint64_t cached_tokens = 0;  ///< the part that the session already held
   uint64_t evicted = 0;        ///< by this prompt and reply
   oriel_stats stats = {};
-  double load_ms = 0;     ///< that the request waited for its model
-  Json ignored_keywords;  ///< of the schemas that it was held to; null: none
+  double load_ms = 0;     ///< waiting time for the model
+  Json ignored_keywords;  ///< from the reply's schemas; null: none
 };
 
-/// The options of a session that has this form.
+/// The options of a session with this form.
 Settings sessionSettings(const Settings& base, const ChatForm& form);
 
 class Slot {
  public:
-  /// `base` are the options of every session, and live longer.
+  /// `base`: options of every session; must outlive it.
   Slot(const Model& model, const Settings& base);
   ~Slot();
   Slot(const Slot&) = delete;
@@ -50,7 +50,7 @@ class Slot {
 
   oriel_session* session() const { return session_; }
 
-  /// Of what the request begins with, how many tokens are held; and how many would be lost by going back to there.
+  /// Held tokens that match the request's beginning, and tokens lost by going back to them.
   struct Match {
     uint64_t kept = 0;
     uint64_t lost = 0;
@@ -58,21 +58,21 @@ class Slot {
   Match match(const ReplyRequest& request, const std::vector<int32_t>& ids) const;
   bool empty() const { return held_.empty() && ids_.empty(); }
 
-  /// Who asks, and until when it waits.
+  /// The client, and its deadline.
   struct Call {
     Watcher* watcher = nullptr;
     const Exchange* client = nullptr;
     Clock::time_point deadline;
-    std::atomic<bool>* device_lost = nullptr;  ///< set while there is none to answer with
+    std::atomic<bool>* device_lost = nullptr;  ///< set while no device works
   };
-  /// Creates the session; one whose device was lost is recovered. Throws ApiError.
+  /// Creates the session; recovers it if its device was lost. Throws ApiError.
   void open(const ChatForm& form, const Call& call);
-  /// A reply to the messages, or behind the ids. Throws ApiError; one that was cut short is an outcome.
+  /// Replies to the messages, or continues the ids. Throws ApiError; a truncated reply is a result.
   ReplyOutcome chat(const ReplyRequest& request, const Settings& options, const ReplySink& sink,
                     const Call& call);
   ReplyOutcome complete(const std::vector<int32_t>& ids, const Settings& options,
                         const ReplySink& sink, const Call& call);
-  /// The vector of a text. Forgets what was held.
+  /// The vector of a text. Forgets the held contents.
   std::vector<float> embed(const RawPrompt& text, const Call& call, uint32_t* tokens);
 
   uint64_t last_used = 0;
@@ -80,9 +80,9 @@ class Slot {
  private:
   struct Held {
     std::string key;
-    /// Where it can be gone back to; 0: a user's message alone begins a turn.
+    /// Position to go back to; 0: only a user's message starts a turn.
     uint64_t turn_begin = 0;
-    uint64_t end = 0;  ///< position behind it
+    uint64_t end = 0;  ///< position after it
   };
 
   void forget();
@@ -98,7 +98,7 @@ class Slot {
   oriel_stats stats() const;
   uint64_t position() const;
   uint64_t evicted() const;
-  /// As oriel_session_describe has it; null: it failed.
+  /// The JSON of oriel_session_describe; null on failure.
   Json describe() const;
   ReplyOutcome finish(ReplyOutcome outcome, const Settings& options, const Watcher::Guard& guard,
                       oriel_status status);
@@ -107,10 +107,10 @@ class Slot {
   const Settings& base_;
   ChatForm form_;
   oriel_session* session_ = nullptr;
-  uint64_t begin_ = 0;  ///< position of an empty session: behind the prefix
+  uint64_t begin_ = 0;  ///< start position of an empty session: after the prefix
   std::vector<Held> held_;
-  std::vector<int32_t> ids_;  ///< of a completion
-  /// Of a request that did not come to its end the session holds who knows what: the next one that opens it begins anew.
+  std::vector<int32_t> ids_;  ///< for a completion
+  /// A request did not finish, so the contents are unknown: the next open() restarts.
   bool changing_ = false;
 };
 

@@ -9,7 +9,7 @@ namespace cli {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestHold(100);
-/// What is held is given up for a match of at least this part of it.
+/// Held contents are given up only for a match of at least 1/this of them.
 constexpr uint64_t kWorth = 4;
 
 }  // namespace
@@ -32,7 +32,7 @@ void Slots::giveBack(Slot* slot) {
   changed_.notify_all();
 }
 
-/// The longest match; where there is none worth it an empty one, or the one that rested longest.
+/// The longest match; without a worthwhile one an empty slot, or the least recently used.
 Slot* Slots::best(const Matcher& match) const {
   const auto rank = [&](const Slot* slot) {
     const Slot::Match found = match(*slot);

@@ -1,4 +1,4 @@
-// Which session answers which request, and who waits.
+// Assigns sessions to requests, and queues requests.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +20,7 @@ class Slots {
   /// At most `queue` requests wait for a slot.
   Slots(std::vector<std::unique_ptr<Slot>> slots, uint32_t queue);
 
-  /// A slot, until it is destroyed.
+  /// Holds a slot during its lifetime.
   class Lease {
    public:
     Lease(Slots* slots, Slot* slot) : slots_(slots), slot_(slot) {}
@@ -35,10 +35,10 @@ class Slots {
   };
 
   using Matcher = std::function<Slot::Match(const Slot&)>;
-  /// Why nobody waits any more; asked some times a second.
+  /// The reason to stop waiting; called several times a second.
   using GivesUp = std::function<std::optional<ApiError>()>;
-  /// First come, first served; of the free slots the one that holds most of what is asked. Throws ApiError: 429 where too
-  /// many wait, and what `gives_up` says.
+  /// First come, first served; prefers the free slot with the longest match. Throws ApiError: 429 if too many wait, or
+  /// the error of `gives_up`.
   Lease take(const Matcher& match, const GivesUp& gives_up);
 
   size_t count() const { return slots_.size(); }
@@ -54,7 +54,7 @@ class Slots {
   mutable std::mutex lock_;
   std::condition_variable changed_;
   std::vector<Slot*> free_;
-  std::list<int> waiting_;  ///< an entry each, in order
+  std::list<int> waiting_;  ///< one entry each, in order
   uint64_t uses_ = 0;
 };
 

@@ -45,7 +45,7 @@ int millisecondsUntil(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<long long>(left, 0, 1000000));
 }
 
-/// False: the time is over.
+/// False: timeout.
 bool waitFor(int descriptor, short events, Clock::time_point deadline) {
   for (;;) {
     pollfd ready = {descriptor, events, 0};
@@ -110,7 +110,7 @@ Listener listenOn(const std::string& host, uint16_t port) {
   const int found = getaddrinfo(host.c_str(), service.c_str(), &hints, &addresses.list);
   if (found != 0) {
     throw Failure{kExitFailed, "there is no address for --host " + host + " (" +
-                                   gai_strerror(found) + "): name one of this machine"};
+                                   gai_strerror(found) + "): give an address of this machine"};
   }
   Listener listener;
   listener.socket = Socket(socket(addresses.list->ai_family, SOCK_STREAM, 0));
@@ -208,7 +208,7 @@ void endGently(const Socket& socket) {
   const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(500);
   char unread[4096];
   size_t bytes = 0;
-  // Closing with bytes unread would take back what was sent.
+  // Closing with unread bytes would discard sent data.
   while (Clock::now() < deadline &&
          receiveSome(socket, unread, sizeof(unread), deadline, &bytes) == Received::kBytes) {
   }

@@ -11,7 +11,7 @@ namespace cli {
 
 using Clock = std::chrono::steady_clock;
 
-/// A descriptor, owned.
+/// Owns a descriptor.
 class Socket {
  public:
   explicit Socket(int descriptor = -1) : descriptor_(descriptor) {}
@@ -32,26 +32,27 @@ struct Listener {
   Socket socket;
   std::string address;  ///< numeric: "127.0.0.1", "::1"
   uint16_t port = 0;
-  bool loopback = false;  ///< only this machine reaches it
+  bool loopback = false;  ///< reachable only from this machine
 };
 
-/// `port` 0: a free one. Throws Failure with one line.
+/// `port` 0: any free one. Throws Failure with one line.
 Listener listenOn(const std::string& host, uint16_t port);
 
-/// Waits until somebody connects, or `wake` is readable (-1: nothing wakes). Not open: woken, or nobody stayed.
+/// Waits for a connection, or until `wake` is readable (-1: none). The result is not open if it was woken or the peer
+/// left.
 Socket acceptOne(const Listener& listener, int wake);
 
 enum class Received { kBytes, kEnd, kTimeout, kFailed };
-/// At least one byte, before `deadline`.
+/// Receives at least one byte before `deadline`.
 Received receiveSome(const Socket& socket, char* data, size_t capacity, Clock::time_point deadline,
                      size_t* bytes);
-/// False: the peer took nothing for so long, or is gone.
+/// False: the peer stopped receiving, or is gone.
 bool sendAll(const Socket& socket, std::string_view data, std::chrono::milliseconds patience);
-/// Whether the peer has closed its side. What it has sent stays to be read.
+/// True if the peer has closed its side. Its data stays readable.
 bool peerGone(int descriptor);
-/// Nothing comes or goes any more, also for who waits for it in another thread.
+/// Shuts down both directions; also wakes other threads that wait on it.
 void shutDown(int descriptor);
-/// No more is sent; waits a moment for the peer to close, so that it can read what was sent before.
+/// Closes the sending side and waits briefly for the peer to close, so that it can read the sent data.
 void endGently(const Socket& socket);
 
 }  // namespace cli

@@ -59,11 +59,11 @@ void ToolList::keepOnly(const std::vector<std::string>& names, const std::string
 
 void ToolList::choose(CallChoice choice, const std::string& param, ReplyRequest* request) {
   if (choice == CallChoice::kRequired && tools_.empty()) {
-    throw ApiError{400, param + " asks for a call, and there are no tools: give tools", param,
+    throw ApiError{400, param + " requires a call, but no tools are given: give tools", param,
                    "invalid_value", 0};
   }
   if (choice == CallChoice::kNone || tools_.empty()) {
-    request->tool_choice = "none";  // tools that the model does not know it cannot call
+    request->tool_choice = "none";  // the model cannot call tools that it does not know
     return;
   }
   request->tool_choice = choice == CallChoice::kRequired ? "required" : "checked";

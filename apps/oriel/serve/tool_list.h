@@ -1,4 +1,4 @@
-// The tools of a request and the choice among them, whatever protocol they came in.
+// The tools of a request and its tool choice, independent of the protocol.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@ enum class CallChoice { kAuto, kNone, kRequired };
 
 class ToolList {
  public:
-  /// One tool in OpenAI's form, as the template gets it. `path` is where it stands, for errors.
+  /// Adds a tool in OpenAI's form, as passed to the template. `path`: its position, for errors.
   void add(const std::string& path, const std::string& name, const Json& tool);
-  /// A tool that takes one text. `schema`: of that text.
+  /// Adds a tool with a text input. `schema`: of that text.
   void addText(const std::string& path, const std::string& name, const std::string& description,
                const Json& schema);
   bool empty() const { return tools_.empty(); }
-  /// Leaves only these. `param`: where they are named.
+  /// Keeps only these. `param`: the field that names them.
   void keepOnly(const std::vector<std::string>& names, const std::string& param);
-  /// Into the request. `param`: of the choice.
+  /// Stores the choice in the request. `param`: its field.
   void choose(CallChoice choice, const std::string& param, ReplyRequest* request);
 
  private:
@@ -31,10 +31,10 @@ class ToolList {
   std::vector<std::string> text_tools_;
 };
 
-/// A tool in OpenAI's form. `parameters`: its JSON schema, or null. `path` is that of the schema, for errors.
+/// A tool in OpenAI's form. `parameters`: its JSON schema, or null. `path`: the schema's position, for errors.
 Json functionTool(const std::string& name, const std::string& description, const Json& parameters,
                   bool strict, const std::string& path);
-/// The arguments of a call of a text tool, and the text in them.
+/// Converts between a text tool's call arguments and its text.
 std::string textToolArguments(const std::string& input);
 std::string textToolInput(const std::string& arguments);
 

@@ -1,4 +1,4 @@
-// Ends calls that nobody waits for any more.
+// Cancels calls of clients that have left.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@ namespace cli {
 
 enum class Ended { kNot, kClientGone, kTimeout, kStopping };
 
-/// Looks at every watched call some times a second, and cancels it until it has ended: a cancel that comes before its
-/// call has begun counts for nothing.
+/// Checks every watched call several times a second, and repeats a cancel until the call ends: a cancel before the call
+/// begins has no effect.
 class Watcher {
  public:
   Watcher();
@@ -24,7 +24,7 @@ class Watcher {
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
-  /// While it lives the session's calls are watched. The session and the exchange live at least as long.
+  /// Watches the session's calls during its lifetime. The session and the exchange must outlive it.
   class Guard {
    public:
     Guard(Watcher* watcher, oriel_session* session, const Exchange& client,
@@ -33,7 +33,7 @@ class Watcher {
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
 
-    /// Why it was cancelled.
+    /// The reason of the cancel.
     Ended why() const { return why_; }
 
    private:
@@ -47,7 +47,7 @@ class Watcher {
     std::atomic<Ended> why_{Ended::kNot};
   };
 
-  /// Cancels all that run and all that begin.
+  /// Cancels all running and future calls.
   void stopAll();
 
  private:

@@ -83,9 +83,9 @@ std::string commandNames(const OptionTable& table) {
   return out;
 }
 
-/// What stands behind an option that takes a value, by what completes it.
+/// Completions of option values, grouped by kind.
 std::string valueCases(const OptionTable& table) {
-  std::map<std::string, std::string> patterns;  // by the line that completes
+  std::map<std::string, std::string> patterns;  // by the completing line
   for (const CommandRow& command : table.commands) {
     for (const OptionRow& option : command.options) {
       if (option.value == Value::kNone) {

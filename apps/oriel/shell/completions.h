@@ -1,4 +1,4 @@
-// Scripts with which shells complete the program's commands, options, values and files.
+// Shell completion scripts for the program's commands, options, values and files.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace cli {
 
-/// For bash 3.2 and later; needs no package.
+/// For bash 3.2 and later, without other packages.
 std::string bashCompletions(const OptionTable& table);
 std::string zshCompletions(const OptionTable& table);
 std::string fishCompletions(const OptionTable& table);

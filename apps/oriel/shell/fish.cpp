@@ -18,7 +18,7 @@ std::string valueWords(const OptionRow& option) {
   for (const std::string& word : option.words) {
     words += (words.empty() ? "" : " ") + word;
   }
-  // -F: files, too; -x: nothing but the words
+  // -F: files, too; -x: only the words
   return (option.value == Value::kFile ? " -r -F" : " -x") +
          (words.empty() ? "" : " -a " + fishQuoted(words));
 }
@@ -44,7 +44,7 @@ std::string fishCompletions(const OptionTable& table) {
            fishQuoted(command.description) + "\n";
     names += (names.empty() ? "" : " ") + command.name;
   }
-  out += "complete -c oriel -n " + none + " -a help -d 'Show what a command takes'\n" +
+  out += "complete -c oriel -n " + none + " -a help -d 'Show the arguments of a command'\n" +
          "complete -c oriel -n " + none + " -a version -d 'Show the version'\n" +
          "complete -c oriel -n '__fish_seen_subcommand_from help' -a " + fishQuoted(names) + "\n";
   for (const OptionRow& option : table.program.options) {

@@ -10,7 +10,7 @@
 namespace cli {
 namespace {
 
-/// One line of text: no character of it is taken for a request, and each is the one that is typed.
+/// One line of text, escaped so that troff prints every character literally.
 std::string forTroff(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -90,7 +90,7 @@ std::string optionSections(const CommandRow& row) {
   return out;
 }
 
-/// Line by line: those that are indented are commands.
+/// Line by line; indented lines are commands.
 std::string paragraphs(const std::string& text) {
   std::string out;
   bool in_example = false;
@@ -165,7 +165,7 @@ Pulled models and saved chats.
 Compiled kernels and measurements; it may be deleted.
 )";
 
-/// What /help says: "/undo [N]   take back the last message".
+/// The output of /help: "/undo [N]   take back the last message".
 std::string chatSection() {
   std::string out = ".SH COMMANDS AND KEYS\n";
   std::istringstream lines(chatHelp());

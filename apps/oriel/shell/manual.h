@@ -1,4 +1,4 @@
-// Manual pages: oriel(1) and one for each command, in the man(7) macros that every reader of them knows.
+// Manual pages: oriel(1) and one per command, in portable man(7) macros.
 #pragma once
 
 #include <string>

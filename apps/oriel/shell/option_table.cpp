@@ -12,7 +12,7 @@
 namespace cli {
 namespace {
 
-/// Values that are words. The tests give each to the program.
+/// Word values. Tests pass each one to the program.
 std::vector<std::string> wordsOf(const std::string& option) {
   static const std::map<std::string, std::vector<std::string>> kWords = {
       {"--date", {"today"}},

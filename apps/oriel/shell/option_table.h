@@ -1,5 +1,5 @@
-// The program's commands and options as data: what completions and manual pages are written from. Read from the parser
-// itself, so that nothing can be missing.
+// The program's commands and options as data, for completions and manual pages. Read from the parser, so that it is
+// complete.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ class App;
 
 namespace cli {
 
-/// What a value is, as far as a shell can offer some.
+/// Kinds of values that a shell can complete.
 enum class Value { kNone, kText, kFile, kModel };
 
 struct OptionRow {
-  std::vector<std::string> names;  ///< "-h", "--help"; of an argument its name alone
-  std::string value_name;          ///< "FILE"; empty: takes none
+  std::vector<std::string> names;  ///< "-h", "--help"; for an argument only its name
+  std::string value_name;          ///< "FILE"; empty: no value
   std::string description;
   std::string group;
   Value value = Value::kNone;
-  std::vector<std::string> words;  ///< the values that are words, where they are known
+  std::vector<std::string> words;  ///< the allowed words, if known
   bool repeats = false;
 };
 
@@ -33,14 +33,14 @@ struct CommandRow {
 };
 
 struct OptionTable {
-  CommandRow program;  ///< with the options that stand before a command
+  CommandRow program;  ///< with the options before a command
   std::vector<CommandRow> commands;
 };
 
-/// Only what --help shows.
+/// Only options shown by --help.
 OptionTable readOptionTable(const CLI::App& program);
 
-/// The first clause of a description, for lists of one line each.
+/// The first clause of a description, for one-line lists.
 std::string briefly(const std::string& description);
 
 }  // namespace cli

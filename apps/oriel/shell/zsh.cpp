@@ -6,7 +6,7 @@
 namespace cli {
 namespace {
 
-/// Inside '...', in a specification of _arguments or _describe.
+/// Escapes for '...' in a specification of _arguments or _describe.
 std::string forZsh(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -33,7 +33,7 @@ std::string action(const OptionRow& option) {
   return words.empty() ? " " : "(" + words + ")";
 }
 
-/// One line for each name: with several, one keeps the others away.
+/// One line per name: a line with several makes them exclusive.
 std::string optionLines(const OptionRow& option) {
   std::string all;
   for (const std::string& name : option.names) {
@@ -118,7 +118,7 @@ std::string zshCompletions(const OptionTable& table) {
     out += commandFunction(command);
   }
   out += "_oriel() {\n  local -a commands options\n  commands=(\n" + commandRows(table) +
-         "    'help:Show what a command takes'\n    'version:Show the version'\n  )\n  options=(";
+         "    'help:Show the arguments of a command'\n    'version:Show the version'\n  )\n  options=(";
   for (const OptionRow& option : table.program.options) {
     out += replaced(optionLines(option), " \\\n", "\n");
   }

@@ -1,4 +1,4 @@
-// UTF-8 as characters.
+// Iterates over UTF-8 characters.
 #pragma once
 
 #include <algorithm>
@@ -8,14 +8,13 @@
 
 namespace cli {
 
-/// Stands for what is no character.
+/// Stands for invalid bytes.
 constexpr char32_t kReplacement = 0xFFFD;
 
-/// Bytes of a character that begins with `lead`; 1 also for what can begin none.
+/// Length of a character that begins with `lead`; also 1 for invalid bytes.
 size_t characterBytes(unsigned char lead);
 
-/// The character at *at, which goes on behind it: kReplacement where its bytes are not complete. Forms that are too long
-/// and surrogates are taken as they are.
+/// Reads the character at *at and advances: kReplacement for incomplete bytes. Accepts overlong forms and surrogates.
 char32_t nextCharacter(std::string_view utf8, size_t* at);
 
 /// Characters from `first` to `last`.
@@ -30,7 +29,7 @@ bool isIn(const CharacterRange (&ranges)[N], char32_t character) {
   });
 }
 
-/// UTF-8 and back.
+/// Converts from and to UTF-8.
 std::u32string charactersOf(std::string_view utf8);
 std::string utf8Of(std::u32string_view characters);
 

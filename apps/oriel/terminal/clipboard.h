@@ -1,4 +1,4 @@
-// The clipboard of the terminal, from afar as well (OSC 52).
+// The terminal's clipboard, also over a remote connection (OSC 52).
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace cli {
 
-/// Terminals drop more than this.
+/// Terminals drop larger texts.
 constexpr size_t kMostCopiedBytes = 74 << 10;
 
 /// False: the terminal takes no escape sequences, or the text is too long.

@@ -21,8 +21,8 @@
 namespace cli {
 namespace {
 
-// The handler reaches nothing but lock-free atomics and the pipes, and never the session: that may be about to
-// be destroyed by the thread which the signal did not come to. A thread of its own cancels, under a lock.
+// The handler only uses lock-free atomics and pipes, never the session, which another thread may be destroying. A
+// dedicated thread cancels, under a lock.
 std::atomic<int> pressed{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -31,10 +31,10 @@ std::atomic<int> spared{0};
 std::mutex watched_lock;
 oriel_session* watched = nullptr;
 
-/// Between two cancels of a call that may not have begun when the first came.
+/// Interval of repeated cancels, since the call may not have begun at the first one.
 constexpr int kAgainMs = 5;
 
-/// Whether it is to be done again.
+/// True if it must be repeated.
 bool cancelWatched() {
   const std::lock_guard<std::mutex> hold(watched_lock);
   const bool cancels = watched != nullptr && cancelPending();
@@ -50,8 +50,8 @@ struct Pipe {
   std::atomic<int> read_end{-1};
   std::atomic<int> write_end{-1};
 };
-Pipe to_watcher;  // a byte for each Ctrl-C
-Pipe to_reader;   // a byte for whatever ends a wait for input
+Pipe to_watcher;  // one byte per Ctrl-C
+Pipe to_reader;   // one byte per event that ends a wait for input
 
 bool openPipe(bool reader_waits, Pipe* pipe) {
   int ends[2];
@@ -73,7 +73,7 @@ bool openPipe(bool reader_waits, Pipe* pipe) {
 void writeByte(const Pipe& pipe) {
   const int error = errno;
   const char byte = 0;
-  // A full pipe wakes its reader as well.
+  // A full pipe wakes its reader, too.
   [[maybe_unused]] const ssize_t written = ::write(pipe.write_end.load(), &byte, 1);
   errno = error;
 }
@@ -81,7 +81,7 @@ void writeByte(const Pipe& pipe) {
 void watch() {
   sigset_t all;
   sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // others have more to do with signals
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // signals go to other threads
   char bytes[64];
   for (;;) {
     const bool again = cancelWatched();
@@ -100,14 +100,14 @@ void watch() {
 extern "C" {
 static void onInterrupt(int) {
 #ifdef _WIN32
-  std::signal(SIGINT, onInterrupt);  // Windows forgets the handler each time
+  std::signal(SIGINT, onInterrupt);  // Windows resets the handler each time
 #endif
   if (pressed.fetch_add(1) + 1 >= 3) {
     leaveTerminal();
     std::_Exit(kExitCancelled);
   }
 #ifdef _WIN32
-  while (cancelWatched()) {  // handlers have a thread of their own there
+  while (cancelWatched()) {  // handlers run on their own thread there
     std::this_thread::sleep_for(std::chrono::milliseconds(kAgainMs));
   }
 #else
@@ -134,11 +134,11 @@ void catchInterrupts() {
     return true;
   }();
   if (!ready) {
-    return;  // no descriptors or threads to be had: Ctrl-C ends the process
+    return;  // out of descriptors or threads: Ctrl-C ends the process
   }
   struct sigaction action = {};
   action.sa_handler = onInterrupt;
-  action.sa_flags = SA_RESTART;  // who waits for input is woken by the pipe
+  action.sa_flags = SA_RESTART;  // the pipe wakes a waiting reader
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
 #endif
@@ -190,7 +190,7 @@ CancelOnInterrupt::CancelOnInterrupt(oriel_session* session) {
   const std::lock_guard<std::mutex> hold(watched_lock);
   watched = session;
 #ifndef _WIN32
-  // One that came before there was anything to cancel.
+  // Ctrl-C came before there was a call to cancel.
   if (cancelPending()) {
     writeByte(to_watcher);
   }

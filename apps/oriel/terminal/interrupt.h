@@ -5,30 +5,28 @@
 
 namespace cli {
 
-/// From here on Ctrl-C no longer ends the process: it is counted, cancels the session that is being watched,
-/// and wakes who waits for input. The third one without clearInterrupts() in between ends the process all
-/// the same.
+/// From here on Ctrl-C does not end the process: it is counted, cancels the watched session's call, and wakes readers of
+/// input. The third press without clearInterrupts() ends the process.
 void catchInterrupts();
-/// SIGTERM, which ends services, counts like Ctrl-C from here on.
+/// From here on SIGTERM, which ends services, counts like Ctrl-C.
 void catchTermination();
-/// How often it was pressed since clearInterrupts().
+/// Presses since clearInterrupts().
 int interrupts();
 void clearInterrupts();
-/// Whether calls are to end: it was pressed since spareCalls(). A call that has not begun must not begin.
+/// True if calls must end: Ctrl-C was pressed since spareCalls(). Do not start a call then.
 bool cancelPending();
-/// Those so far cancel no more calls.
+/// Earlier presses no longer cancel calls.
 void spareCalls();
 
-/// Readable once wakeReader() was called since clearWake(); -1 before catchInterrupts() and on Windows.
-/// A read that must end on Ctrl-C polls it: the signal may come to any thread.
+/// Readable after wakeReader() until clearWake(); -1 before catchInterrupts() and on Windows. A read that must end on
+/// Ctrl-C polls it, since the signal may arrive on any thread.
 int wakeDescriptor();
 void clearWake();
-/// Safe in a signal handler. Ctrl-C does it, too.
+/// Safe in a signal handler. Ctrl-C calls it, too.
 void wakeReader();
 
-/// While one of these lives Ctrl-C cancels the session's running call, again and again as long as cancelPending(): a
-/// cancel that comes before its call has begun counts for nothing. One at a time. The session lives at least as long: no
-/// cancel is on its way once this is destroyed.
+/// During its lifetime Ctrl-C cancels the session's running call, repeatedly while cancelPending(): a cancel before the
+/// call begins has no effect. One at a time. The session must outlive it: after destruction no cancel is pending.
 class CancelOnInterrupt {
  public:
   explicit CancelOnInterrupt(oriel_session* session);

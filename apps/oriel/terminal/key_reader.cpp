@@ -14,13 +14,12 @@ namespace {
 
 constexpr char kEscape = '\033';
 constexpr std::string_view kPasteEnd = "\033[201~";
-/// The bytes of one key come together, also from afar; those of two keys do not.
+/// The bytes of one key arrive together, even remotely; those of two keys do not.
 constexpr int kKeyMs = 50;
 
 bool isFinal(int byte) { return byte >= '@' && byte <= '~'; }
 
-/// Where the escape sequence that begins at `at` ends: behind "ESC [ ... letter", behind a string that
-/// "ESC ]" and its kind begin, else behind ESC.
+/// End of the escape sequence at `at`: "ESC [ ... letter", a string begun by "ESC ]" or similar, or a lone ESC.
 size_t sequenceEnd(std::string_view text, size_t at) {
   const char kind = at + 1 < text.size() ? text[at + 1] : '\0';
   if (kind == '[') {
@@ -116,7 +115,7 @@ Key KeyReader::next() {
       if (key.kind != Key::Kind::kNone) {
         return key;
       }
-      continue;  // a key that means nothing here
+      continue;  // ignored key
     }
     if (first == '\r') {
       key.kind = Key::Kind::kEnter;
@@ -194,7 +193,7 @@ Key KeyReader::control(char introducer) {
     case 'F':
       return key(Key::Kind::kEnd);
     case 'M':
-      return introducer == 'O' ? key(Key::Kind::kEnter) : Key();  // of the number pad
+      return introducer == 'O' ? key(Key::Kind::kEnter) : Key();  // on the number pad
     case 'u':
       return sequence.compare(0, 3, "13;") == 0 ? key(Key::Kind::kNewLine) : Key();
     case '~':

@@ -1,4 +1,4 @@
-// What somebody does at a terminal, key by key, from the bytes that the terminal sends.
+// Converts the terminal's bytes to keys.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@ namespace cli {
 
 struct Key {
   enum class Kind {
-    kCharacter,  ///< `character`, control characters among them
+    kCharacter,  ///< `character`, including control characters
     kEnter,
-    kNewLine,  ///< Ctrl-J, Alt-Enter, or Shift-Enter where terminals tell it apart
-    kPaste,    ///< `text`, made harmless
+    kNewLine,  ///< Ctrl-J, Alt-Enter, or Shift-Enter where the terminal distinguishes it
+    kPaste,    ///< `text`, sanitised
     kUp,
     kDown,
     kLeft,
@@ -24,32 +24,31 @@ struct Key {
     kDelete,
     kAlt,        ///< with `character`
     kInterrupt,  ///< Ctrl-C
-    kRedraw,     ///< the terminal was resized, or the program was stopped and goes on
+    kRedraw,     ///< the terminal was resized, or the program continued after a stop
     kNone,       ///< the input has ended
   };
   Kind kind = Kind::kNone;
   char32_t character = 0;
   std::string text;
-  /// After kEnter: there is more already, as in a paste that is not marked as one. After kRedraw: the program was
-  /// stopped.
+  /// After kEnter: more input follows at once, as in an unmarked paste. After kRedraw: the program was stopped.
   bool more = false;
 };
 
-/// Text from a clipboard: line ends are "\n"; escape sequences and control characters but line feeds and tabs are
-/// gone.
+/// Clipboard text with "
+/// " line ends, without escape sequences and control characters except line feeds and tabs.
 std::string harmless(std::string_view pasted);
 
 class KeyReader {
  public:
   Key next();
-  /// Takes what has been typed so far; next() gives it later.
+  /// Buffers the typed input for next().
   void takeTypedAhead();
-  /// Enter in what was typed ahead begins a new line: nothing of it is sent before it was seen.
+  /// Enter in buffered input inserts a new line: nothing is sent before the user has seen it.
   void holdTypedAhead();
   bool typedAhead() const { return typed_ahead_ > 0; }
 
  private:
-  /// The next byte, or -1 when none comes within the time (-1: wait), and `why` (if any) tells what came instead.
+  /// The next byte; -1 on timeout (-1: no timeout), with the event in `why` if there is one.
   int byte(int milliseconds, Key::Kind* why = nullptr);
   Key escape();
   Key control(char introducer);
@@ -57,8 +56,8 @@ class KeyReader {
   Key character(unsigned char lead);
 
   std::string pending_;
-  size_t at_ = 0;           ///< of the next byte in pending_
-  size_t typed_ahead_ = 0;  ///< bytes of pending_ that were typed before the prompt was there
+  size_t at_ = 0;           ///< index of the next byte in pending_
+  size_t typed_ahead_ = 0;  ///< bytes of pending_ typed before the prompt appeared
   bool marks_pastes_ = false;
   bool ended_ = false;
   bool stopped_ = false;

@@ -1,11 +1,11 @@
-// The line editor of BSD systems, opened when it is needed: the program runs where it is not installed.
+// The BSD line editor, loaded on demand: the program also runs without it.
 #pragma once
 
 #include <histedit.h>
 
 namespace cli {
 
-/// Its functions, as <histedit.h> describes them.
+/// Its functions, as described by <histedit.h>.
 struct Libedit {
   decltype(&::el_init) init = nullptr;
   decltype(&::el_end) end = nullptr;
@@ -17,12 +17,12 @@ struct Libedit {
   decltype(&::el_cursor) move = nullptr;
   decltype(&::el_resize) resize = nullptr;
 
-  /// False: it is not here.
+  /// False: not installed.
   bool load();
 };
 
-/// libedit shows what the locale calls a character: takes a locale of UTF-8 for characters alone. Numbers stay as
-/// they are. False: there is none.
+/// libedit decodes characters by the locale: selects a UTF-8 locale for character types only; numbers are unaffected.
+/// False: none.
 bool useUtf8();
 
 }  // namespace cli

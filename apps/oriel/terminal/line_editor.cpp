@@ -45,7 +45,7 @@ std::string utf8Of(const std::wstring& wide) {
   return cli::utf8Of(std::u32string(wide.begin(), wide.end()));
 }
 
-/// The key by which libedit calls actOn(); a terminal never sends it, as it means "quit".
+/// The key that makes libedit call actOn(). Terminals never send it, since it means "quit".
 constexpr wchar_t kAct = L'\x1c';
 constexpr wchar_t kEnterKey = L'\r';
 constexpr wchar_t kAbort = L'\x07';      // Ctrl-G
@@ -54,7 +54,7 @@ constexpr wchar_t kEraseWord = L'\x17';  // Ctrl-W
 constexpr char32_t kPrefixKey = 0x18;    // Ctrl-X
 constexpr size_t kHistory = 500;
 
-/// The row that a text behind a prompt of so many columns ends in, from 0.
+/// Last row of a text after a prompt of this width, from 0.
 size_t lastRow(size_t prompt_columns, const std::wstring& text, size_t columns) {
   size_t row = 0;
   size_t column = prompt_columns;
@@ -112,7 +112,7 @@ class Editor final : public LineEditor {
 
   std::wstring text() const;
   size_t cursor() const;
-  /// Sets what actOn() does, and the key that makes libedit call it.
+  /// Sets the next action of actOn(), and returns the key for it.
   int act(Act act, std::wstring text, wchar_t* c);
   int moveTo(size_t cursor, wchar_t* c);
   int vertically(bool up, wchar_t* c);
@@ -123,14 +123,14 @@ class Editor final : public LineEditor {
   void endSearch();
   void setPrompt(const std::wstring& shown);
   void remember(const std::wstring& line);
-  /// How a text stands in the line: as it is, or named if it would not leave half the screen.
+  /// The displayed form of inserted text: verbatim, or a name if it would fill more than half the screen.
   std::wstring shown(const std::wstring& inserted);
   std::wstring whole(std::wstring line) const;
-  /// Characters of the named text that ends before the cursor; 0: none does.
+  /// Length of the named text that ends before the cursor; 0: none.
   size_t nameBefore(const std::wstring& line, size_t at) const;
   void redraw(bool stopped);
 
-  static Editor* of_process_;  // what libedit calls has no other way to it until it is set up
+  static Editor* of_process_;  // libedit's callbacks need it during setup
 
   Libedit lib_;
   EditLine* edit_ = nullptr;
@@ -140,7 +140,7 @@ class Editor final : public LineEditor {
   std::wstring prompt_;
   std::wstring given_back_;
   std::optional<Key> held_;
-  std::wstring queued_;  ///< keys for libedit that stand for one that was pressed
+  std::wstring queued_;  ///< keys queued for libedit in place of a pressed one
 
   // The line that is being edited.
   Act act_ = Act::kNone;
@@ -148,9 +148,9 @@ class Editor final : public LineEditor {
   int act_count_ = 0;
   Result result_ = Result::kText;
   bool begun_ = false;
-  bool prefixed_ = false;  ///< Ctrl-X was the key before
+  bool prefixed_ = false;  ///< the previous key was Ctrl-X
 
-  /// Long pastes stand in the line by a name: libedit shows no more than a screen.
+  /// Long pastes are shown by a name, because libedit cannot display more than a screen.
   struct Named {
     std::wstring name;
     std::wstring text;
@@ -158,7 +158,7 @@ class Editor final : public LineEditor {
   std::vector<Named> named_;
   std::vector<std::wstring> history_;
   std::vector<std::wstring>
-      lines_;  ///< the history as edited at this prompt, and the new line; empty: not looked at
+      lines_;  ///< the history as edited at this prompt, and the new line; empty: not loaded
   size_t columns_ = 0;   ///< of the terminal
   size_t position_ = 0;  ///< in lines_
 
@@ -174,7 +174,7 @@ bool Editor::start() {
     return false;
   }
   const int descriptor = dup(STDERR_FILENO);
-  out_ = descriptor < 0 ? nullptr : fdopen(descriptor, "w");  // stderr itself writes byte by byte
+  out_ = descriptor < 0 ? nullptr : fdopen(descriptor, "w");  // stderr itself is unbuffered
   if (out_ == nullptr) {
     return false;
   }
@@ -198,16 +198,16 @@ bool Editor::start() {
   for (const auto& binding : bindings) {
     lib_.set(edit_, EL_BIND, binding[0], binding[1], static_cast<wchar_t*>(nullptr));
   }
-  // Enter and Ctrl-J are different keys.
+  // Distinguishes Enter from Ctrl-J.
   lib_.set(edit_, EL_SETTY, L"-d", L"-icrnl", L"-inlcr", L"+noflsh",
            static_cast<wchar_t*>(nullptr));
   setPrompt(L"> ");
   return true;
 }
 
-// Text between two \1 takes no columns. libedit sends it with the character behind it, and drops it where there is none:
-// the reset stands before the prompt's last character. libedit also takes such texts of two prompts for the same, so the
-// prompt of a search, which replaces another in place, has none.
+// Text between two \1 has no width. libedit sends it with the next character and drops it at the end, so the reset
+// comes before the prompt's last character. libedit also treats such texts of two prompts as equal, so the prompt of a
+// search, which replaces another in place, has none.
 void Editor::setPrompt(const std::wstring& shown) {
   const std::string bright = bold(".");
   const std::wstring around = wideOf(bright);
@@ -270,7 +270,7 @@ std::wstring Editor::shown(const std::wstring& inserted) {
 }
 
 std::wstring Editor::whole(std::wstring line) const {
-  // What stands behind a text that was put in is looked at only: a paste may hold another one's name.
+  // Text after an insertion is not searched for names: a paste may contain another one's name.
   std::wstring text;
   for (size_t at = 0; at < line.size();) {
     const auto named = std::find_if(named_.begin(), named_.end(), [&](const Named& entry) {
@@ -326,7 +326,7 @@ int Editor::moveTo(size_t target, wchar_t* c) {
   return act(Act::kMove, L"", c);
 }
 
-/// Where libedit takes its keys from: 1 and a character, or 0 at the end.
+/// libedit's input callback: returns 1 and a character, or 0 at the end.
 int Editor::read(wchar_t* c) {
   if (!queued_.empty()) {
     *c = queued_[0];
@@ -356,7 +356,7 @@ int Editor::read(wchar_t* c) {
   }
 }
 
-/// -1: the key means nothing.
+/// -1: ignored key.
 int Editor::readKey(const Key& key, wchar_t* c) {
   const auto plain = [c](wchar_t key_of_libedit) {
     *c = key_of_libedit;
@@ -490,7 +490,7 @@ unsigned char Editor::actOn() {
   return CC_REFRESH;
 }
 
-/// Up and down move between the lines of the message, and from its first and last through the history.
+/// Up and down move between the message's lines, and past its first and last line through the history.
 int Editor::vertically(bool up, wchar_t* c) {
   const std::wstring line = text();
   const size_t at = cursor();
@@ -518,7 +518,7 @@ int Editor::vertically(bool up, wchar_t* c) {
   return recall(up ? position_ - 1 : position_ + 1, c);
 }
 
-/// What all that is meant begins with is typed; where that is all there is already, the words are listed.
+/// Inserts the common prefix of all completions; if nothing can be inserted, lists them.
 int Editor::completed(const std::wstring& before, wchar_t* c) {
   const std::string text = utf8Of(before);
   const Completion completion = complete ? complete(text) : Completion();
@@ -558,7 +558,7 @@ int Editor::recall(size_t position, wchar_t* c) {
   return act(Act::kReplace, lines_[position], c);
 }
 
-/// The newest line of the history before `from` that has what is sought.
+/// The newest history line before `from` that contains the search text.
 int Editor::searchFor(size_t from, wchar_t* c) {
   size_t found = from;
   while (found > 0 && history_[found - 1].find(sought_) == std::wstring::npos) {
@@ -581,7 +581,7 @@ void Editor::endSearch() {
   setPrompt(wideOf(prompt));
 }
 
-/// True: libedit is to be called now. Any key that does not belong to the search ends it and does what it does.
+/// True: call libedit now. A key outside the search ends it and then has its normal effect.
 bool Editor::searchKey(const Key& key, int* result, wchar_t* c) {
   if (key.kind == Key::Kind::kRedraw) {
     redraw(key.more);
@@ -614,14 +614,14 @@ bool Editor::searchKey(const Key& key, int* result, wchar_t* c) {
       return true;
     }
   }
-  endSearch();  // and the prompt with it, before the key does what it does
+  endSearch();  // restores the prompt before the key takes effect
   held_ = key;
   *result = act(Act::kRefresh, L"", c);
   return true;
 }
 
-/// What libedit knows of the screen is no longer so. After the program was stopped the cursor stands on a new line;
-/// when the terminal is resized it wraps what stands there anew, except xterm.
+/// The screen no longer matches libedit's state. After a stop the cursor is on a new line. On a resize all terminals
+/// except xterm rewrap their contents.
 void Editor::redraw(bool stopped) {
   const size_t old_columns = columns_;
   columns_ = noteColumns();

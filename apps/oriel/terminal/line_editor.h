@@ -1,4 +1,4 @@
-// A message that is typed at a terminal: edited in place, of several lines, with a history.
+// Edits messages at a terminal: multi-line, with a history.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace cli {
 
-/// What a text before the cursor may become: from byte `from` on one of the words, each of which begins with what stands
-/// there. A word that ends in "/" may go on.
+/// Completions before the cursor: the text from byte `from` is a prefix of each word. A word that ends in "/" may
+/// continue.
 struct Completion {
   size_t from = 0;
   std::vector<std::string> words;
@@ -22,13 +22,13 @@ class LineEditor {
     kText,
     kEnd,          ///< Ctrl-D on an empty line, or the terminal is gone
     kInterrupted,  ///< Ctrl-C on an empty line
-    kDropped,      ///< Ctrl-C on one that was not: the history has it
-    kEdit,         ///< Ctrl-X Ctrl-E: the text goes to an editor
+    kDropped,      ///< Ctrl-C on a non-empty line, which goes to the history
+    kEdit,         ///< Ctrl-X Ctrl-E: open the text in an editor
   };
 
-  /// Takes the terminal until it is destroyed. Null where there is none that lines could be edited on (stdin or
-  /// stderr is something else, TERM is dumb), the library for it is missing, or the system has no UTF-8 locale.
-  /// Before any other thread: it sets the process's character type.
+  /// Takes the terminal until destroyed. Null if lines cannot be edited: stdin or stderr is not a terminal, TERM is
+  /// dumb, the library is missing, or there is no UTF-8 locale. Call before other threads start: it sets the process's
+  /// character type.
   static std::unique_ptr<LineEditor> open();
 
   LineEditor() = default;
@@ -37,21 +37,21 @@ class LineEditor {
   LineEditor& operator=(const LineEditor&) = delete;
 
   virtual Result next(std::string* text) = 0;
-  /// To be edited at the next prompt.
+  /// Puts the text at the next prompt.
   virtual void giveBack(const std::string& text) = 0;
-  /// Takes what was typed since, so that the terminal's own memory for it never overflows: while a reply runs.
+  /// Call during a reply: buffers typed input so that the terminal's own buffer does not overflow.
   virtual void takeTypedAhead() = 0;
-  /// What was typed ahead stands at the next prompt and is not sent, not even lines that Enter ended.
+  /// Keeps typed input at the next prompt unsent, even lines ended by Enter.
   virtual void holdTypedAhead() = 0;
 
-  /// In front of what is typed; columns and all, no control characters.
+  /// Shown before the input; includes its spaces, no control characters.
   std::string prompt = "> ";
-  /// What Up brings back, oldest first; `remembered` is told of each text that comes to it.
+  /// The history for Up, oldest first; `remembered` is called for each new text.
   virtual void setHistory(const std::vector<std::string>& texts) = 0;
   std::function<void(const std::string&)> remembered;
-  /// Whether a line may be sent although more follows at once: commands.
+  /// True for a line that is sent even if more input follows at once: commands.
   std::function<bool(const std::string&)> stands_alone;
-  /// Of the text before the cursor, for Tab.
+  /// Completes the text before the cursor, for Tab.
   std::function<Completion(const std::string&)> complete;
 };
 

@@ -80,7 +80,7 @@ LineReader::Result LineReader::nextTyped(std::string* text,
     }
   }
   text->erase(text->find_last_not_of('\n') + 1);
-  return result == Result::kEnd ? Result::kLine : result;  // the end comes again
+  return result == Result::kEnd ? Result::kLine : result;  // the end is reported by the next call
 }
 
 }  // namespace cli

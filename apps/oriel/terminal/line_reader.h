@@ -1,4 +1,4 @@
-// Lines from stdin, one at a time, with Ctrl-C in between.
+// Reads lines from stdin, interruptible by Ctrl-C.
 #pragma once
 
 #include <cstddef>
@@ -6,18 +6,18 @@
 
 namespace cli {
 
-/// More than this is no line that somebody wrote.
+/// Longer lines are an error.
 constexpr size_t kMostLineBytes = 64 << 20;
 
 class LineReader {
  public:
   enum class Result { kLine, kEnd, kInterrupted };
-  /// `line` without its line ending. Throws Failure for one of more than kMostLineBytes. After kInterrupted what had been read of the line is dropped.
+  /// `line` without its line ending. Throws Failure above kMostLineBytes. kInterrupted drops a partly read line.
   Result next(std::string* line);
-  /// At a terminal: as next(), with the lines that come together with the line, which is what a text does that is
-  /// pasted. If its last line is not ended that is waited for. Lines that `stands_alone` come by themselves.
+  /// At a terminal: like next(), joined with lines that arrive at the same time, as in a paste. Waits for the end of the
+  /// last line. Lines that `stands_alone` accepts are returned separately.
   Result nextTyped(std::string* text, bool (*stands_alone)(const std::string&));
-  /// Whether there is more already. Asked before a prompt: lines that were typed ahead.
+  /// True if more input is available. Ask before a prompt: detects lines typed ahead.
   bool waits() const;
 
  private:

@@ -10,9 +10,9 @@
 namespace cli {
 namespace {
 
-constexpr size_t kLongestSpan = 400;  ///< bytes; a mark that is not closed by then is text
+constexpr size_t kLongestSpan = 400;  ///< bytes; a longer unclosed span is text
 constexpr size_t kTab = 8;
-constexpr size_t kDeepest = 40;  ///< spaces in front of an item
+constexpr size_t kDeepest = 40;  ///< spaces before an item
 
 size_t runOf(std::string_view text, char c) {
   return std::min(text.find_first_not_of(c), text.size());
@@ -79,7 +79,7 @@ void ReplyView::endLine() {
   goes_on_ = false;
 }
 
-/// Collects the line until its first word says what it is. Without a character: the line ends here.
+/// Collects the line until its first word decides its kind. Without a character: the line ends.
 void ReplyView::lineBegins(std::string_view character) {
   begin_ += character;
   const size_t spaces = runOf(begin_, ' ');
@@ -133,7 +133,7 @@ void ReplyView::lineBegins(std::string_view character) {
   item(spaces, bullet ? (look_.draws_blocks ? "•" : "-") : std::string(rest.substr(0, mark)));
 }
 
-/// What is broken off an item's line stands below its text.
+/// Wrapped lines of an item are indented to its text.
 void ReplyView::item(size_t indent, const std::string& mark) {
   begin_.clear();
   line_ = Line::kText;
@@ -173,7 +173,7 @@ void ReplyView::inlineText(std::string_view character) {
   }
 }
 
-/// With a run of marks as long as the one that it begins with, which is at an end.
+/// True at a run of marks as long as the opening one.
 bool ReplyView::spanCloses() const {
   const size_t length = runOf(span_, span_[0]);
   const size_t text_end = span_.size() - std::min(span_.size(), length);
@@ -193,7 +193,7 @@ void ReplyView::showSpan() {
   style(around);
 }
 
-/// Where it does not close its mark was text, and what stands behind that may hold others.
+/// An unclosed mark was text, and the text after it may contain other spans.
 void ReplyView::endSpan() {
   if (spanCloses()) {
     return showSpan();
@@ -231,7 +231,7 @@ void ReplyView::put(std::string_view character) {
   word_ += character;
   word_columns_ += width;
   if (width > 1) {
-    flushWord();  // such scripts have no spaces
+    flushWord();  // scripts without spaces
   } else if (word_columns_ >= columns_()) {
     flushWord();
     goes_on_ = true;  // the terminal breaks it

@@ -1,4 +1,4 @@
-// A reply on a terminal while it is written: wrapped between words, with Markdown shown.
+// Shows a streaming reply on a terminal: wrapped between words, with styled Markdown.
 #pragma once
 
 #include <cstddef>
@@ -10,28 +10,28 @@
 
 namespace cli {
 
-// SGR codes of bold text, of code, and of the fences around code.
+// SGR codes for bold text, code, and code fences.
 constexpr char kReplyBold[] = "1";
 constexpr char kReplyCode[] = "36";
 constexpr char kReplyFence[] = "2";
 
 struct ReplyLook {
-  bool wraps = true;  ///< lines are broken between words, not by the terminal
-  /// Bold text, code, headings and lists are styled; tables stay as they are.
+  bool wraps = true;  ///< break lines between words, not by the terminal
+  /// style bold text, code, headings and lists; tables stay unchanged
   bool markdown = true;
-  bool draws_blocks = drawsBlocks();  ///< bullets, not hyphens, in front of items
+  bool draws_blocks = drawsBlocks();  ///< bullets instead of hyphens before items
 };
 
-/// Turns pieces of a text into what the terminal is sent. A word, and a bold or code span, is held back until it is
-/// complete, so that nothing that was shown has to be drawn again.
+/// Converts pieces of text to terminal output. Holds back an incomplete word or span, so that shown text is never
+/// redrawn.
 class ReplyView {
  public:
-  /// `columns` is asked at each word. `shade`: SGR codes of the whole text, e.g. "2".
+  /// `columns` is called at each word. `shade`: SGR codes for the whole text, e.g. "2".
   ReplyView(ReplyLook look, std::function<size_t()> columns, std::string shade = {});
 
-  /// `text` has no control characters but line feeds and tabs.
+  /// `text` must not contain control characters except line feeds and tabs.
   std::string take(std::string_view text);
-  /// What was held back. Styles are reset.
+  /// The held back text. Resets styles.
   std::string end();
 
  private:
@@ -57,17 +57,17 @@ class ReplyView {
   bool fenced_ = false;  ///< between ``` and ```
   std::string begin_;    ///< the line so far, until its kind is known
   std::string span_;     ///< bold text or code so far, with its mark
-  char before_ = '\n';   ///< the last byte that was put
+  char before_ = '\n';   ///< the last output byte
 
   std::string out_;
-  std::string style_;  ///< SGR codes of what is put now
-  std::string sent_;   ///< of what was put last
+  std::string style_;  ///< current SGR codes
+  std::string sent_;   ///< SGR codes sent last
   std::string word_;
   size_t word_columns_ = 0;
-  bool goes_on_ = false;  ///< with a word that is longer than the line
-  size_t gap_ = 0;        ///< spaces in front of the word
+  bool goes_on_ = false;  ///< inside a word longer than the line
+  size_t gap_ = 0;        ///< spaces before the word
   size_t column_ = 0;
-  size_t indent_ = 0;  ///< of the lines that this one is broken into
+  size_t indent_ = 0;  ///< indent of continuation lines
 };
 
 }  // namespace cli

@@ -5,15 +5,15 @@
 namespace cli {
 namespace {
 
-/// Characters that show nothing, or turn the direction: Unicode's Default_Ignorable_Code_Point
-/// (DerivedCoreProperties.txt), separators of lines and paragraphs, and annotations (U+FFF9 to U+FFFB).
+/// Invisible or direction-changing characters: Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties.txt), line
+/// and paragraph separators, and annotations (U+FFF9 to U+FFFB).
 constexpr CharacterRange kHidden[] = {
     {0x00AD, 0x00AD},   {0x034F, 0x034F},  {0x061C, 0x061C}, {0x115F, 0x1160}, {0x17B4, 0x17B5},
     {0x180B, 0x180F},   {0x200B, 0x200F},  {0x2028, 0x202E}, {0x2060, 0x206F}, {0x3164, 0x3164},
     {0xFE00, 0xFE0F},   {0xFEFF, 0xFEFF},  {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB}, {0x1BCA0, 0x1BCA3},
     {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF}};
 
-/// Scripts that join, ideographs and emoji begin here; Latin, Greek and Cyrillic are before.
+/// Joining scripts, ideographs and emoji begin here; Latin, Greek and Cyrillic come before.
 constexpr char32_t kFirstShaped = 0x0600;
 
 bool isJoiner(char32_t c) { return c == 0x200C || c == 0x200D; }
@@ -23,13 +23,14 @@ bool isSelector(char32_t c) {
          (c >= 0xE0100 && c <= 0xE01EF);
 }
 
-// Whether it is written as it is. Only one such mark follows a character, so that nothing is hidden in a row of them.
+// True if the character is written unchanged. Only one such mark per base character, so that a row of them cannot hide
+// text.
 bool stays(char32_t c, ShownBefore* before) {
   if (!isIn(kHidden, c)) {
     *before = {c, false};
     return true;
   }
-  const bool of_emoji = c >= 0xFE00 && c <= 0xFE0F && before->base > ' ';  // of digits, too
+  const bool of_emoji = c >= 0xFE00 && c <= 0xFE0F && before->base > ' ';  // also after digits
   const bool shapes = isSelector(c)
                           ? !before->selected && (before->base >= kFirstShaped || of_emoji)
                           : isJoiner(c) && before->base >= kFirstShaped;

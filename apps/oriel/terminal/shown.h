@@ -1,4 +1,4 @@
-// What a terminal shows of a text that others wrote.
+// Safe display of foreign text on a terminal.
 #pragma once
 
 #include <cstdio>
@@ -6,17 +6,17 @@
 
 namespace cli {
 
-/// What was written to a stream last: a character may come in the next call.
+/// The latest output of a stream, since a character may continue in the next call.
 struct ShownBefore {
-  char32_t base = 0;      ///< the character that marks would stand on; 0: none
+  char32_t base = 0;      ///< the base character for marks; 0: none
   bool selected = false;  ///< it has a variation selector
 };
 
-/// Writes all bytes of the text, with characters that show nothing or turn what is around them as JSON's escapes
-/// ("\u202e"): overrides of direction, characters of no width, tags. Those that shape the character before them stay:
-/// joiners in emoji and in scripts that join, one variation selector. False: the stream failed.
+/// Writes the text with invisible and direction-changing characters as JSON escapes ("\u202e"): direction overrides,
+/// zero-width characters, tags. Shaping characters stay: joiners in emoji and joining scripts, one variation selector.
+/// False: the stream failed.
 bool writeShown(std::string_view text, std::FILE* stream, ShownBefore* before) noexcept;
-/// Whether it writes the text as it is.
+/// True if the text is written unchanged.
 bool showsAll(std::string_view text);
 
 }  // namespace cli

@@ -21,13 +21,13 @@ long readStdin(char* buffer, size_t capacity) {
   return _read(0, buffer, static_cast<unsigned>(capacity));
 }
 
-bool stdinWaits(int) { return false; }  // consoles do not say
+bool stdinWaits(int) { return false; }  // unknown for consoles
 std::string takeUnfinishedLine() { return {}; }
 
 #else
 
 long readStdin(char* buffer, size_t capacity) {
-  // Ctrl-C may come to another thread than this, so it has to be waited for like input.
+  // Ctrl-C may arrive on another thread, so the wait includes its pipe.
   pollfd sources[] = {{STDIN_FILENO, POLLIN, 0}, {wakeDescriptor(), POLLIN, 0}};
   while (poll(sources, 2, -1) < 0) {
     if (errno != EINTR) {

@@ -1,4 +1,4 @@
-// Reading stdin, whatever it is, so that Ctrl-C ends a wait for it.
+// Reads stdin of any kind; Ctrl-C ends the wait.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,14 @@
 
 namespace cli {
 
-/// Pasted lines come closer than this, also from afar; those that somebody types do not.
+/// Pasted lines arrive closer together than this, even remotely; typed ones do not.
 constexpr int kPasteMs = 30;
 
-/// Bytes read (0 at the end of the input), or -1: interrupted or failed, which errno tells.
+/// Bytes read (0 at the end of the input), or -1: interrupted or failed, see errno.
 long readStdin(char* buffer, size_t capacity);
-/// Whether stdin has something to read, or gets it within the time. Terminals have whole lines only.
+/// True if stdin is readable within the time. Terminals deliver whole lines only.
 bool stdinWaits(int milliseconds);
-/// What a terminal on stdin has of a line that is not ended yet: it can no longer be edited.
+/// The unfinished line in the terminal's buffer, which is then no longer editable.
 std::string takeUnfinishedLine();
 
 }  // namespace cli

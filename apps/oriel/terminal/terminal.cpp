@@ -30,7 +30,7 @@ bool takesStyles(Stream stream) {
 bool drawsBlocks() {
   std::string locale;
 #ifndef _WIN32
-  for (const char* const name : {"LANG", "LC_CTYPE", "LC_ALL"}) {  // the last that is set counts
+  for (const char* const name : {"LANG", "LC_CTYPE", "LC_ALL"}) {  // the last one that is set wins
     const std::string value = variable(name);
     locale = value.empty() ? locale : value;
   }
@@ -77,7 +77,7 @@ std::string terminalSafe(std::string_view text) {
   std::u32string safe;
   safe.reserve(text.size());
   for (const char32_t c : charactersOf(text)) {
-    if (c == 0x2028 || c == 0x2029) {  // separators of lines and paragraphs
+    if (c == 0x2028 || c == 0x2029) {  // line and paragraph separators
       safe += U' ';
     } else if (c == '\n' || c == '\t' || (c >= 0x20 && (c < 0x7F || c >= 0xA0))) {
       safe += c;
@@ -95,7 +95,7 @@ std::string oneLine(std::string_view text) {
 
 namespace {
 
-/// "  120 of 1,500 tokens  45 tokens/s  0:30 left", as far as it is known.
+/// "  120 of 1,500 tokens  45 tokens/s  0:30 left", as far as known.
 std::string amountText(ProgressUnit unit, uint64_t done, uint64_t total, double seconds) {
   const bool bytes = unit == ProgressUnit::kBytes;
   const std::string name = bytes ? "" : unit == ProgressUnit::kTokens ? " tokens" : " lines";

@@ -1,4 +1,4 @@
-// What only people see: everything here goes to stderr.
+// Messages for the user, all on stderr.
 #pragma once
 
 #include <chrono>
@@ -10,38 +10,39 @@
 
 namespace cli {
 
-/// Prints to stderr at once: on a terminal as writeShown() does.
+/// Prints to stderr at once, on a terminal like writeShown().
 void tell(std::string_view text) noexcept;
 
-/// Whether stderr is a terminal that draws: false where TERM is dumb.
+/// True if stderr is a terminal with escape sequences: TERM is not dumb.
 bool takesEscapes();
 
-/// Whether what is written there may be styled: a terminal that draws, without NO_COLOR.
+/// True if output there may be styled: a terminal with escape sequences, without NO_COLOR.
 bool takesStyles(Stream stream);
-/// Whether bars and bullets are drawn: not on dumb terminals, which may be read aloud, nor in locales without UTF-8.
+/// True if bars and bullets are drawn: not on dumb terminals, which may be read aloud, and not without UTF-8.
 bool drawsBlocks();
 
-/// `text` in a quieter or a stronger shade, where stderr takes escape sequences and NO_COLOR is not set.
+/// `text` in a weaker or stronger style, if stderr takes escape sequences and NO_COLOR is unset.
 std::string dim(const std::string& text);
 std::string bold(const std::string& text);
 
-/// `share` (0 to 1) of `columns` cells, in eighths of a cell. Any share above nothing shows. Empty unless drawsBlocks().
+/// `share` (0 to 1) of `columns` cells, in eighths of a cell. Any share above zero is visible. Empty unless
+/// drawsBlocks().
 std::string bar(double share, unsigned columns);
 
-/// Text without control characters other than line feed and tab: what a model writes must not be
-/// able to drive the terminal. What is not UTF-8 becomes U+FFFD.
+/// Removes control characters except line feed and tab, so that a model's text cannot drive the terminal. Invalid UTF-8
+/// becomes U+FFFD.
 std::string terminalSafe(std::string_view text);
 
-/// The same without line feeds and tabs: what names a file or comes from one must not make up rows of its own.
+/// The same without line feeds and tabs: file names and contents must not start new rows.
 std::string oneLine(std::string_view text);
 
 enum class ProgressUnit { kShare, kBytes, kTokens, kLines };
 
-/// One line that is drawn over itself: share, amount, rate and time left. Draws nothing unless stderr takes escape
-/// sequences, and nothing for work that is over before anybody could read it.
+/// One line that is redrawn: share, amount, rate and remaining time. Draws nothing unless stderr takes escape sequences,
+/// and nothing for short work.
 class ProgressBar {
  public:
-  /// Nothing is shown of work that takes no longer than `quiet`.
+  /// Shows nothing before `quiet` has passed.
   explicit ProgressBar(std::string label,
                        std::chrono::milliseconds quiet = std::chrono::milliseconds(300),
                        ProgressUnit unit = ProgressUnit::kShare);
@@ -49,7 +50,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  /// `total` 0: not known.
+  /// `total` 0: unknown.
   void show(uint64_t done, uint64_t total);
   void clear();
 

@@ -29,17 +29,17 @@ bool terminalResumed() { return false; }
 namespace cli {
 namespace {
 
-// For signal handlers, on whatever thread: each set of modes is written once, before the pointer to it is.
+// Read by signal handlers on any thread: each set of modes is written once, before its pointer.
 termios usual_modes;
 termios quiet_modes;
 termios editing_modes;
 bool editing_known = false;
-std::atomic<const termios*> wanted{nullptr};  // null: the terminal is not ours
+std::atomic<const termios*> wanted{nullptr};  // null: the terminal is not taken
 std::atomic<bool> resized{false};
 std::atomic<bool> resumed{false};
 static_assert(std::atomic<const termios*>::is_always_lock_free);
 
-/// What marks the beginning and the end of a paste; terminals that do not know it show nothing.
+/// Requests paste marks; terminals without them show nothing.
 constexpr char kMarkPastes[] = "\033[?2004h";
 constexpr char kDoNotMarkPastes[] = "\033[?2004l";
 
@@ -87,7 +87,7 @@ static void onStop(int signal) {
   sigemptyset(&stop);
   sigaddset(&stop, signal);
   raise(signal);
-  pthread_sigmask(SIG_UNBLOCK, &stop, &before);  // here the process stops
+  pthread_sigmask(SIG_UNBLOCK, &stop, &before);  // the process stops here
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   setHandler(signal, onStop, SA_RESTART);
   errno = error;
@@ -96,7 +96,7 @@ static void onStop(int signal) {
 static void onContinue(int) {
   const int error = errno;
   const termios* const modes = wanted.load();
-  // In the background the terminal is somebody else's; `fg` continues once more.
+  // In the background the terminal belongs to another process; `fg` continues the program again.
   if (modes != nullptr && tcgetpgrp(STDIN_FILENO) == getpgrp()) {
     setModes(*modes);
     sendMode(kMarkPastes);
@@ -111,7 +111,7 @@ static void onResize(int) {
   wakeReader();
 }
 
-/// What ends the process: first the modes. The handler is gone by then, so the signal does what it does.
+/// For fatal signals: restores the modes, then lets the default action end the process.
 static void onEnd(int signal) {
   giveBack();
   raise(signal);
@@ -125,7 +125,7 @@ bool takeTerminal() {
   quiet_modes = usual_modes;
   quiet_modes.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
   quiet_modes.c_lflag |= NOFLSH;
-  // Enter and Ctrl-J are different keys. Ctrl-S and Ctrl-Q stay what they are.
+  // Distinguishes Enter from Ctrl-J. Ctrl-S and Ctrl-Q are unchanged.
   quiet_modes.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR | IGNCR);
   quiet_modes.c_cc[VMIN] = 1;
   quiet_modes.c_cc[VTIME] = 0;
@@ -134,7 +134,7 @@ bool takeTerminal() {
       setHandler(signal, onEnd, static_cast<int>(SA_RESETHAND));
     }
   }
-  if (isDefault(SIGTSTP)) {  // else the shell has no job control
+  if (isDefault(SIGTSTP)) {  // otherwise the shell has no job control
     setHandler(SIGTSTP, onStop, SA_RESTART);
   }
   setHandler(SIGCONT, onContinue, SA_RESTART);

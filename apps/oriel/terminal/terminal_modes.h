@@ -1,21 +1,21 @@
-// The terminal's modes while keys are read one by one, and their return: also when the program is stopped (Ctrl-Z)
-// or ended by a signal. POSIX only; elsewhere nothing happens.
+// Terminal modes for reading single keys, and their restoration: also when the program is stopped (Ctrl-Z) or killed by
+// a signal. POSIX only; elsewhere no-ops.
 #pragma once
 
 namespace cli {
 
-/// From now on keys come one by one and are not echoed; Ctrl-C takes nothing back that was typed before it, and
-/// pastes are marked ("bracketed"). False: stdin is no terminal, or one that cannot.
+/// Delivers keys one by one without echo; Ctrl-C keeps typed input; pastes are marked ("bracketed"). False: stdin is not
+/// a suitable terminal.
 bool takeTerminal();
-/// The modes as they were. Safe in a signal handler, and when they were never taken: false then.
+/// Restores the modes. Safe in a signal handler. False if they were not taken.
 bool leaveTerminal();
 
-/// As takeTerminal() had it, after somebody else set the modes.
+/// Restores takeTerminal()'s modes after another program changed them.
 void quietTerminal();
-/// The modes that stand now are what comes back after Ctrl-Z until quietTerminal(); a line is being edited.
+/// Makes the current modes those that Ctrl-Z returns to until quietTerminal(), while a line is being edited.
 void keepEditingModes();
 
-/// Whether the size has changed, or the program was stopped, since this was asked; wakeReader() was called then.
+/// True if the terminal was resized or the program was stopped since the last call; wakeReader() was called for it.
 bool terminalResized();
 bool terminalResumed();
 

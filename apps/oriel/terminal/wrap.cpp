@@ -13,12 +13,12 @@ namespace cli {
 namespace {
 
 constexpr size_t kUsualColumns = 80;
-/// Narrower ones get lines of this width, which they wrap themselves.
+/// Narrower terminals get lines of this width and wrap them.
 constexpr size_t kLeastColumns = 20;
 constexpr size_t kGap = 2;         // between two columns of a table
-constexpr size_t kNoteIndent = 4;  // of what stands below a row
+constexpr size_t kNoteIndent = 4;  // of the note below a row
 
-/// Marks that stand on the character before them, and characters that show nothing.
+/// Combining marks and invisible characters.
 constexpr CharacterRange kNoColumns[] = {
     {0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x064B, 0x065F},  {0x0E34, 0x0E3A},
     {0x0E47, 0x0E4E}, {0x200B, 0x200F}, {0x202A, 0x202E}, {0x2060, 0x2064},  {0x20D0, 0x20F0},
@@ -29,7 +29,7 @@ constexpr CharacterRange kTwoColumns[] = {
     {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},  {0xFFE0, 0xFFE6},
     {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD}};
 
-/// Bytes of the escape sequence "ESC [ ... letter" that stands there; 0: none.
+/// Length of an escape sequence "ESC [ ... letter" at this place; 0: none.
 size_t escapeAt(std::string_view text, size_t at) {
   if (text[at] != '\033' || at + 1 >= text.size() || text[at + 1] != '[') {
     return 0;
@@ -41,7 +41,7 @@ size_t escapeAt(std::string_view text, size_t at) {
   return std::min(end + 1, text.size()) - at;
 }
 
-/// The character that begins at `at`, and how many bytes it has; broken UTF-8 counts byte by byte.
+/// The character at `begin` and its length; broken UTF-8 counts byte by byte.
 uint32_t characterAt(std::string_view text, size_t at, size_t* bytes) {
   const auto lead = static_cast<unsigned char>(text[at]);
   const size_t count = lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
@@ -58,10 +58,10 @@ size_t terminalOr80(Stream stream) {
                             : kUsualColumns;
 }
 
-/// Where a line goes on when it is broken: see wrapped().
+/// Indent of continuation lines: see wrapped().
 struct Hanging {
   size_t indent = 0;
-  size_t moved_from = 0;  ///< byte of the cell that is moved to the next line; 0: none
+  size_t moved_from = 0;  ///< start of a cell that moves to the next line; 0: none
 };
 
 Hanging hangingOf(std::string_view line, size_t columns) {
@@ -91,11 +91,11 @@ Hanging hangingOf(std::string_view line, size_t columns) {
   return {std::min(leading, columns / 2) + (line.substr(leading, 2) == "- " ? 2 : 0), 0};
 }
 
-/// `line` with breaks; its first word stands at column `at` already.
+/// `line` with breaks; its first word is at column `at`.
 std::string broken(std::string_view line, size_t columns, size_t indent, size_t at) {
   std::string out;
   size_t column = at;
-  bool begun = false;  // a word stands on the line
+  bool begun = false;  // the line has a word
   for (size_t begin = 0; begin < line.size();) {
     const size_t word = std::min(line.find_first_not_of(' ', begin), line.size());
     const size_t end = std::min(line.find(' ', word), line.size());

@@ -1,4 +1,4 @@
-// Text for people within the width of a terminal: lines are broken between words.
+// Wraps text to the terminal's width, between words.
 #pragma once
 
 #include <string>
@@ -7,29 +7,26 @@
 
 namespace cli {
 
-/// Columns that UTF-8 text takes on a terminal: wide characters take two; combining ones and escape
-/// sequences take none.
+/// Terminal columns of UTF-8 text: wide characters take two; combining ones and escape sequences take none.
 size_t columnsOf(std::string_view text);
 
-/// Columns for results: those of the terminal on stdout, and 80 where stdout is none.
+/// Width for results: that of the terminal on stdout, otherwise 80.
 size_t resultColumns();
-/// Columns for what goes to stderr, likewise.
+/// The same for stderr.
 size_t noteColumns();
 
-/// `text` with every line that is wider than `columns` broken between words. What follows stands below the
-/// line's last cell ("  label   text": cells are two spaces apart) if that leaves half the width, else
-/// below the first one; else the last one moves down as a whole. A word is never broken: one that is too
-/// long sticks out.
+/// `text` with lines wider than `columns` broken between words. Continuation lines are indented to the last cell ("
+/// label   text": cells are two spaces apart) if that leaves half the width, otherwise to the first one, or else the
+/// last cell moves down completely. A word is never broken; a long one exceeds the width.
 std::string wrapped(std::string_view text, size_t columns);
-/// `text` from column `indent`, where the cursor is; what follows stands there, too.
+/// `text` from column `indent`, the cursor's position; continuation lines start there, too.
 std::string wrapped(std::string_view text, size_t columns, size_t indent);
 
-/// Results (stdout) and notes (stderr) for people, wrapped. Where a terminal shows neither, notes stay
-/// whole lines: scripts look for them.
+/// Prints results (stdout) and notes (stderr), wrapped. If neither is a terminal, notes stay on one line for scripts.
 void printText(std::string_view text);
 void tellText(std::string_view text);
 
-/// A table as wide as its cells. Where that is too wide, columns go, those of the highest `drop` first.
+/// A table as wide as its cells. If it is too wide, columns with the highest `drop` are left out first.
 class Table {
  public:
   struct Column {
@@ -39,7 +36,7 @@ class Table {
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// `note`, if any, stands below the row.
+  /// `note`, if any, is printed below the row.
   void row(std::vector<std::string> cells, std::string note = {});
   std::string text(size_t columns, size_t indent = 0) const;
 

@@ -1,11 +1,11 @@
-"""What the formats and the length of the cache cost this model, through Oriel.
+"""Measures the loss from cache formats and short windows for this model, with Oriel.
 
     python3 cache_quality.py --oriel PATH/oriel --model ../oriel-tiny-q8_0.gguf \\
         --table cache.md --plot cache.svg --ids ids.json
 
-For windows of 128 to 1024 tokens and each cache format: the divergence KL(f16 || format) at the
-same window on held-out conversations that are longer than any window, and how many of the facts
-that were told so many tokens ago are recalled (checks.py; the same questions in every cell).
+For windows of 128 to 1024 tokens and each cache format: the divergence KL(f16 || format) at the same window on
+held-out conversations longer than any window, and the share of facts recalled after a given number of tokens
+(checks.py; the same questions in every cell).
 Greedy, on the CPU.  Nothing but the standard library.
 """
 import argparse
@@ -22,11 +22,11 @@ from tokenizer import Tokenizer
 
 WINDOWS = (128, 256, 512, 1024)
 FORMATS = ("f16", "k8v8", "k8v4", "k4v4")
-DISTANCES = (60, 180, 380, 780)  # tokens between a fact and the question; one for each window
+DISTANCES = (60, 180, 380, 780)  # tokens between a fact and the question, for each window
 
 
 def conversation(tok, rng, tokens):
-    """Ids of one held-out conversation of at least so many tokens."""
+    """Ids of one held-out conversation of at least `tokens` tokens."""
     d, ids = Dialogue(rng, True), []
     while len(ids) < tokens:
         rng.choice([plan_memory_long, plan_small, plan_story])(d)
@@ -83,7 +83,7 @@ def text(x, y, words, anchor="middle", colour="#222", size=12):
 
 
 def panel(x0, title, ticks, lines):
-    """`ticks`: label and height of 0 to 1; `lines`: colour and heights, one for each window."""
+    """`ticks`: label and height of 0 to 1; `lines`: colour and heights, a line per window."""
     out = [text(x0 + WIDTH / 2, TOP - 16, title, size=14)]
     for label, h in ticks:
         y = TOP + HEIGHT * (1 - h)

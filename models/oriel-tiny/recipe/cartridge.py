@@ -1,16 +1,16 @@
-"""Trains a prefix for a page of text: keys and values that stand for it in a session (a Cartridge).
+"""Trains a prefix for a page of text: keys and values that replace the page in a session (a Cartridge).
 
     python3 cartridge_page.py --out data/page
     python3 cartridge.py --model ../oriel-tiny-q8_0.gguf --page data/page/page.txt \\
         --questions data/page/study.txt --tokens 32 --out data/page/page.gguf \\
         --test data/page/test.json
 
-The page is a user's message, and whoever has it whole in the context is the teacher: it answers the
-questions (one a line, no answers are given), and the prefix of a few tokens is changed until the
-model behind it answers as the teacher does: KL(teacher || behind the prefix) at every token of the
-answers.  The weights stay as they are.  After Eyuboglu et al., "Cartridges" (2025, arXiv 2506.06266):
-the prefix begins as the keys and values of the page's first tokens; the first of them, which much
-attention rests on, is kept.
+The page is a user message. The teacher is the model with the whole page in its context; it answers the questions (one
+a line, without answers). Training changes a prefix of a few tokens until the model after that prefix (the student)
+answers like the teacher: KL(teacher || student) at every token of the answers.  The weights do not change.  After
+Eyuboglu et al., "Cartridges" (2025, arXiv 2506.06266):
+the prefix is initialised with the keys and values of the page's first tokens; the first one, which gets much
+attention, is not trained.
 
 Needs numpy; with a fast BLAS (Debian: libopenblas0) it takes a minute or two.  The same machine gives
 the same bits.
@@ -53,7 +53,7 @@ class Example:
 
 
 def loss_of(model, prefix, examples, with_grad=True):
-    """-> mean KL(teacher || behind the prefix) a token in nats, its gradient"""
+    """-> mean KL(teacher || student) per token in nats, and its gradient"""
     ids = np.zeros((len(examples), max(len(e.ids) for e in examples)), int)
     for row, e in zip(ids, examples):
         row[: len(e.ids)] = e.ids
@@ -87,7 +87,7 @@ class Adam:
 
 
 def windows(tok, page, tokens):
-    """Parts of the page of whole sentences, each as long as a turn of so many tokens allows."""
+    """Parts of the page, in whole sentences, each at most `tokens` tokens."""
     sentences, out = [s.rstrip(".") + "." for s in page.split(". ")], []
     while sentences:
         n = 1
@@ -113,7 +113,7 @@ def score(model, tok, prefix, questions):
 
 
 def compare(model, tok, text, prefix, questions, say=print):
-    """What the prefix is worth, beside the page and parts of it that take as many tokens."""
+    """Compares the prefix with the page, and with parts of the page of the same number of tokens."""
     tokens, ids = prefix[0].shape[2], page_ids(tok, text)
     of = lambda ids: score(model, tok, model.read(ids), questions)
     put = lambda name, n, s: say(f"{name}, {n} tokens: {s[0]:.4g} of {len(questions)} right, {s[1]:.2f} nats a token")

@@ -1,11 +1,11 @@
-"""A page of facts, questions to study it by, and others to test what was learned.
+"""Writes a page of facts, questions for training, and other questions for the test.
 
     python3 cartridge_page.py --out data/page
 
-Writes page.txt, study.txt (one question a line, no answers) and test.json (questions, what a right
-answer contains, and one in the model's words).  People's names are the model's, what they do is drawn.  To study, facts are
-asked for by their nouns ("What is Mia's job?"); the test asks in other sentences ("What does Mia do
-for a living?").  Nothing but the standard library.
+Writes page.txt, study.txt (one question a line, no answers) and test.json (questions, the required words, and an
+answer in the model's words).  Names come from the model's training text, the facts are drawn at random.  Training
+questions name the noun of the fact ("What is Mia's job?"); test questions use other sentences ("What does Mia do
+for a living?").  Needs only the standard library.
 """
 import argparse
 import json

@@ -1,8 +1,8 @@
-"""Questions for a trained model, in wordings of their own.
+"""Questions for a trained model, in wordings that training does not have.
 
-The generator's wordings are what the model was trained on; a person's are a little different, and
-so are these: no fact is told here in a sentence of the generator's.  Values, pairs of numbers, words and story seeds are held out as in the validation
-split (`held_out`), the rest comes from a fixed seed.  Nothing but the standard library.
+Users phrase things differently from the generator of the training text, so no fact here uses a sentence of the
+generator.  Values, pairs of numbers, words and story seeds are held out as in the validation split (`held_out`); the
+rest comes from a fixed seed.  Needs only the standard library.
 
     python3 checks.py            # prints one example of every kind
 """
@@ -17,7 +17,7 @@ from rng import Rng
 from skills_talk import story
 from stories import Story
 
-# skill, system prompt, turns before the question, question, what a right answer contains (one of)
+# skill, system prompt, turns before the question, question, accepted answers (the reply must contain one)
 Check = namedtuple("Check", "skill system turns question gold")
 # skill, system prompt, what the user says turn by turn, first turn that counts, test of an answer
 Talk = namedtuple("Talk", "skill system users first test")
@@ -89,7 +89,7 @@ def sums(rng, op):
     )
 
 
-# slot: how it is told, how it is asked; none of these are sentences of facts.py
+# slot: statements of the fact, questions about it; no sentence is in facts.py
 FACTS = {
     "name": (
         [

@@ -1,9 +1,8 @@
-"""Coined names and words: an open set, so that they can only be copied.
+"""Coined names and words: an open set, so the model must copy them.
 
-A model that meets every value of a small bank learns the bank; one that meets
-a new word in every dialogue has to look back at what was said.  The words are
-pronounceable and break into many different tokens.  Everything is drawn from
-the `rng` that is passed in.
+A model that sees every value of a small bank learns the bank. With a new word in every dialogue it must look back at
+the conversation.  The words are
+pronounceable and break into many different tokens.  All random choices use the `rng` argument.
 """
 from collections import defaultdict
 

@@ -1,7 +1,6 @@
 """One dialogue under construction, its ChatML text and its token mask.
 
-The skills_*.py files add turns, make_corpus.py strings them together.  Nothing here
-knows which skills exist.
+The skills_*.py files add turns, make_corpus.py strings them together.  This file does not depend on the skills.
 """
 import zlib
 

@@ -3,9 +3,9 @@
     python3 evaluate.py --oriel PATH/oriel --model ../oriel-tiny-q8_0.gguf --data data   # through Oriel
     python3 evaluate.py --model run/checkpoint.pt --data data --each 20                  # fast, PyTorch
 
-Two sets of questions: those of checks.py, in wordings of their own, and questions of the
-validation dialogues.  The history before a question is the written one; talks ("pinned after 20
-turns") and transcripts are the model's own.  Through Oriel only the standard library is needed.
+Two sets of questions: those of checks.py, whose wordings training does not have, and those of the validation
+dialogues.  Before a question the model reads the written history; in talks ("pinned after 20 turns") and transcripts
+it reads its own replies.  Through Oriel only the standard library is needed.
 Writes results.json, misses.txt and transcripts.md to --out, and with --card the tables into it.
 """
 import argparse
@@ -140,7 +140,7 @@ TRANSCRIPT_SEED = 10
 
 
 def ten_talks(rows):
-    """Users' sides of ten validation dialogues, chosen by a fixed seed, not by what comes of them."""
+    """User messages of ten validation dialogues, chosen by a fixed seed, not by result."""
     from rng import Rng
 
     rng = Rng(f"transcripts-{TRANSCRIPT_SEED}")
@@ -166,7 +166,7 @@ def table(title, counts):
 
 
 def fill(card, parts):
-    """Replaces what stands between `<!-- name -->` and `<!-- end -->` in the card."""
+    """Replaces the text between `<!-- name -->` and `<!-- end -->` in the card."""
     with open(card, encoding="utf-8") as f:
         text = f.read()
     for name, part in parts.items():

@@ -2,11 +2,11 @@
 
     python3 export_gguf.py --model run/model.pt --out ../oriel-tiny
 
-Several models, all of one shape, become their mean; one that is named twice counts twice. Stages
-of one training are close enough for that (Wortsman et al. 2022, "Model soups").
+Several models of the same shape are averaged; a model named twice counts twice. Averaging works for stages of one
+training (Wortsman et al. 2022, "Model soups").
 
-PyTorch keeps the rotary halves apart; GGUF's llama layout wants the pairs next
-to each other, so the rows of Q and K are permuted within each head.
+PyTorch stores the rotary halves one after the other; GGUF's llama layout stores pairs, so the rows of Q and K are
+permuted within each head.
 """
 import argparse
 

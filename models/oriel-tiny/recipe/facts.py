@@ -4,8 +4,8 @@ A Fact says how a value is drawn, how it is told (`say`: clauses that can be joi
 sentences), asked for (`ask`, besides the questions that every noun has), answered and checked.
 In the texts {v} is the value, {V} the value with a capital, {a_v} with its article.
 
-facts_user.py has all of the user's own; `about_person` makes facts about somebody else, so that
-who is meant has to be read as well as what.
+facts_user.py has all facts about the user; `about_person` makes facts about other people, so the model must also read
+the person's name.
 """
 from collections import namedtuple
 
@@ -180,7 +180,7 @@ def unknown_wording(rng, f):
     return rng.choice(UNKNOWN).format(n=yours(f.noun))
 
 
-PERSON = {  # what can be said about somebody called N: noun, drawers, clauses, questions, answer
+PERSON = {  # facts about a person called N: noun, drawers, clauses, questions, answer
     "city": (
         "home town",
         coined.town,

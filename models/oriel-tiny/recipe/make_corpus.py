@@ -86,7 +86,7 @@ def small(d):
 
 
 def questions(d, count):
-    """Questions about what was told, with corrections in between."""
+    """Questions about told facts, with corrections in between."""
     for _ in range(count):
         x = d.rng.random()
         if x < 0.65 and d.facts:
@@ -377,7 +377,7 @@ PLANS = [
     (plan_pinned, 9),
     (plan_asked_style, 2),
 ]
-# The second stage: more of what takes longest to learn, enough of the rest to keep it.
+# The second stage: more dialogues of the slowest skills, enough of the others to keep them.
 MEMORY_PLANS = [
     (plan_small, 5),
     (plan_drill, 10),

@@ -5,8 +5,8 @@
 For each file and prompt: the token ids, the 20 largest logits at the last
 position (weights dequantised, activations in float64, so any fp32 runtime
 should agree to about 1e-3) and 48 greedy tokens.  `min_gap` is the smallest
-distance between the two best logits on the way; where it is small, a runtime
-with other rounding may rightly continue in another way.  The prompts are chosen
+distance between the two best logits of any token; if it is small, a runtime with other rounding may choose another
+token and still be correct.  The prompts are chosen
 so that it is at least 0.017; check it again after training a new model.
 """
 import argparse

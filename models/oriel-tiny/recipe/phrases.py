@@ -1,8 +1,8 @@
-"""Wordings: a small grammar of alternatives, and what people do to a sentence when they type.
+"""Wordings: a small grammar of alternatives, and typical typing errors.
 
     say(rng, "(what is|what's) your (name|age)[, please]?")
 
-`(a|b)` picks one, `[a]` is there or not; both nest.  The grammar's own signs cannot be written.
+`(a|b)` picks one, `[a]` is optional; both nest.  The signs of the grammar have no escape.
 """
 import re
 

@@ -1,8 +1,8 @@
-"""The model behind a prefix of keys and values, in numpy, with gradients for the prefix alone.
+"""The model after a prefix of keys and values, in numpy, with gradients for the prefix alone.
 
-The weights stay as they are, so a backward pass costs as much as a forward pass.  Everything is in
-the layout of the GGUF file, where RoPE turns the pairs (2i, 2i + 1).  Shapes: B texts of T tokens
-behind P tokens of prefix, H query heads and K heads of keys and values of D numbers, G = H / K.
+The weights do not change, so a backward pass costs as much as a forward pass.  Everything is in
+the layout of the GGUF file, where RoPE turns the pairs (2i, 2i + 1).  Shapes: B texts of T tokens after P tokens of
+prefix, H query heads and K heads of keys and values of D numbers, G = H / K.
 """
 import numpy as np
 
@@ -68,7 +68,7 @@ class PrefixModel:
     def attend(self, q, k, v, past_k, past_v):
         """q [B, H, T, D], k and v [B, K, T, D], the prefix's [K, P, D] -> [B, H, T, D].
 
-        Texts may end in padding: what stands behind a token is not seen by it.
+        Texts may end in padding: a token does not see later ones.
         """
         B, H, T, D = q.shape
         P = past_k.shape[1]
@@ -94,7 +94,7 @@ class PrefixModel:
         return dq.reshape(B, H, T, D), dk, dv, past(ds, q), past(p, g)
 
     def layer(self, i, x, turn, past_k, past_v):
-        """-> x behind layer i, its keys and values, what the backward pass needs"""
+        """-> x after layer i, its keys and values, and the data for the backward pass"""
         w = lambda name: self.w[f"blk.{i}.{name}.weight"]
         y, norm1 = self.norm(x, w("attn_norm"))
         q = self.rotate(self.split(y @ w("attn_q").T, self.heads), *turn)
@@ -123,8 +123,8 @@ class PrefixModel:
         return g + self.norm_back(y, norm1), past_k, past_v
 
     def forward(self, ids, prefix):
-        """ids [B, T] behind a prefix -> normalised states [B, T, dim], their own keys and values
-        [layers][B, K, T, D], what backward() needs"""
+        """ids [B, T] after a prefix -> normalised states [B, T, dim], their own keys and values
+        [layers][B, K, T, D], data for backward()"""
         past_k, past_v = prefix
         turn = self.rotations(past_k.shape[2], ids.shape[1])
         x, own, tape = self.w["token_embd.weight"][ids], [], []
@@ -136,7 +136,7 @@ class PrefixModel:
         return x, own, (turn, tape, last)
 
     def backward(self, g, kept):
-        """The gradient of the states that forward() gave -> those of the prefix's keys and values"""
+        """The gradient of the states from forward() -> the gradient of the prefix's keys and values"""
         turn, tape, last = kept
         g = self.norm_back(g, last)
         grads = []

@@ -1,10 +1,11 @@
-"""What this model knows of facts that were told many windows ago, through Oriel.
+"""How well this model recalls facts that were told many windows ago, through Oriel.
 
     python3 recalled.py --oriel PATH/oriel --model ../oriel-tiny-q8_0.gguf
 
-Facts are told in the wordings of checks.py, which training does not have, then as many tokens of other talk go by, then
-each is asked for.  "gone": nothing is kept of what left the window.  "kept": --recall.  "again": nothing is kept, and
-the app says the very turn again in front of the question, which it could only do if it knew which one that is.  "nearby":
+Facts are told in the wordings of checks.py, which training does not have, then a number of tokens of other talk
+follows, then the script asks for each fact.  "gone": nothing that left the window is kept.  "kept": --recall.
+"again": nothing is kept, and the app repeats the turn with the fact before the question; a real app would have to
+find that turn first.  "nearby":
 the fact was told a few tokens ago.  Greedy, on the CPU.  docs/recall.md has the table.
 """
 import argparse

@@ -1,7 +1,7 @@
 """Random choices that are the same on every machine and with every Python.
 
-Only `random.Random(text).random()` is promised to stay as it is; how the standard
-library makes choices from it has changed between versions, so that is done here.
+Python guarantees only `random.Random(text).random()`. The standard library's choices changed between versions, so
+this file makes its own.
 """
 import random
 

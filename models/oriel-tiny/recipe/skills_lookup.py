@@ -310,7 +310,8 @@ def table_search(d):
 
 
 def _question(d, people, chosen, keys, rows, x):
-    """One of the kinds: below x = 0.10 a missing row, 0.24 the row of a value, 0.36 an extreme, 0.40 how many."""
+    """A question of the kind given by x: below 0.10 a missing row, 0.24 the row of a value, 0.36 an extreme, 0.40 how
+    many."""
     i = d.rng.randrange(len(chosen))
     head, _, answer, asks = chosen[i]
     values = [r[i + 1] for r in rows]

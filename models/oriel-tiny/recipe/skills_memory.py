@@ -65,8 +65,8 @@ def low(s):
 
 
 def value(d, slot):
-    """A value of this split: coined ones are held out by themselves, those of small banks with
-    the sentence that tells them (see `statement`)."""
+    """A value of this split: coined values are held out themselves, values of small banks together with the sentence
+    that tells them (see `statement`)."""
     f = fact_of(slot)
     if f.known and (not f.new or d.p(0.3)) and not (d.only_new and f.new):
         return f.known(d.rng)
@@ -129,7 +129,7 @@ def some_slot(d):
 
 
 def statement(d, slot, v):
-    """A clause without a full stop; what is held out is the pair of value and wording."""
+    """A clause without a full stop; held out are pairs of value and wording."""
     f = fact_of(slot)
     says = f.say
     if d.late and slot in LATE_CLAUSES and d.p(0.6):
@@ -206,8 +206,8 @@ def acknowledge(d, text, slots):
         answer = (
             one(slots[0]) if len(slots) == 1 or d.p(0.5) else " ".join(one(s) for s in slots[:2])
         )
-    # The fact must also be found where nobody said it again; that is not what the model shall learn to
-    # say, though, as saying it again helps to remember (see `encode_dialogue`).
+    # The model must also find facts that nobody repeated. It should not learn such answers, though, because repeating a
+    # fact helps to remember it (see `encode_dialogue`).
     plain = d.p(0.5)
     if plain:
         answer = d.say(d.c(PLAIN_ACK))
@@ -225,7 +225,7 @@ def named(slot):
 
 
 def wrong_value(d, slot):
-    """Another value of the same kind, now and then one that was named in this chat."""
+    """Another value of the same kind, sometimes one from this chat."""
     v, f = str(d.facts[slot]).lower(), fact_of(slot)
     for _ in range(20):
         others = [x for s, x in d.facts.items() if s != slot and named(s) and named(slot)]

@@ -101,7 +101,7 @@ ASK = {
         "what is {a} multiplied by {b}",
     ],
 }
-# Of the last stage: {n} has {a} {t}, in sentences of which "get ... more" is only one.
+# For the last stage: {n} has {a} {t}, in other sentences than "get ... more".
 LATE_PROBLEMS = {
     "+": [
         "{n} {have} {a} {t} (and|, then {n}) (find{s}|buy{s}|pick{s}|receive{s}|collect{s}|win{s}|make{s}) (another {b}|{b} more). {how} (in all|altogether|then|after that)?",

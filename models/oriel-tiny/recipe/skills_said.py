@@ -1,4 +1,4 @@
-"""Questions about the conversation itself: what was just said, asked and answered."""
+"""Questions about the conversation itself and its last messages, with answers."""
 import banks
 import coined
 
@@ -22,7 +22,7 @@ def said(d):
         )
         if q.split()[0] in ("What", "Can", "Pardon", "Come"):
             q = q[:-1] + "?"
-        # The answer already carries the styles, so it is put back as it was.
+        # The answer already has the style, so the styled copy is replaced by the original.
         d.add(q, answer, "said assistant", answer)
         d.turns[-1]["assistant"] = d.turns[-1]["gold"] = answer
     elif (
@@ -42,7 +42,7 @@ def said(d):
 
 
 def repeat(d):
-    """Say something so and so many times."""
+    """Repeat a word two to five times."""
     w = coined.word(d.rng) if d.p(0.6) else d.c(banks.PLAIN + banks.ANIMALS)
     n = d.rng.randint(2, 5)
     times = ("two times", "three times", "four times", "five times")[n - 2]

@@ -12,7 +12,7 @@ TITLES = banks.TITLES + banks.words(
 General, Sergeant, Major, Duke, Duchess, Princess, Prince, Doc, Maestro, Skipper, Judge, Sheriff, champ, traveller, hero"""
 )
 
-# manner: (words for it, what goes in front, what goes behind)
+# manner: (words for it, prefix, suffix)
 MANNERS = {
     "pirate": (
         ("a pirate", "a pirate captain", "an old pirate"),

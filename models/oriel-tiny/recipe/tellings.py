@@ -1,8 +1,7 @@
 """More ways to tell a fact, and to take note of one: patterns for phrases.say, where {v} is the value.
 
-People tell the same fact in hundreds of ways.  A model that has met ten of them takes those for the
-sign that something was told, and answers "you have not told me" to an eleventh; so there are many,
-and most of them have loose parts.
+People tell the same fact in hundreds of ways.  A model that learned only ten of them answers "you have not told me"
+to an eleventh. So this file has many patterns, most with optional parts.
 """
 
 NOW = "[(these days|at the moment|right now|nowadays|since last year|for (a year|many years|a long time) now|at present|this year|again|as always)]"
@@ -198,8 +197,8 @@ CLAUSES = {
     ],
 }
 
-# Used by the last stage of training only, beside those above: what people say in comparisons and with the
-# value first was still taken for nothing told.
+# Used in the last stage of training only, in addition to those above: the model did not recognise comparisons, or
+# sentences with the value first, as facts.
 LATE_CLAUSES = {
     "number": [
         "{v} (is|was|has been|has always been|must be) (lucky|good) for me, [so] (that is|it's) my lucky number",

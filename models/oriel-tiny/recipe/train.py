@@ -5,11 +5,11 @@
     python3 train.py --data more --out run2 --start-from run/model.pt   # a second stage
 
 The loss is taken on assistant tokens, and with a tenth of the weight on user and system text.
-Every row of a batch is one dialogue that starts at position 0, so that nothing can be recalled
-from another one; rows of similar length share a batch of --batch-tokens.  The learning rate goes
+Every row of a batch is one dialogue that starts at position 0, so dialogues do not see each other; rows of similar
+length share a batch of --batch-tokens.  The learning rate goes
 up linearly, stays, and falls to zero over the last part of --tokens, so the schedule does not
 depend on the machine.  A checkpoint with the state of the optimisers is written every
---save-minutes; a run that was stopped and resumed makes the same steps as one that was not.
+--save-minutes; a stopped and resumed run makes the same steps as an uninterrupted one.
 Matrix products run in bf16, master weights are fp32.
 """
 import argparse
@@ -31,7 +31,7 @@ from tokenizer import Tokenizer
 
 
 def load_split(data, split, tok, context):
-    """Encoded dialogues as flat arrays, cached in an .npz beside the text."""
+    """Encoded dialogues as flat arrays, cached in an .npz next to the text."""
     src, cache = os.path.join(data, split + ".jsonl"), os.path.join(data, split + ".npz")
     if os.path.exists(cache) and os.path.getmtime(cache) > os.path.getmtime(src):
         z = np.load(cache)
@@ -49,7 +49,7 @@ def load_split(data, split, tok, context):
     return ids, mask, start
 
 
-USER_SAMPLE = 4  # one in so many user tokens is trained on, with so many times the weight
+USER_SAMPLE = 4  # one user token of this number is trained on, with this factor on its weight
 
 
 def batches(split, batch_tokens, rng, user_weight=0.0, pool=4096, pad_to=32):

@@ -37,7 +37,7 @@ Book::Book() : when_(variable("ORIEL_FAULTS_WHEN")), report_(variable("ORIEL_FAU
   }
 }
 
-// As fault_layer.h has it. What cannot be read is said: a test that orders nothing would pass.
+// The syntax is in fault_layer.h. Unreadable orders are reported: a test without orders would pass.
 void Book::read(const std::string& order) {
   const size_t at = order.find('@');
   const size_t is = order.find('=');
@@ -117,7 +117,7 @@ void Book::made(const char* type, uint64_t handle, uint64_t owner) {
   objects_[{type, handle}] = owner;
 }
 
-// Nothing is destroyed where there was nothing, and that is no mistake.
+// Destroying a null handle is allowed.
 void Book::destroyed(const char* type, uint64_t handle) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (handle != 0 && objects_.erase({type, handle}) == 0) {

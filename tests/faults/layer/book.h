@@ -1,5 +1,4 @@
-// What was ordered and what was seen: the part of the layer that knows nothing of Vulkan's dispatch. All of it may be
-// called from any thread.
+// Orders and observations: the part of the layer that is independent of Vulkan's dispatch. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +23,9 @@ class Book {
   void delayFences(uint32_t milliseconds) { delay_ms_ = milliseconds; }
   uint64_t mostBytes() const { return most_bytes_; }
   uint32_t delayMs() const { return delay_ms_; }
-  /// What new memory is full of; below 0: whatever the driver leaves there.
+  /// Fill byte of new memory; below 0: left to the driver.
   int dirt() const { return dirt_; }
-  /// Of a device that is imitated; empty, 0 or below 0: as the driver says.
+  /// Of an imitated device; empty, 0 or below 0: the driver's value.
   const std::vector<uint32_t>& types() const { return types_; }
   const std::vector<uint32_t>& families() const { return families_; }
   uint64_t padding() const { return padding_; }
@@ -39,7 +38,7 @@ class Book {
     complain(line);
   }
 
-  /// Counts a call. What it has to return, or 0.
+  /// Counts a call. Returns its ordered result, or 0.
   int32_t decide(const char* function, bool device_is_lost);
   uint64_t calls(const char* function);
   template <typename Visit>
@@ -51,10 +50,10 @@ class Book {
   }
   uint64_t failed();
 
-  /// Of `owner`, a device or an instance, or of nobody.
+  /// `owner`: a device, an instance, or null.
   void made(const char* type, uint64_t handle, uint64_t owner);
   void destroyed(const char* type, uint64_t handle);
-  /// What is left of it.
+  /// Returns its remaining objects.
   void ownerDestroyed(uint64_t owner);
   uint64_t objects();
   const char* complaints();

@@ -22,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Book& book() {
-  static Book* const all = new Book;  // outlives whoever unloads it
+  static Book* const all = new Book;  // never destroyed, since the library may be unloaded first
   return *all;
 }
 
@@ -99,7 +99,7 @@ void removeOwner(Owner* owner) {
 constexpr bool begins(std::string_view text, std::string_view begin) {
   return text.substr(0, begin.size()) == begin;
 }
-// What is counted, by the name of what makes or destroys it: "Buffer" of vkCreateBuffer.
+// The counted type, from the function's name: "Buffer" for vkCreateBuffer.
 constexpr std::string_view typeOf(std::string_view function) {
   if (function == "vkAllocateMemory" || function == "vkFreeMemory") {
     return "Memory";
@@ -117,16 +117,14 @@ constexpr bool destroys(std::string_view function) {
   return begins(function, "vkDestroy") || function == "vkFreeMemory";
 }
 
-// Handles that a failed call leaves behind are not defined, but for those of whom the specification says that they
-// are null.
+// Handles are undefined after a failed call, except those that the specification sets to null.
 template <typename Handle>
 void spoil(std::string_view function, Handle* handle) {
   const uintptr_t value = begins(function, "vkCreateComputePipelines") ? 0 : 0xbadbad0;
   std::memcpy(handle, &value, sizeof(value));
 }
 
-// A device that was lost does nothing any more. Ours still works on what it has: nobody must take that away, or write
-// over it, before it is done.
+// A lost device does no more work. The real one may still be working: its memory must stay until it is done.
 void lose(Owner* owner) {
   if (!owner->lost && owner->wait_idle != nullptr) {
     VkDevice device = VK_NULL_HANDLE;
@@ -136,7 +134,7 @@ void lose(Owner* owner) {
   owner->lost = true;
 }
 
-// ---- What some functions do besides --------------------------------------------------------------
+// ---- Additional effects of some functions --------------------------------------------------------
 
 void limit(uint64_t* bytes) {
   const uint64_t most = book().mostBytes();
@@ -189,7 +187,7 @@ bool waitUntilDue(Owner* owner, const VkFence* fences, uint32_t count, uint64_t 
 
 constexpr uint64_t kImitatedAtom = 256;  // the largest that Vulkan allows
 
-/// Memory that is not coherent, mapped: what the host sees.
+/// The host's view of mapped memory that is not coherent.
 struct Mirror {
   uint8_t* device = nullptr;
   std::vector<uint8_t> host;
@@ -597,14 +595,14 @@ VKAPI_ATTR void VKAPI_CALL destroyDevice(VkDevice device, const VkAllocationCall
   removeOwner(owner);
 }
 
-// ---- Which function is whose ---------------------------------------------------------------------
+// ---- Lookup of functions -------------------------------------------------------------------------
 
 template <typename Function>
 PFN_vkVoidFunction plain(Function* function) {
   return reinterpret_cast<PFN_vkVoidFunction>(function);
 }
 
-// Null: it is not one of ours.
+// Null: not a function of this layer.
 PFN_vkVoidFunction find(const char* name) {
   const std::string_view wanted = name;
   if (wanted == "vkCreateInstance") {

@@ -1,16 +1,16 @@
-// What a program says to the fault layer, a Vulkan layer of the tests (VK_LAYER_ORIEL_faults): which calls of Vulkan
-// fail, how much memory the device has, how long its work takes. And what the layer has seen.
+// Orders to the fault layer, a Vulkan layer for tests (VK_LAYER_ORIEL_faults): failing Vulkan calls, the device's
+// memory, the duration of its work. And the layer's observations.
 //
 // The layer knows the functions that Oriel loads (vulkan/loader.h). A program that loads the layer's library itself,
-// before Vulkan does, finds oriel_vulkan_faults() in it by dlsym(); what it orders and reads stays from one instance to
-// the next. Any other program is told by its environment:
+// before Vulkan does, finds oriel_vulkan_faults() in it by dlsym(); its orders and results persist across instances.
+// Other programs use the environment:
 //
 //   ORIEL_FAULTS        orders, separated by spaces:
 //                         vkQueueSubmit@3=-4     the third call returns VK_ERROR_DEVICE_LOST
 //                         vkQueueSubmit@3+=-2    and all that follow return VK_ERROR_OUT_OF_DEVICE_MEMORY
 //                         memory=100000000       bytes that the device has
 //                         fences=50              milliseconds that a submission takes at least
-//                         dirt=255               what all bytes of new memory are, where the host can reach them
+//                         dirt=255               fill byte of new host-visible memory
 //                       and limits of other devices:
 //                         types=1,b              property flags of its memory types, in hexadecimal. Memory that is not
 //                                                coherent is a copy until it is flushed or invalidated.
@@ -40,21 +40,21 @@ struct OrielVulkanFaults {
   void (*fail)(const char* function, uint64_t nth, int32_t result, int from_then_on);
   /// 0: as many as it has.
   void (*capMemory)(uint64_t bytes);
-  /// A submission is not done before so many milliseconds have passed.
+  /// A submission takes at least this many milliseconds.
   void (*delayFences)(uint32_t milliseconds);
 
   /// Calls since clear(), those included that failed.
   uint64_t (*calls)(const char* function);
   /// visit(function, calls, user) for each function that was called.
   void (*visit)(void (*visit)(const char* function, uint64_t calls, void* user), void* user);
-  /// Calls that returned what was ordered, or that a device was lost.
+  /// Calls that returned an ordered result, or that a device was lost.
   uint64_t (*failed)(void);
   /// Instances, devices and their objects that are there now.
   uint64_t (*objects)(void);
-  /// Lines, since they were asked for last: objects left when their device or instance was destroyed, handles that were
-  /// never given out or destroyed twice. "" if nothing was wrong. Valid until the next call.
+  /// New lines since the last call: objects left when their device or instance was destroyed, handles never given out or
+  /// destroyed twice. "" if nothing was wrong. Valid until the next call.
   const char* (*complaints)(void);
-  /// For functions that no layer sees, called by whoever does: what the call has to return, or 0.
+  /// For functions that layers cannot intercept, called by their wrapper: the result to return, or 0.
   int32_t (*decide)(const char* function);
 };
 

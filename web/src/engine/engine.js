@@ -8,8 +8,8 @@ const { OrielFailure, whole, wholeText, jsonOf, camel, parse, settingsOf, flagsO
 const PAGE = 65536;
 const MODULE_BYTES = 4 << 20;        // code's data and the caller's stack: INITIAL_MEMORY in CMakeLists.txt
 const THREAD_BYTES = 512 << 10;      // stack and bookkeeping of a worker
-const BORROWED_BYTES = 32 << 20;     // what calls borrow: headers of files, long texts
-const MOST_PAGES = 65535;            // of 32 bits, but for the last: its end is no 32-bit address
+const BORROWED_BYTES = 32 << 20;     // temporary memory of calls: headers of files, long texts
+const MOST_PAGES = 65535;            // a 32-bit memory without its last page, whose end is not a 32-bit address
 const MOST_BYTES = MOST_PAGES * PAGE;
 /** The largest plan: with the module, 64 threads and borrowed memory it fills the addresses. */
 const MOST_PLAN_BYTES = MOST_BYTES - MODULE_BYTES - 64 * THREAD_BYTES - BORROWED_BYTES;
@@ -415,8 +415,9 @@ class Engine {
   }
 
   /**
-   * Adds messages, if there are any, and generates; `emit` gets events, `cancelled` says whether to stop. What fails
-   * before the first token leaves no message behind, where the session can still go back.
+   * Adds messages, if there are any, and generates; `emit` gets events, `cancelled` says whether to
+   * stop. A failure before the first token removes the message again, if the session can still go
+   * back.
    */
   reply(id, { chat, messages }, options, emit, cancelled) {
     const session = this.session(id);

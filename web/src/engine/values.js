@@ -11,7 +11,7 @@ class OrielFailure extends Error {
 
 const shown = (value) => (value && typeof value === 'object' ? 'an object' : typeof value === 'string' ? JSON.stringify(value) : String(value));
 
-/** Refuses what is no whole number from `least` to `most`. */
+/** Refuses everything except whole numbers from `least` to `most`. */
 function whole(name, value, least, most) {
   if (Number.isInteger(value) && value >= least && value <= most) return value;
   throw new OrielFailure(1, `${name} is ${shown(value)}: give a whole number from ${least} to ${most}`);
@@ -24,7 +24,7 @@ function wholeText(text) {
   return text;
 }
 
-/** JSON of a value, all of whose texts are whole. */
+/** JSON of a value; all its strings must be well-formed. */
 function jsonOf(value) {
   const checked = (key, inner) => {
     wholeText(key);
@@ -90,7 +90,7 @@ function flagsOf(options, bits) {
 /** An address or a size of 32 bits, which WebAssembly passes to JavaScript as a signed number. */
 const unsigned = (word) => word >>> 0;
 
-/** Text as it was written: a U+FEFF at its beginning is part of it. */
+/** The unchanged text: a U+FEFF at its beginning is part of it. */
 const decode = (bytes) => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
 
 /** The bytes of an ArrayBuffer or a view of one. */

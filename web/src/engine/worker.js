@@ -14,8 +14,9 @@ let planner = null;
 let source = null;
 let sourceName = 'the model';
 
-// Whether a request is to stop: a word of its own in shared memory says so. Where there is none the page revokes an
-// address, which is asked for now and then, for a worker that computes hears nothing.
+// Whether a request is to stop: a word in shared memory says so. Without shared memory, the page
+// revokes an object URL, and the worker requests that URL now and then, because a computing worker
+// receives no messages.
 const WATCH_MS = 40;
 function watch({ word, address }) {
   if (word) return () => Atomics.load(word, 0) !== 0;
@@ -144,7 +145,7 @@ for (const name of ['createSession', 'destroySession', 'fork', 'add', 'append', 
 }
 
 let queue = Promise.resolve();
-let broken = null;  // by a trap: what the module holds is of no use from then on
+let broken = null;  // by a trap: the module's memory is unusable afterwards
 async function answer({ id, call, args }) {
   try {
     if (broken) throw broken;

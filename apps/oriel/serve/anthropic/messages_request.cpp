@@ -8,7 +8,7 @@
 namespace cli {
 namespace {
 
-/// The blocks of one message. A user's message may hold results of calls, which are messages of their own.
+/// The content blocks of one message. A user's message may contain tool results, which become messages of their own.
 class BlockReader {
  public:
   BlockReader(bool is_user, ReplyRequest* request)

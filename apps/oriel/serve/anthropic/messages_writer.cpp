@@ -86,7 +86,7 @@ void MessagesWriter::add(Block block, const std::string& text) {
 void MessagesWriter::close(Block block, bool complete) {
   sendEvent("content_block_stop", {{"index", content_.size()}});
   if (!complete && !request().stream) {
-    return;  // what was cut is no call
+    return;  // a truncated call is dropped
   }
   if (block == Block::kCall) {
     const Json input = Json::parse(text_, nullptr, /*allow_exceptions=*/false);

@@ -106,14 +106,15 @@ ReplyRequest readInfillRequest(const Json& body, const ModelFacts&) {
   ReplyRequest request;
   request.is_chat = false;
   Gap gap;
-  // The prompt is what somebody typed since: it stands right before the gap.
+  // The prompt is text typed since the prefix: it comes directly before the gap.
   gap.prefix = fields.text("input_prefix").value_or("") + fields.text("prompt").value_or("");
   gap.suffix = fields.text("input_suffix").value_or("");
   gap.others = readFiles(fields);
   request.prompts.emplace_back();
   request.prompts.back().gap = std::move(gap);
   request.stream = fields.boolean("stream").value_or(false);
-  if (fields.whole("n_predict", -1, kMostReplyTokens) == 0) {  // the prompt is to be in the cache
+  // only fills the cache with the prompt
+  if (fields.whole("n_predict", -1, kMostReplyTokens) == 0) {
     request.max_tokens = 1;
     request.echo[kOnlyReads] = true;
   } else {

@@ -1,4 +1,4 @@
-// Filling in the middle, in the form of llama.cpp's server: what editors ask for.
+// Fill-in-the-middle in the form of llama.cpp's server, for editors.
 #pragma once
 
 #include "serve/reply_writer.h"

@@ -14,7 +14,7 @@
 namespace cli {
 namespace {
 
-/// A token's text; its bytes where they are no text by themselves.
+/// A token's text, or its bytes if they are not valid text.
 Json pieceOf(const std::string& text) {
   try {
     (void)Json(text).dump();
@@ -56,7 +56,7 @@ Json messagesOf(const ReplyRequest& request) {
   return list;
 }
 
-/// A failure of the template is the request's.
+/// Template errors are the request's fault.
 template <typename Work>
 auto rendered(const Work& work) {
   try {

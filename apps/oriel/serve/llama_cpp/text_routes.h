@@ -1,4 +1,4 @@
-// Text and tokens in the form of llama.cpp's server, and the count of Anthropic's.
+// Text and token routes of llama.cpp's server, and Anthropic's token count.
 #pragma once
 
 #include "serve/http_server.h"

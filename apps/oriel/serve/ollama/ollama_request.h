@@ -5,7 +5,7 @@
 
 namespace cli {
 
-/// Both throw ApiError that names the field. Without messages and prompts the client only wants the model to be there.
+/// Both throw ApiError that names the field. A request without messages and prompts only loads the model.
 ReplyRequest readOllamaChat(const Json& body, const ModelFacts& facts);
 ReplyRequest readOllamaGenerate(const Json& body, const ModelFacts& facts);
 

@@ -12,7 +12,7 @@
 namespace cli {
 namespace {
 
-/// Ollama's version whose routes these are: clients ask for a least one.
+/// The emulated Ollama version; clients require a minimum.
 constexpr char kInterfaceVersion[] = "0.12.6";
 
 constexpr ReplyProtocol kChat = {readOllamaChat, writeOllamaChat, false};
@@ -33,7 +33,7 @@ std::string parameterText(double count) {
   return count >= 1e9 ? formatted("%.1fB", count / 1e9) : formatted("%.1fM", count / 1e6);
 }
 
-/// The type that most tensors have. `types`: "Q8_0 x 43, F32 x 13".
+/// The type of most tensors. `types`: "Q8_0 x 43, F32 x 13".
 std::string commonType(const std::string& types) {
   std::istringstream words(types);
   std::string name;
@@ -89,7 +89,7 @@ Vectors embed(Service* service, const char* field, Exchange* exchange) {
                       const Fields fields(body, "");
                       const Json* const given = fields.find(field);
                       if (given == nullptr || *given == "" || *given == Json::array()) {
-                        return {};  // the client only wants the model to be there
+                        return {};  // a request to load the model
                       }
                       return readEmbedInputs(fields, field, facts);
                     });
@@ -155,7 +155,7 @@ void answerOllamaRunning(Service* service, Exchange* exchange) {
 
 void answerOllamaShow(Service* service, Exchange* exchange) {
   const auto asked = service->read(exchange->request(), [](const Json& body, const ModelFacts&) {
-    return Fields(body, "").text("name");  // as older clients call it
+    return Fields(body, "").text("name");  // name of the field in older clients
   });
   const ModelCard model =
       service->pool()->card(asked.request ? service->pool()->find(*asked.request) : asked.model);

@@ -10,7 +10,7 @@ class Service;
 void answerOllamaChat(Service* service, Exchange* exchange);
 void answerOllamaGenerate(Service* service, Exchange* exchange);
 void answerOllamaEmbed(Service* service, Exchange* exchange);
-/// The older one, for a single text.
+/// The older route, for a single text.
 void answerOllamaEmbeddings(Service* service, Exchange* exchange);
 void answerOllamaTags(Service* service, Exchange* exchange);
 void answerOllamaRunning(Service* service, Exchange* exchange);

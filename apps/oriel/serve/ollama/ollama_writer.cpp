@@ -79,7 +79,7 @@ void OllamaWriter::add(Block block, const std::string& text) {
   sendLine(line(is_text ? text : "", is_text ? "" : text, Json::array()));
 }
 
-/// Calls go out as a whole.
+/// Calls are sent complete.
 void OllamaWriter::close(Block block, bool complete) {
   if (block != Block::kCall || !complete) {
     return;

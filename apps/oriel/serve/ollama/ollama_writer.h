@@ -1,11 +1,11 @@
-// Replies in Ollama's form: one JSON object, or one on each line.
+// Replies in Ollama's form: one JSON object, or one per line.
 #pragma once
 
 #include "serve/block_writer.h"
 
 namespace cli {
 
-/// Where the text of a reply stands.
+/// The field with the reply's text.
 enum class OllamaForm { kChat, kGenerate };
 
 class OllamaWriter : public BlockWriter {
@@ -27,7 +27,7 @@ class OllamaWriter : public BlockWriter {
 
   const OllamaForm form_;
   const Clock::time_point start_ = Clock::now();
-  std::string name_;  ///< of the open call
+  std::string name_;  ///< name of the open call
   std::string arguments_;
   std::string text_;
   std::string thought_;
@@ -37,7 +37,7 @@ class OllamaWriter : public BlockWriter {
 
 std::unique_ptr<ReplyWriter> writeOllamaChat(const ReplyContext& context);
 std::unique_ptr<ReplyWriter> writeOllamaGenerate(const ReplyContext& context);
-/// The answer to a request that asks for nothing but the model.
+/// The answer to a request that only loads the model.
 Json ollamaLoaded(const std::string& model_name, OllamaForm form);
 /// "2026-01-31T12:00:00Z"
 std::string ollamaTime(int64_t seconds);

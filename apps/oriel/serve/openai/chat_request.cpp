@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMostChoices = 16;
 constexpr size_t kMostPrompts = 128;
-/// What the library takes.
+/// The library's limit.
 constexpr size_t kMostBiases = 1024;
 
 void readBiases(const Fields& fields, uint32_t n_vocab, ReplyRequest* request) {
@@ -79,15 +79,14 @@ void readResponseFormat(const Fields& fields, ReplyRequest* request) {
   }
 }
 
-/// As llama.cpp takes them: beside the messages.
+/// llama.cpp's fields next to the messages.
 void readGrammar(const Fields& fields, ReplyRequest* request) {
   const std::string grammar = fields.text("grammar").value_or("");
   const Json* const schema = fields.find("json_schema");
   const bool twice = !grammar.empty() && schema != nullptr;
   if (twice || (request->held.given() && (!grammar.empty() || schema != nullptr))) {
     const char* const name = !grammar.empty() ? "grammar" : "json_schema";
-    throw ApiError{400,
-                   "a reply has one form: give one of response_format, json_schema and grammar",
+    throw ApiError{400, "response_format, json_schema and grammar exclude each other: give one",
                    name, "invalid_value", 0};
   }
   if (!grammar.empty()) {
@@ -128,7 +127,7 @@ void readTemplateVariables(const Fields& fields, ReplyRequest* request) {
   variables.erase("enable_thinking");
   if (!request->form.variables.empty()) {
     const Json effort = Json::parse(request->form.variables);
-    variables.insert(effort.begin(), effort.end());  // what is there already counts
+    variables.insert(effort.begin(), effort.end());  // existing variables win
   }
   request->form.variables = variables.empty() ? "" : dumped(variables);
 }
@@ -164,7 +163,7 @@ ReplyRequest readCompletionRequest(const Json& body, const ModelFacts& facts) {
   request.prompts =
       readPrompts(fields.need("prompt", "a text"), "prompt", facts.n_vocab, kMostPrompts);
   readCommon(fields, facts.n_vocab, &request);
-  request.max_tokens = readMostTokens(fields, "max_tokens").value_or(16);  // as OpenAI has it
+  request.max_tokens = readMostTokens(fields, "max_tokens").value_or(16);  // OpenAI's default
   const auto top = fields.whole("logprobs", 0, 20);
   request.logprobs = top.has_value();
   request.top_logprobs = as<uint32_t>(top).value_or(0);

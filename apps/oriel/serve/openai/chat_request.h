@@ -10,7 +10,7 @@ namespace cli {
 ReplyRequest readChatRequest(const Json& body, const ModelFacts& facts);
 ReplyRequest readCompletionRequest(const Json& body, const ModelFacts& facts);
 
-/// `reasoning_effort`, or another protocol's word for it, into the form.
+/// Stores `reasoning_effort`, or another protocol's equivalent, in the form.
 void readEffort(const std::optional<std::string>& effort, ReplyRequest* request);
 /// "reasoning": {"effort", "max_tokens"}
 void readReasoning(const Fields& fields, ReplyRequest* request);

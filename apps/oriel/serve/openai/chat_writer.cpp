@@ -11,10 +11,10 @@
 namespace cli {
 namespace {
 
-/// Tokens whose probabilities wait for a text to go out with.
+/// Most tokens whose probabilities wait for a text to be sent with.
 constexpr size_t kMostPending = 64;
 
-/// JSON has no infinity; OpenAI writes this for what is next to impossible.
+/// JSON has no infinity; OpenAI uses this value for nearly impossible tokens.
 Json logprobOf(float value) { return numberOf(std::isfinite(value) ? value : -9999.0f); }
 
 Json bytesOf(const std::string& text) {
@@ -25,7 +25,7 @@ Json bytesOf(const std::string& text) {
   return bytes;
 }
 
-// What OpenAI calls a token whose bytes are no text by themselves: more than one would become U+FFFD.
+// OpenAI's name for a token whose bytes are not valid text: several would become U+FFFD.
 std::string keyOf(const std::string& text) {
   try {
     (void)Json(text).dump();
@@ -98,7 +98,7 @@ bool ChatWriter::sendChoice(Json choice) {
   return sendEvent(event);
 }
 
-/// The role, once there is something to say: until then a failure still has a status of its own.
+/// The role, sent with the first content: before that a failure can still set the status.
 bool ChatWriter::begin() {
   if (choice_begun_ || !request_.is_chat) {
     return true;
@@ -127,7 +127,7 @@ bool ChatWriter::sendDelta(Json delta) {
   return begin() && sendChoice(std::move(choice));
 }
 
-/// Arguments go out as they come; the text of a text tool at its end.
+/// Arguments are streamed; the text of a text tool is sent at its end.
 bool ChatWriter::takeCall(const oriel_part& part) {
   const std::string text(part.text, part.text_bytes);
   Json call;
@@ -176,12 +176,12 @@ bool ChatWriter::sendPending() {
 }
 
 bool ChatWriter::takeToken(const oriel_token_event& event) {
-  // What was held back comes as one more, without a probability.
+  // Text held back arrives as an additional event without a probability.
   if (request_.logprobs && event.top_count != 0) {
     const uint32_t count = std::min(event.top_count, request_.top_logprobs);
     tokens_.push_back({event.id, event.logprob, {event.top, event.top + count}});
   }
-  // Of tokens without text nothing goes out by itself.
+  // Tokens without text send nothing until enough of them have collected.
   if (request_.stream && tokens_.size() >= kMostPending && pending_.empty()) {
     pending_["content"] = "";
   }
@@ -210,7 +210,7 @@ std::string ChatWriter::tokenText(int32_t id) const {
   return model_.detokenize({id}, ORIEL_TEXT_SPECIAL);
 }
 
-/// The lists in OpenAI's form that have an entry for each token.
+/// OpenAI's lists with one entry per token.
 std::vector<const char*> ChatWriter::logprobLists() const {
   if (request_.is_chat) {
     return {"content"};
@@ -227,7 +227,7 @@ Json ChatWriter::logprobEntry(int32_t id, float logprob) const {
   return json;
 }
 
-/// The entry of a token in one of these lists. `offset`: where its text begins, in characters.
+/// A token's entry in one of these lists. `offset`: start of its text, in characters.
 Json ChatWriter::logprobOfToken(const std::string& list, const Token& token, size_t* offset) const {
   if (list == "content") {
     Json one = logprobEntry(token.id, token.logprob);
@@ -251,7 +251,7 @@ Json ChatWriter::logprobOfToken(const std::string& list, const Token& token, siz
   if (list == "tokens") {
     return text;
   }
-  // Bytes that go on with a character, which may be a token of their own, begin none.
+  // Continuation bytes of a character, which may be a token of their own, start no character.
   const size_t begin = *offset;
   *offset +=
       std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; });
@@ -368,7 +368,7 @@ void ChatWriter::end() {
   exchange_->send(200, kJsonType, dumped(json));
 }
 
-/// One token's probabilities after the other: all of them are many times as long as the reply.
+/// Writes one token's probabilities at a time: together they are many times as long as the reply.
 void ChatWriter::writeInPieces() {
   constexpr size_t kPieceBytes = 16384;
   std::string piece = dumped(head());
@@ -409,7 +409,7 @@ void ChatWriter::writeInPieces() {
 }
 
 void ChatWriter::endWith(const ApiError& error) {
-  if (!request_.stream) {  // a reply that ends early is to be seen as one
+  if (!request_.stream) {  // a truncated reply must be visible as such
     exchange_->closeAfter();
     return;
   }

@@ -1,4 +1,4 @@
-// Replies of /v1/chat/completions and /v1/completions: as one object, or as a stream of events.
+// Replies of /v1/chat/completions and /v1/completions, as one object or as a stream of events.
 #pragma once
 
 #include <cstdint>
@@ -55,13 +55,13 @@ class ChatWriter : public ReplyWriter {
   Exchange* const exchange_;
   const std::string id_;
   const int64_t created_;
-  bool text_tool_ = false;  ///< the call's input goes out at its end
+  bool text_tool_ = false;  ///< the call's input is sent at its end
   std::string text_input_;
   uint32_t number_ = 0;
   bool choice_begun_ = false;
   std::vector<std::string> call_ids_;
   std::vector<Token> tokens_;      ///< of the choice, or not sent yet
-  size_t text_offset_ = 0;         ///< of the choice, in characters
+  size_t text_offset_ = 0;         ///< within the choice, in characters
   Json pending_ = Json::object();  ///< a delta that waits for its token's probability
   std::vector<Whole> choices_;
   Json extra_;

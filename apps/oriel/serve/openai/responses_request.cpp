@@ -10,7 +10,7 @@
 namespace cli {
 namespace {
 
-/// Items in a row that are one message of the assistant: its thought, its text and its calls.
+/// Consecutive items of one assistant message: its thought, text and calls.
 class ItemReader {
  public:
   explicit ItemReader(ReplyRequest* request) : messages_(request->messages) {}
@@ -150,7 +150,7 @@ Json given(const Fields& fields, const char* name, const Json& otherwise) {
   return value != nullptr ? *value : otherwise;
 }
 
-/// Fields that a response repeats.
+/// Fields repeated in the response.
 Json echoOf(const Fields& fields) {
   Json echo;
   echo["instructions"] = given(fields, "instructions", Json());

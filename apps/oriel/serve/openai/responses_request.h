@@ -1,4 +1,4 @@
-// The body of /v1/responses. Nothing is stored: every request holds the whole conversation.
+// The body of /v1/responses. Stateless: every request contains the whole conversation.
 #pragma once
 
 #include "serve/reply_request.h"

@@ -10,8 +10,8 @@ namespace cli {
 struct ResponsesWriter::Names {
   const char* delta;
   const char* done;
-  const char* text;  ///< the field of the whole text in `done`
-  const char* part;  ///< the type of the content's only part; null: the item has none
+  const char* text;  ///< the field for the whole text in `done`
+  const char* part;  ///< the type of the content's only part; null: none
 };
 
 namespace {
@@ -95,7 +95,7 @@ const ResponsesWriter::Names& ResponsesWriter::namesOf(Block block) const {
                                     : kCall;
 }
 
-/// Where an event belongs.
+/// The position fields of an event.
 Json ResponsesWriter::place() const {
   Json place;
   place["item_id"] = item_["id"];
@@ -161,7 +161,7 @@ void ResponsesWriter::add(Block block, const std::string& text) {
 
 void ResponsesWriter::close(Block block, bool complete) {
   if (!complete && !request().stream) {
-    return;  // what was cut is no call
+    return;  // a truncated call is dropped
   }
   const Names& names = namesOf(block);
   Json event = place();

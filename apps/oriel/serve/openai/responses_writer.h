@@ -22,7 +22,7 @@ class ResponsesWriter : public BlockWriter {
   void sendFailure(const ApiError& error) override;
 
  private:
-  /// Names of an item's events, and where its text stands.
+  /// Names of an item's events, and the place of its text.
   struct Names;
 
   Json response(const char* status) const;

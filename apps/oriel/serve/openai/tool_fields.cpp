@@ -6,7 +6,7 @@
 namespace cli {
 namespace {
 
-/// The object that holds a tool's or a choice's own fields.
+/// The object with a tool's or a choice's own fields.
 Fields insideOf(const Json& value, const std::string& path, const char* type,
                 const ToolStyle& style) {
   const Fields outer(value, path);
@@ -89,7 +89,7 @@ CallChoice choiceOf(const std::string& word, const std::string& param) {
   throw wrongField(param, "\"auto\", \"none\", \"required\" or a function");
 }
 
-/// {"type": "allowed_tools", ...}: only these may be called.
+/// {"type": "allowed_tools", ...}: restricts the callable tools.
 CallChoice readAllowed(const Json& choice, const ToolStyle& style, ToolList* tools) {
   constexpr char kPath[] = "tool_choice";
   const Fields allowed = insideOf(choice, kPath, "allowed_tools", style);
@@ -131,7 +131,7 @@ void readToolFields(const Fields& fields, const ToolStyle& style, ReplyRequest* 
     const bool says_nothing =
         value == nullptr || *value == Json::array() || *value == "auto" || *value == "none";
     if (!says_nothing) {
-      throw ApiError{400, std::string(old) + " is no longer taken: give tools and tool_choice", old,
+      throw ApiError{400, std::string(old) + " is not supported: give tools and tool_choice", old,
                      "unsupported_parameter", 0};
     }
   }

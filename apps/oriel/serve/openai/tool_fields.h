@@ -1,4 +1,4 @@
-// `tools` and `tool_choice` as OpenAI has them.
+// OpenAI's `tools` and `tool_choice`.
 #pragma once
 
 #include "serve/fields.h"
@@ -6,7 +6,7 @@
 
 namespace cli {
 
-/// Chat completions wrap a function's fields in an object of its own; responses do not.
+/// Chat completions wrap a function's fields in an object; responses do not.
 struct ToolStyle {
   bool wrapped = true;
 };

@@ -93,7 +93,7 @@ public struct Reply: Sendable {
   public internal(set) var tokens: UInt32 = 0
   /// Read for this reply.
   public internal(set) var promptTokens: UInt32 = 0
-  /// Those of promptTokens that did not fit into the window.
+  /// The part of promptTokens that did not fit into the window.
   public internal(set) var promptTokensEvicted: UInt32 = 0
   /// Verified guesses (option speculate), and correct ones.
   public internal(set) var tokensDrafted: UInt32 = 0

@@ -3,7 +3,7 @@ import XCTest
 
 @testable import Oriel
 
-/// What replies are held to.
+/// Constraints on replies.
 final class ConstraintsTests: XCTestCase {
   private let schema = """
     {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"],

@@ -3,8 +3,7 @@ import XCTest
 
 @testable import Oriel
 
-/// How replies are shaped and looked into, texts as vectors, and what a file and a session say of
-/// themselves.
+/// Sampling, log-probabilities, embeddings, and the properties of a file and a session.
 final class KnobsTests: XCTestCase {
   private func limited(_ maxTokens: UInt32 = 0) -> ReplyOptions {
     ["greedy": true, "max_tokens": maxTokens]
@@ -320,7 +319,7 @@ final class KnobsTests: XCTestCase {
     }
   }
 
-  /// Of texts, files and lists tests/jni/Options.java has what they mean.
+  /// tests/jni/Options.java covers the meaning of texts, files and lists.
   func testEveryOptionOfTheTableArrives() async throws {
     let json = try Model.describeOptions().json
     let table = try JSONDecoder().decode(Table.self, from: Data(json.utf8)).options

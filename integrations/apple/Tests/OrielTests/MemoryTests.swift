@@ -131,7 +131,7 @@ final class MemoryTests: XCTestCase {
     let model = try await load()
     for _ in 0..<5 {
       var made: Session?
-      for _ in 0..<500 where made == nil {  // the one before goes when its queue has let go of it
+      for _ in 0..<500 where made == nil {  // the previous model is freed after its queue releases it
         made = try? await model.session()
         if made == nil { try await Task.sleep(nanoseconds: 10_000_000) }
       }

@@ -3,7 +3,7 @@ import XCTest
 
 @testable import Oriel
 
-/// What the tests have in common.
+/// Shared helpers of the tests.
 extension XCTestCase {
   var root: URL {
     URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../..").standardized

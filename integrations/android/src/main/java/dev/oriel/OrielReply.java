@@ -26,7 +26,7 @@ public final class OrielReply {
   public final int tokens;
   /** Read for this reply. */
   public final int promptTokens;
-  /** Those of promptTokens that did not fit into the window. */
+  /** The part of promptTokens that did not fit into the window. */
   public final int promptTokensEvicted;
   /** Verified guesses (option speculate), and correct ones. */
   public final int tokensDrafted;
