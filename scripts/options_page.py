@@ -3,7 +3,7 @@
 
     python3 scripts/options_page.py build/release/apps/oriel [--out FILE]
 
-Nothing but the standard library. tests/docs/test_options_page.py fails while the page differs from what this writes.
+Needs only the standard library. tests/docs/test_options_page.py fails while the page differs from what this writes.
 """
 import argparse
 import json

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: oriel-desktop [MODEL.gguf] [options]\n"
-    "  --memory SIZE     hard limit of the model and its chats (300MB); half of what is free\n"
+    "  --memory SIZE     limit for model and chats (300MB); default: half of the free memory\n"
     "  --chats N         number of chats to reserve memory for; default: 4\n"
     "  --window N        context tokens of each chat; default: the largest window that fits\n"
     "  --system TEXT     the shared prompt\n"

@@ -40,7 +40,7 @@ Json readConfig(const std::string& path) {
     const std::string what =
         error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
     const size_t line = what.find("line ");
-    fail(path, "it is no JSON: see " + (line == std::string::npos ? what : what.substr(line)));
+    fail(path, "it is not JSON: see " + (line == std::string::npos ? what : what.substr(line)));
   }
   if (!config.is_object()) {
     fail(path, R"(it is no JSON object: write {"temperature": 0.7})");

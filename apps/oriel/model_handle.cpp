@@ -43,8 +43,8 @@ std::string folderForTurns(const std::string& cache) {
   const std::string temporary = std::filesystem::temp_directory_path(error).u8string();
   if (error || !canWriteTo(temporary)) {
     throw Failure{kExitFailed,
-                  "there is no folder for the turns that leave the window: set TMPDIR or "
-                  "XDG_CACHE_HOME to one, or leave out --recall"};
+                  "no folder for the turns that leave the window: set TMPDIR or XDG_CACHE_HOME, or "
+                  "leave out --recall"};
   }
   return temporary;
 }

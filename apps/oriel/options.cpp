@@ -206,9 +206,7 @@ std::string bundledModel() {
       break;
     }
   }
-  throw Failure{kExitFailed,
-                "the bundled model is not beside this program: name a GGUF file, or set "
-                "ORIEL_MODEL to one"};
+  throw Failure{kExitFailed, "the bundled model is missing: name a GGUF file, or set ORIEL_MODEL"};
 }
 
 }  // namespace cli

@@ -27,7 +27,7 @@ class _Running(threading.local):
     line: str = ""
     error: Optional[BaseException] = None
     depth: int = 0
-    warned: Tuple[str, ...] = ()  # to be told when the call is over
+    warned: Tuple[str, ...] = ()  # for the Python warnings after the call
 
     def keep(self, error: BaseException) -> None:
         self.error = self.error or error

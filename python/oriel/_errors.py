@@ -30,7 +30,7 @@ class FileError(Error, OSError):
 
 
 class MissingFileError(FileError, FileNotFoundError):
-    """There is no such file; `filename` is its path."""
+    """A missing file; `filename` is its path."""
 
 
 class OrielWarning(UserWarning):

@@ -142,8 +142,8 @@ class Model:
         on_text: Optional[Callable[[str], object]] = None,
         **options: Any,
     ) -> Reply:
-        """The reply to a conversation, and nothing stays: for callers that keep the messages themselves. `on_text` sees the
-        text as it comes. Takes one of the model's sessions meanwhile."""
+        """The reply to a conversation. The session keeps nothing: for callers that keep the messages themselves.
+        `on_text` receives the text as it comes. Uses a session of the model meanwhile."""
         with self.session(tools=tools) as chat:
             reply = chat.reply(messages, **options)
             if on_text is not None:

@@ -236,7 +236,7 @@ class Reply(Parsed):
         return piece
 
     async def _pulled(self, pull: Callable[[], T]) -> T:
-        """What a pull gives, without blocking the event loop."""
+        """The result of a pull, without blocking the event loop."""
         self._stream.read_by(asyncio.current_task())
         pulled = asyncio.get_running_loop().run_in_executor(None, pull)
         try:
@@ -309,7 +309,7 @@ class Reply(Parsed):
         return self._stream.ended
 
     def json(self) -> Any:
-        """The answer as the JSON value that it is: with the option `schema`. A ValueError where it was cut off."""
+        """The answer as a JSON value: with the option `schema`. A ValueError if it was cut off."""
         try:
             return json.loads(self.text)
         except ValueError as error:

@@ -26,11 +26,12 @@ char* copyOf(const JsonText& value, Scratch* scratch) {
 Status readOptions(const JsonValue& given, const Log& log, Scratch* scratch,
                    ReplyChoices* options) {
   if (!given.isObject()) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "reply options are no object: write {\"schema\": ...}");
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "reply options are not an object: write {\"schema\": ...}");
   }
   for (const JsonValue* each = given.first(); each != nullptr; each = each->next()) {
     if (!each->isString()) {
-      return log.fail(ORIEL_ERROR_ARGUMENT, "a reply option is no text: write it as one");
+      return log.fail(ORIEL_ERROR_ARGUMENT, "a reply option is not a text: write it as a text");
     }
     const oriel_setting setting = {copyOf(each->key(), scratch), copyOf(each->text(), scratch)};
     if (setting.name == nullptr || setting.value == nullptr) {

@@ -68,7 +68,7 @@ Status checkTexts(const ReplyChoices& options, const Log& log) {
   }
   if (!hasForm(options)) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "a trigger without a schema or a grammar: give one of them");
+                    "a trigger without a schema or a grammar: give a schema or a grammar");
   }
   return kOk;
 }

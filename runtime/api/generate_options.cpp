@@ -123,7 +123,7 @@ Status takeReplyOptions(const oriel_reply_options* given, const Log& log, ReplyC
   options->logits_user = front.logits_user;
   ORIEL_TRY(checkCount("stop texts", front.stop_count, kMostStops, log));
   if (front.stop == nullptr && front.stop_count != 0) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "there are no stop texts, but a count: give both");
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a count of stop texts without the texts: give both");
   }
   std::copy_n(front.stop, front.stop_count, options->stop);
   options->stop_count = front.stop_count;

@@ -55,9 +55,7 @@ Status clearPrefix(oriel_model* model, Guard::Call* call) {
   // No session can be created meanwhile.
   for (uint32_t i = 0; i < model->plan.sessionCount(); ++i) {
     if (!call->takeFree(i)) {
-      return model->log.fail(ORIEL_ERROR_STATE,
-                             "the model has sessions that begin behind the prefix: destroy them "
-                             "first");
+      return model->log.fail(ORIEL_ERROR_STATE, "sessions use the prefix: destroy them first");
     }
   }
   ORIEL_TRY(noteLoss(*model, model->executor->forget()));  // otherwise recovery comes first

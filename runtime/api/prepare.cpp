@@ -175,8 +175,7 @@ Status readWindowShares(const LoadOptions& options, const Log& log, LossModel* l
     std::copy_n(options.window_shares, desc->n_layers, shares);
   } else {
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "%u numbers say how much of the window layers see but the model has %u: give "
-                    "one for each, or one for all",
+                    "%u window fractions for %u layers: give a number per layer, or one number",
                     options.window_share_count, desc->n_layers);
   }
   if (!shareWindow(shares, desc)) {
@@ -208,10 +207,8 @@ Status readModelRequest(const LoadOptions& options, const Log& log, PreparedMode
   }
   if (options.f16_layers != nullptr) {
     if (options.f16_layer_count != n_layers) {
-      return log.fail(
-          ORIEL_ERROR_ARGUMENT,
-          "%u numbers say which layers stay in f16 but the model has %u: give one for each",
-          options.f16_layer_count, n_layers);
+      return log.fail(ORIEL_ERROR_ARGUMENT, "%u f16 flags for %u layers: give a number per layer",
+                      options.f16_layer_count, n_layers);
     }
     for (uint32_t layer = 0; layer < n_layers; ++layer) {
       if (options.f16_layers[layer] != 0) {

@@ -47,8 +47,7 @@ uint32_t recallBesideWindow(const LoadOptions& options, const ModelDesc& desc, c
   }
   if (room < kRecallBlock) {
     log.write(ORIEL_LOG_WARNING,
-              "turns that leave the window do not come back: a context of %u tokens has no room "
-              "for them beside %u sinks",
+              "turns cannot be recalled: a context of %u tokens with %u sinks is too small",
               context, sinks);
     return 0;
   }

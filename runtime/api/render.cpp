@@ -15,7 +15,7 @@ Status readDate(uint32_t date, const Log& log, uint32_t* out) {
   const uint32_t day = date % 100;
   if (month < 1 || month > 12 || day < 1 || day > 31 || date > 99991231) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "%u is no date: write year, month and day, as in 20240726", date);
+                    "%u is not a date: write year, month and day, as in 20240726", date);
   }
   *out = date;
   return kOk;
@@ -29,16 +29,12 @@ Status readTemplateText(const ChatTemplate& chat, const char* text, size_t bytes
   }
   if (!chat.exists()) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "there is no chat template that could tell the model of %s: say in the system "
-                    "message what it has to know of them",
+                    "the model has no chat template for %s: describe them in the system message",
                     what);
   }
   if (!templateContains(chat.jinja, chat.jinja_bytes, what)) {
-    log.write(
-        ORIEL_LOG_WARNING,
-        "the model's chat template knows no %s and leaves them out: say in the system message "
-        "what the model has to know of them",
-        what);
+    log.write(ORIEL_LOG_WARNING,
+              "the chat template ignores %s: describe them in the system message", what);
   }
   *out = {text, bytes};
   return kOk;
@@ -130,7 +126,7 @@ oriel_status withMessages(const oriel_model& model, const ChatChoice& choice, co
   }
   if (status.ok() && !messages->isArray()) {
     status = model.log.fail(ORIEL_ERROR_ARGUMENT,
-                            "the messages are no list: write [{\"role\": \"user\", \"content\": "
+                            "the messages are not a list: write [{\"role\": \"user\", \"content\": "
                             "\"Hello\"}]");
   }
   status = status.ok() ? use(*messages, &scratch) : status;

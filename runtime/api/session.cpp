@@ -49,7 +49,7 @@ Status backByTurns(oriel_session* handle, uint64_t turns, bool reads) {
   const TurnMarks& starts = of.at.turns;
   if (turns == 0 || turns > starts.count()) {
     return handle->log.fail(ORIEL_ERROR_CONTEXT,
-                            "cannot go back %llu turns, %u are known: ask for one of them",
+                            "cannot go back %llu turns, %u are known: give a smaller number",
                             static_cast<unsigned long long>(turns), starts.count());
   }
   const uint64_t start = starts.at(starts.count() - static_cast<uint32_t>(turns));

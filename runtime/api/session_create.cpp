@@ -162,8 +162,8 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
   }
   if (prefix_tokens != 0 && !same_chat) {
     return model->log.fail(ORIEL_ERROR_ARGUMENT,
-                           "the session's chat options are not those that the model's prefix was "
-                           "made with: give the same, or clear the prefix");
+                           "the session's chat options differ from the prefix's: give the same "
+                           "options, or clear the prefix");
   }
   if (prefix != nullptr && prefix->tokens != 0 &&
       options.first_position != prefix->at.first_position) {
@@ -172,10 +172,10 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
                            static_cast<unsigned long long>(prefix->at.first_position));
   }
   if (options.assumed_tokens != 0 && options.assumed_tokens < prefix_tokens) {
-    return model->log.fail(ORIEL_ERROR_ARGUMENT,
-                           "the session begins with the prefix's %u tokens: assume none, or at "
-                           "least so many",
-                           prefix_tokens);
+    return model->log.fail(
+        ORIEL_ERROR_ARGUMENT,
+        "the session begins with the prefix's %u tokens: set 0, or at least this number",
+        prefix_tokens);
   }
   ChatChoice choice;
   ORIEL_TRY(readChat(*model, options.chat, &choice));

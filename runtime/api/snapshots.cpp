@@ -35,7 +35,7 @@ Status checkReplaced(const char* path, uint32_t flags, const Log& log) {
   return isSnapshot(begin)
              ? kOk
              : log.fail(ORIEL_ERROR_IO,
-                        "%.600s is there and is no snapshot: choose another name, or remove it",
+                        "%.600s exists and is not a snapshot: choose another name, or remove it",
                         path);
 }
 

@@ -345,9 +345,9 @@ Status Trimmer::readCache() {
   ORIEL_TRY(executor_.finishWrites());
   return hash.finish() == trimmed_.spill_hash
              ? Status(kOk)
-             : log_.fail(ORIEL_ERROR_IO,
-                         "somebody has written to the file that the cache was in: destroy the "
-                         "sessions and begin anew");
+             : log_.fail(
+                   ORIEL_ERROR_IO,
+                   "the file of the cache was changed: destroy the sessions and create new ones");
 }
 
 // Clears the cache of sessions that were destroyed meanwhile.

@@ -24,7 +24,7 @@ Status readTools(const JsonText& json, const StopCheck& stop, const Log& log, Sc
   const JsonValue* given = nullptr;
   ORIEL_TRY(parseJson(json.data, json.bytes, "the tools", stop, log, scratch, &given));
   constexpr char kWanted[] =
-      "the tools are no list of functions: write [{\"type\": \"function\", \"function\": "
+      "the tools are not a list of functions: write [{\"type\": \"function\", \"function\": "
       "{\"name\": ..., \"parameters\": {...}}}]";
   if (!given->isArray()) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "%s", kWanted);
@@ -135,7 +135,7 @@ Status readVariables(const TemplateSettings& settings, const StopCheck& stop, co
                       stop, log, scratch, variables));
   if (!(*variables)->isObject()) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "the template's variables are no object: write {\"name\": value, ...}");
+                    "the template's variables are not an object: write {\"name\": value, ...}");
   }
   for (size_t i = 0; i < kOwnCount; ++i) {
     const bool is_set =
@@ -157,7 +157,7 @@ Status TemplateRun::read() {
     ORIEL_TRY(parseJson(settings_.documents.data, settings_.documents.bytes, "the documents", stop_,
                         log_, scratch_, &documents_));
     if (!documents_->isArray()) {
-      return log_.fail(ORIEL_ERROR_ARGUMENT, "the documents are no list: write [{...}, ...]");
+      return log_.fail(ORIEL_ERROR_ARGUMENT, "the documents are not a list: write [{...}, ...]");
     }
   }
   const JsonValue* variables = nullptr;

@@ -69,10 +69,10 @@ class GbnfReader {
     for (uint32_t i = 0; i < names_.count(); ++i) {
       const Name& name = names_[i];
       if (name.defined == 0) {
-        return log_.fail(ORIEL_ERROR_ARGUMENT,
-                         "line %u of the grammar: there is no rule '%.*s': define it, or correct "
-                         "its name",
-                         name.line, shown(name), name.text);
+        return log_.fail(
+            ORIEL_ERROR_ARGUMENT,
+            "line %u of the grammar: unknown rule '%.*s': define it, or correct its name",
+            name.line, shown(name), name.text);
       }
     }
     uint32_t root = 0;

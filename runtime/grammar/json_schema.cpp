@@ -327,7 +327,7 @@ class SchemaWriter : private LiveExpressions {
         });
     if (!is_of_union && (element.flags & SchemaElement::kOfNot) != 0) {
       c_.refuse(*all.elements[element.parent].schema, "not",
-                "excludes values that cannot be told apart: leave it out, or say it otherwise");
+                "excludes values that a grammar cannot distinguish: leave it out, or rewrite it");
       return;
     }
     refuseUnion(all,
@@ -751,7 +751,7 @@ Status readJsonSchema(const JsonValue& schema, const JsonValue& document, const 
   SchemaContext context(schema, document, rules, log, grammar);
   if (!schema.isObject() && !schema.isBool()) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "the schema is none: it has to be an object, true or false");
+                    "this is not a schema: it must be an object, true or false");
   }
   const ExprId root = SchemaWriter(&context).write(schema);
   ORIEL_TRY(context.end());

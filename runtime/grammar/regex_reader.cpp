@@ -136,7 +136,7 @@ class RegexReader {
     }
     if (take("$")) {
       if (either_ && more() && peek() != '|' && peek() != ')' && peek() != '$') {
-        fail("a $ with more behind it is not supported here", false);
+        fail("a $ before the end is not supported here", false);
       }
       return refuseRepeat(node({Node::kEnd}));
     }

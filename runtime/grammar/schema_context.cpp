@@ -211,7 +211,7 @@ void SchemaContext::join(const JsonValue& schema, const NumberFacts& more, Numbe
   }
   for (uint32_t i = 0; i < more.n_steps; ++i) {
     if (!facts->addStep(more.steps[i])) {
-      refuse(schema, "multipleOf", "is one of too many: leave some out");
+      refuse(schema, "multipleOf", "exceeds the limit of items: leave some out");
     }
   }
 }
@@ -224,7 +224,7 @@ void SchemaContext::join(const JsonValue& schema, const StringFacts& more, Strin
       return;
     }
     if (*n == StringFacts::kMostPatterns) {
-      refuse(schema, keyword, "is one of too many: leave some out");
+      refuse(schema, keyword, "exceeds the limit of items: leave some out");
       return;
     }
     texts[(*n)++] = text;
@@ -243,7 +243,7 @@ void SchemaContext::join(const JsonValue& schema, const StringFacts& more, Strin
     fits = fits && facts->excludeListed(*more.not_listed[i]);
   }
   if (!fits) {
-    refuse(schema, "not", "is one of too many: leave some out");
+    refuse(schema, "not", "exceeds the limit of items: leave some out");
   }
 }
 

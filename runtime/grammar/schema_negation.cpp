@@ -439,7 +439,7 @@ bool SchemaContext::addExclusion(const JsonValue& schema, StringFacts* facts) {
            pattern != nullptr         ? "pattern"
            : listed->key().is("enum") ? "enum"
                                       : "const",
-           "is one of too many that must not be valid: leave some out");
+           "exceeds the limit of negated schemas: leave some out");
   }
   return true;
 }

@@ -122,7 +122,7 @@ class NumberAutomaton {
 
   const char* build(Dfa* dfa) {
     if (!chooseSteps()) {
-      return "has too many digits for what has to be a multiple of it: make it simpler";
+      return "has too many digits for multipleOf: make it simpler";
     }
     chooseDigits();
     const Alphabet alphabet = makeSymbols();

@@ -204,7 +204,7 @@ const char* limitLength(const StringFacts& facts, Work* work, Dfa* dfa) {
   }
   const DfaResult result = countLengths(min, max, std::max(facts.min_length, shortest), work, dfa);
   if (result != DfaResult::kDone) {
-    return "is too much to count beside these lengths: make one of them simpler";
+    return "is too complex with these lengths: simplify it or the lengths";
   }
   return nullptr;
 }

@@ -317,7 +317,7 @@ bool Interpreter::evalFilter(const Node& node, Value* out) {
   }
   line_ = node.line;
   if (node.flags == kUnknown) {
-    return fail("there is no filter '%.*s'", static_cast<int>(node.name->text.bytes),
+    return fail("unknown filter '%.*s'", static_cast<int>(node.name->text.bytes),
                 node.name->text.data);
   }
   return applyFilter(this, node.flags, in, argsOf(node.b, values), out);
@@ -331,7 +331,7 @@ bool Interpreter::evalTest(const Node& node, Value* out) {
   }
   line_ = node.line;
   if (node.flags == kUnknown) {
-    return fail("there is no test '%.*s'", static_cast<int>(node.name->text.bytes),
+    return fail("unknown test '%.*s'", static_cast<int>(node.name->text.bytes),
                 node.name->text.data);
   }
   bool holds = false;

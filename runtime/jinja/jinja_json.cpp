@@ -58,7 +58,7 @@ bool JsonWriter::readOptions(const Args& args) {
     if (indent->isText()) {
       indent_ = strOf(*indent);
     } else if (!indent->isInteger()) {
-      return run_->fail("tojson is given an indent that is no number");
+      return run_->fail("the indent of tojson is not a number");
     } else {
       indent_blanks_ = indent->integer() > 0 ? indent->integer() : 0;
     }

@@ -439,7 +439,7 @@ Status parseJson(const char* text, size_t bytes, const char* what, const StopChe
       return log.fail(ORIEL_ERROR_ARGUMENT, "more than %u names in one object of %s: give fewer",
                       kMaxJsonNames, what);
     case JsonReader::Error::kNameTwice:
-      return log.fail(ORIEL_ERROR_ARGUMENT, "the name \"%.*s\" comes twice in %s: keep one of them",
+      return log.fail(ORIEL_ERROR_ARGUMENT, "the name \"%.*s\" occurs twice in %s: remove one",
                       static_cast<int>(std::min<uint32_t>(reader.twice().bytes, 60)),
                       reader.twice().data, what);
     case JsonReader::Error::kWrong:

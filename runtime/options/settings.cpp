@@ -42,8 +42,9 @@ Status refuseName(OptionScope scope, const char* name, const Log& log) {
     }
   }
   if (best != nullptr && least == 0) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "the option \"%s\" is none of a %s: give it to the %s",
-                    name, scopeName(scope), scopeName(best->scope));
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "the option \"%s\" does not belong to a %s: give it to the %s", name,
+                    scopeName(scope), scopeName(best->scope));
   }
   if (best != nullptr) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "the option \"%.40s\" is not known: did you mean \"%s\"?",

@@ -448,7 +448,7 @@ Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer
                     "call, no strict tool and no schema beside the tools");
   }
   if (!tools.isArray() || tools.count() == 0) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "there are no tools to call: give a list of them");
+    return log.fail(ORIEL_ERROR_ARGUMENT, "no tools to call: give a list of tools");
   }
   ExprId one = 0;
   CallReader reader(*form, forms, tokenizer, checks, rules, log, grammar);

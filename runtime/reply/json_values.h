@@ -12,11 +12,11 @@ enum class JsonEvent : uint8_t {
   kEnded,    ///< a string, an object or an array is complete
 };
 
-/// Fixed memory. Joined, the pieces of a string do not depend on how the text was cut. Whatever is no JSON, and what
-/// follows it, is told nothing of.
+/// Fixed memory. Joined, the pieces of a string do not depend on how the text was cut. Invalid JSON, and the text after
+/// it, is not reported.
 class JsonValues {
  public:
-  static constexpr uint32_t kMostDepth = 32;  ///< a deeper text is told up to there
+  static constexpr uint32_t kMostDepth = 32;  ///< deeper values are reported up to this depth
   static constexpr uint32_t kMostPath = 256;  ///< values with a longer path are left out
 
   /// `path` is a JSON Pointer (RFC 6901) that ends in NUL; "" is the whole text. Pieces are whole UTF-8 characters.
@@ -28,7 +28,7 @@ class JsonValues {
   void push(const char* text, size_t bytes);
   /// The text is over: tells a number at its end.
   void finish();
-  /// Overwrites what it has held.
+  /// Overwrites its contents.
   void forget();
 
  private:
@@ -41,8 +41,8 @@ class JsonValues {
     kInKey,
     kInString,
     kInLiteral,
-    kNext,  ///< behind a value
-    kOver,  ///< nothing more is told
+    kNext,  ///< after a value
+    kOver,  ///< the rest is not reported
   };
   struct Level {
     uint32_t index = 0;  ///< of an array: of the value that comes
@@ -75,7 +75,7 @@ class JsonValues {
   uint32_t path_bytes_ = 0;  ///< more than kMostPath: the path does not fit
   uint32_t piece_bytes_ = 0;
   uint32_t escape_ =
-      0;  ///< 0: none; 1: behind a backslash; 2 to 5: before so many hexadecimal digits less one
+      0;  ///< 0: none; 1: after a backslash; 2 to 5: before 1 to 4 hexadecimal digits
   uint32_t code_unit_ = 0;  ///< digits so far
   uint32_t high_surrogate_ = 0;
   Level levels_[kMostDepth];

@@ -41,11 +41,11 @@ Status TokenizerSource::readKind() {
   if (!file_.getString("tokenizer.ggml.pre", &pre) || pre.equals("default")) {
     guessPreTokenizer();
   } else if (!preTokenizerByName(pre, &rules)) {
-    return log_.fail(ORIEL_ERROR_UNSUPPORTED,
-                     "tokenizer.ggml.pre is \"%s\", which this build does not know: use a newer "
-                     "build, or a model with another one, as those of Llama, Qwen, Gemma and "
-                     "Mistral have",
-                     PrintableText(pre).text);
+    return log_.fail(
+        ORIEL_ERROR_UNSUPPORTED,
+        "tokenizer.ggml.pre is \"%s\", which this build does not know: use a newer build, or a "
+        "model with a known tokenizer, such as Llama, Qwen, Gemma or Mistral",
+        PrintableText(pre).text);
   }
   return kOk;
 }

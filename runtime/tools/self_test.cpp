@@ -105,7 +105,7 @@ Status selfTest(const LoadOptions& options, oriel_check_fn on_check,
   BudgetRequest checked;
   ORIEL_TRY(readRequest(options, log, &checked));
   if (options.device == DeviceKind::kNone) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "no device is no device to test: name one");
+    return log.fail(ORIEL_ERROR_ARGUMENT, "the device name is empty: give a device");
   }
   DeviceChoice choice = {
       options, options.allocator != nullptr ? *options.allocator : defaultAllocator(), false};

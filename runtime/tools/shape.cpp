@@ -86,9 +86,8 @@ Status prepareShape(const char* name, const LoadOptions& options, PreparedModel*
   ORIEL_TRY(readRequest(options, log, &request));
   if (options.calibration == nullptr && options.calibration_file != nullptr &&
       options.calibration_file[0] != '\0') {
-    return log.fail(
-        ORIEL_ERROR_ARGUMENT,
-        "a shape is no file that was measured: plan for the file, or without a calibration");
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a shape has no calibration: plan for a file, or without a calibration");
   }
   prepared->memory_bytes = request.memory_bytes;
   prepared->calibrated = options.calibration != nullptr;

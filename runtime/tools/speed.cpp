@@ -25,7 +25,7 @@ Status checkDevice(const LoadOptions& options) {
   BudgetRequest checked;
   ORIEL_TRY(readRequest(options, log, &checked));
   if (options.device == DeviceKind::kNone) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "no device is no device to measure: name one");
+    return log.fail(ORIEL_ERROR_ARGUMENT, "the device name is empty: give a device");
   }
   return kOk;
 }

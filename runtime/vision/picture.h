@@ -17,8 +17,8 @@ enum class PixelOrder : uint8_t { kRgb8, kRgba8, kBgra8 };
 struct Picture {
   const uint8_t* pixels = nullptr;  ///< top row first
   uint32_t width = 0;               ///< pixels, 1 .. kMaxPictureSide
-  uint32_t height = 0;              ///< likewise
-  size_t stride = 0;                ///< bytes from one row to the next
+  uint32_t height = 0;
+  size_t stride = 0;  ///< bytes from one row to the next
   PixelOrder order = PixelOrder::kRgb8;
 };
 

@@ -14,7 +14,7 @@ constexpr double kLongestShape = 200;  // long side / short side
 constexpr double kLfmLeastRows = 64;
 constexpr double kLfmMostRows = 256;
 constexpr uint32_t kLfmTileSide = 512;
-constexpr double kLfmTolerance = 2;  // areas up to so many tiles are not cut
+constexpr double kLfmTolerance = 2;  // pictures of up to this many tiles in area are not cut
 constexpr uint32_t kLfmMostTiles = 10;
 
 /// Ties go to the even number, as in Python.

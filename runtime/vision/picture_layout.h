@@ -17,7 +17,7 @@ struct PictureLayout {
   uint32_t tile_columns = 0;  ///< 0: it is not cut
   uint32_t tile_rows = 0;
   uint32_t cell = 0;
-  PictureSize whole;            ///< the picture that is not cut, or the one beside the tiles
+  PictureSize whole;            ///< the uncut picture, or the overview in addition to the tiles
   bool whole_of_sizes = false;  ///< is made of the last of `sizes`, not of the picture itself
 
   /// Tiles row by row, and the whole picture last.
@@ -30,7 +30,7 @@ struct PictureLayout {
   uint32_t rowCount() const;
 };
 
-/// `image_rows`: at most so many rows for a picture of kGemma4; the others' files decide. ORIEL_ERROR_ARGUMENT for a
+/// `image_rows`: the most rows for a picture of kGemma4; for the others the files decide. ORIEL_ERROR_ARGUMENT for a
 /// picture that is too narrow, or needs more positions than the encoder has.
 Status layOutPicture(const VisionDesc& desc, PictureSize size, uint32_t image_rows, const Log& log,
                      PictureLayout* layout);

@@ -119,7 +119,7 @@ void StretchedRows::create(const Picture& picture, const Stretches& stretches, A
                                   stage.column_weights + size_t{x} * stage.columns_each);
       }
     }
-    // What the rows below must have. Their heights follow from what is asked of them.
+    // The part of the input that the rows below need. Their heights follow from the requested area.
     area = {left.first, 0, right.first + right.count - left.first, stage.from.height};
   }
   picture_x_ = area.x;

@@ -31,7 +31,7 @@ struct PictureArea {
 struct Stretches {
   static constexpr uint32_t kMost = 3;
   Filter filter = Filter::kBilinear;
-  uint32_t count = 0;  ///< 0: the picture as it is
+  uint32_t count = 0;  ///< 0: the picture is not stretched
   PictureSize sizes[kMost];
   PictureArea area;
 };

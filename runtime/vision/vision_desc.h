@@ -49,11 +49,11 @@ struct VisionDesc {
   /// Pixels of a side that become one row: sides of pictures are multiples of it.
   uint32_t cell() const { return patch * merge; }
   uint32_t patchValues() const { return 3 * patch * patch; }
-  /// Patches come in blocks of merge x merge, so that those of a row of the text model are neighbours.
+  /// Patches come in blocks of merge x merge, so the patches of a row of the text model are neighbours.
   bool inBlocks() const { return projector == Projector::kQwen3; }
 };
 
-/// Reads and checks every key and tensor. One line names what is wrong: ORIEL_ERROR_UNSUPPORTED for a projector that this
+/// Reads and checks every key and tensor. One line names the problem: ORIEL_ERROR_UNSUPPORTED for a projector that this
 /// build does not run, else ORIEL_ERROR_FORMAT. *desc is complete on kOk only.
 Status readVisionDesc(const GgufFile& file, const Log& log, VisionDesc* desc);
 

@@ -146,8 +146,8 @@ def test_servers_of_all_kinds():
     refused("less than it said", place(), server.put("/m.gguf", MODEL, claims=len(MODEL) + 100), "--retries", "0",
             words=b"another length")
     refused("a page", place(), server.put("/m.gguf", b"<!DOCTYPE html><html></html>"), words=b"web page")
-    refused("nothing", place(), server.put("/m.gguf", b""), words=b"no GGUF")
-    refused("half a model", place(), server.put("/m.gguf", MODEL[:-5000]), words=b"no sound GGUF")
+    refused("nothing", place(), server.put("/m.gguf", b""), words=b"not a GGUF")
+    refused("half a model", place(), server.put("/m.gguf", MODEL[:-5000]), words=b"not a valid GGUF")
     for status, words in ((404, b"has no"), (403, b"wants a login"), (401, b"browser"), (400, b"400")):
         refused(f"{status}", place(), server.put("/m.gguf", MODEL, status=status), words=words)
     refused("503", place(), server.put("/m.gguf", MODEL, status=503), "--retries", "0", words=b"503")

@@ -79,7 +79,7 @@ def test_answers_that_are_no_file():
     untouched("a portal behind a redirect", folder, url, words=b"68.4 KiB are kept, `oriel pull ")
     for name, data in (("text", b"try again later"), ("nothing", b"")):
         server.put("/m.gguf", data, ranges=False)
-        untouched(name, folder, url, words=b"is no GGUF file")
+        untouched(name, folder, url, words=b"is not a GGUF file")
     server.put("/m.gguf", MODEL, etag='"other"', cut_after=[0] * 9)
     untouched("another version that does not come", folder, url, "--retries", "0", words=b"broke")
     answers = iter(("416 Range Not Satisfiable", "200 OK"))
@@ -97,10 +97,10 @@ def test_files_of_others():
         (folder / "m.gguf.part").write_bytes(b"years of work")
         if notes is not None:
             (folder / "m.gguf.part.json").write_text(notes)
-        untouched(name, folder, url, words=b"is no part of oriel's: move it away")
+        untouched(name, folder, url, words=b"is not a part of oriel's: move it away")
     folder = place()
     (folder / "m.gguf.part.json").write_text('{"mine": 1}')
-    untouched("notes alone", folder, url, words=b"is no part of oriel's: move it away")
+    untouched("notes alone", folder, url, words=b"is not a part of oriel's: move it away")
     folder = place()
     (folder / "m.gguf.part").write_bytes(b"")
     server.put("/gone/m.gguf", b"", status=404)
@@ -191,7 +191,7 @@ def test_the_open_file_gets_the_name():
         (folder / "other").write_bytes(b"GGUF of somebody else")
         (folder / "other").rename(folder / PARTS[0])
     refused("a part that is exchanged meanwhile", folder, during(exchange), "--sha256", SUM,
-            words=b"somebody else changes its folder", keeps=PARTS[:1])
+            words=b"by another program", keeps=PARTS[:1])
     check("the other stays", (folder / PARTS[0]).read_bytes() == b"GGUF of somebody else")
     folder = place()
 
@@ -228,9 +228,9 @@ def test_streams_without_end():
         return answer
     head = b"GGUF" + struct.pack("<IQQ", 3, 0, 0)
     for name, begin, words in (("a file", MODEL, b"by its header"), ("an empty file", head, b"by its header"),
-                               ("no version", b"GGUF", b"no sound GGUF file"),
-                               ("a name of exabytes", b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1 << 60), b"no sound GGUF file"),
-                               ("values of no type", head[:16] + struct.pack("<QQcI", 1, 1, b"a", 99), b"no sound GGUF file"),
+                               ("no version", b"GGUF", b"not a valid GGUF file"),
+                               ("a name of exabytes", b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 1 << 60), b"not a valid GGUF file"),
+                               ("values of no type", head[:16] + struct.pack("<QQcI", 1, 1, b"a", 99), b"not a valid GGUF file"),
                                ("more than there is room for", head[:8] + struct.pack("<QQQcIQIQ", 1, 0, 1, b"a", 1, 1 << 50, 0, 0),
                                 b"free: make room")):
         for chunked in (True, False):
@@ -295,11 +295,11 @@ def test_heads():
     url = server.put("/m.gguf", MODEL, raw=for_ever)
     refused("choices without end", place(), url, words=b"answers 300")
     endless = with_curl("echo no head; exec yes")
-    refused("no head at all", place(), url, words=b"is no web server's answer", more=endless)
+    refused("no head at all", place(), url, words=b"is not an HTTP response", more=endless)
     folder = place()
     (folder / "m.gguf").write_bytes(MODEL)
     untouched("choices where the file is", folder, url, words=b"answers 300")
-    untouched("no head where the file is", folder, url, words=b"is no web server's answer", more=endless)
+    untouched("no head where the file is", folder, url, words=b"is not an HTTP response", more=endless)
 
 
 def test_servers_without_versions():

@@ -240,7 +240,7 @@ def test_a_message_that_is_cancelled():
     if no_terminals():
         return
     interrupted_reading("a message that is cancelled is taken back", "taken back", "--window", "8000")
-    interrupted_reading("but for one that is too long for it", "/reset begins anew", "--window", "64")
+    interrupted_reading("but for one that is too long for it", "/reset starts a new conversation", "--window", "64")
 
 
 def test_a_chat_whose_stderr_is_a_file():

@@ -242,7 +242,7 @@ TEST_F(RecallEdges, more_than_the_context_has_room_for_is_said_and_some_comes_ba
   EXPECT_FALSE(recalled(a).empty());
   open.set("sinks", context - 40);
   EXPECT_EQ(0u, planOf(load(kRandom, open)).count("recall_tokens"));
-  EXPECT_TRUE(warned("has no room for them"));
+  EXPECT_TRUE(warned("is too small"));
 }
 
 }  // namespace

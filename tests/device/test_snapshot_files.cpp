@@ -105,7 +105,7 @@ TEST(SnapshotFile, replaces_no_other_file) {
   };
   for (const std::string text : {"a letter to a friend", "x", "ORIELSN", "GGUF"}) {
     EXPECT_EQ(ORIEL_ERROR_IO, saveOver(text));
-    EXPECT_TRUE(log.says("is no snapshot") && log.says(path)) << log.errors();
+    EXPECT_TRUE(log.says("is not a snapshot") && log.says(path)) << log.errors();
     const std::vector<uint8_t> bytes = readBytes(path);
     EXPECT_EQ(text, std::string(bytes.begin(), bytes.end()));
   }

@@ -241,7 +241,7 @@ TEST(SharedWindow, another_number_of_shares_than_layers_is_refused) {
   options.set("window_shares", listText(shares));
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(layout.model.c_str(), &options, &model));
-  EXPECT_TRUE(log.says("one for each")) << log.errors();
+  EXPECT_TRUE(log.says("a number per layer")) << log.errors();
 }
 
 }  // namespace

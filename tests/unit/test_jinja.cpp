@@ -43,8 +43,8 @@ TEST(Jinja, an_error_names_line_and_reason) {
     const char* reason;
   } cases[] = {
       {"a\n\n{{ x.y.z }}", "line 3", "'y' is undefined"},
-      {"a\n{{ x|frobnicate }}", "line 2", "there is no filter 'frobnicate'"},
-      {"{% if x\n%}\n{{ x is frobbed }}{% endif %}", "line 3", "there is no test 'frobbed'"},
+      {"a\n{{ x|frobnicate }}", "line 2", "unknown filter 'frobnicate'"},
+      {"{% if x\n%}\n{{ x is frobbed }}{% endif %}", "line 3", "unknown test 'frobbed'"},
       {"\n\n\n{{ frob(1) }}", "line 4", "'frob' is undefined"},
       {"\n{% for a in x %}\n", "line 2", "{% endfor %}"},
       {"\n{{ 'a' }\n", "line 2", "'}' stands where }} should be"},

@@ -51,7 +51,7 @@ TEST(JsonItems, errors_have_a_line_and_no_items) {
   for (const auto& [json, reason] :
        {std::pair<std::string, std::string>{"[1,",
                                             "invalid JSON at byte 3 of the text: correct it there"},
-        {"{\"a\":1,\"a\":2}", "the name \"a\" comes twice in the text: keep one of them"},
+        {"{\"a\":1,\"a\":2}", "the name \"a\" occurs twice in the text: remove one"},
         {"[\"\\ud800\"]", "invalid JSON at byte 7 of the text: correct it there"},
         {std::string(65, '['), "more than 64 levels in the text: nest less"}}) {
     Heard heard;

@@ -213,7 +213,7 @@ TEST(JsonReader, strict_rules_refuse_what_has_two_readings) {
     text.insert(text.size() - 1, ",\"k0\":2");
     Watched watched;
     EXPECT_EQ(ORIEL_ERROR_ARGUMENT, watched.read(text, JsonRules::kStrict).code());
-    EXPECT_EQ("the name \"k0\" comes twice in the text: keep one of them", watched.log.errors());
+    EXPECT_EQ("the name \"k0\" occurs twice in the text: remove one", watched.log.errors());
   }
   for (const std::string text :
        {"\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"", "{\"\\udfff\":1}"}) {

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What was told: values by path, and paths in the order in which they ended.
+/// The reported values by path, and the paths in the order of their ends.
 struct Told {
   std::map<std::string, std::string> strings;
   std::map<std::string, std::string> literals;

@@ -1,4 +1,4 @@
-// Pictures before the encoder: which pixels it reads, and files that are no encoder.
+// Pictures before the encoder: the pixels it reads, and invalid encoder files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -147,7 +147,7 @@ TEST(Pictures, unfit_pictures_are_refused_in_a_line) {
   EXPECT_TRUE(checkPicture({pixel, 1, 1, 3, PixelOrder::kRgb8}, log.log()).ok());
 }
 
-// Sizes under the published limits, whatever the small files say.
+// Sizes from the published limits, not from the small files.
 TEST(Pictures, sizes_are_those_of_the_publishers) {
   ORIEL_NEED_DATA(path, "vision/sizes.json");
   const json golden = readJson(path);
@@ -278,7 +278,7 @@ TEST(Pictures, patches_come_in_the_encoders_order) {
     Encoder encoder(root + golden["mmproj"].get<std::string>());
     ASSERT_TRUE(encoder.status.ok()) << encoder.log.errors();
     const std::vector<uint8_t> pixels = base64(golden["pixels_u8_b64"]);
-    PictureLayout layout;  // the pixels as they are
+    PictureLayout layout;  // the unchanged pixels
     layout.whole = {golden["width"], golden["height"]};
     layout.cell = encoder.desc.cell();
     const Picture picture = {pixels.data(), layout.whole.width, layout.whole.height,

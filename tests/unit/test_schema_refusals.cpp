@@ -126,7 +126,7 @@ TEST(SchemaRefusals, keywords_of_the_wrong_shape) {
     expectRefused(schema, ORIEL_ERROR_ARGUMENT, ": correct it");
   }
   for (const char* schema : {"1", "[]", "null", "\"a\""}) {
-    expectRefused(schema, ORIEL_ERROR_ARGUMENT, "the schema is none");
+    expectRefused(schema, ORIEL_ERROR_ARGUMENT, "this is not a schema");
   }
 }
 

@@ -251,7 +251,7 @@ TEST(Settings, what_is_wrong_is_named_with_what_would_be_right) {
   EXPECT_EQ("the option \"windw\" is not known: did you mean \"window\"?", refusal("windw", "1"));
   EXPECT_EQ("the option \"colour\" is not known: `oriel options` lists them",
             refusal("colour", "1"));
-  EXPECT_EQ("the option \"temperature\" is none of a load: give it to the reply",
+  EXPECT_EQ("the option \"temperature\" does not belong to a load: give it to the reply",
             refusal("temperature", "1"));
   EXPECT_EQ("the option \"kv\" cannot be \"k9v9\": give auto, f16, k8v8, k8v4 or k4v4",
             refusal("kv", "k9v9"));

@@ -1,4 +1,4 @@
-// The C calls of shim.cpp and of the library for Node, as engine.js calls those of the WebAssembly module: addresses are
+// The C calls of shim.cpp and of the library for Node, with the same interface as the WebAssembly module: addresses are
 // numbers, and the engine reads and writes memory by them. Only engine/native.js loads this.
 //
 // Threads: calls block, so each session has a worker of its own. Callbacks of the library run inside a call, on the
@@ -15,7 +15,7 @@
 
 namespace {
 
-/// What the callbacks of this thread's calls need.
+/// The data for callbacks of this thread's calls.
 struct Hooks {
   napi_env env = nullptr;
   napi_ref functions = nullptr;  ///< {log, progress, token, part, logits, number}
@@ -101,7 +101,7 @@ napi_value callWith(Result (*function)(Arguments...), napi_env env, const napi_v
   return callWith(function, env, values, std::index_sequence_for<Arguments...>());
 }
 
-/// A C function as one of JavaScript. Missing arguments are an error.
+/// A C function as a JavaScript function. Missing arguments are an error.
 template <auto function>
 napi_value call(napi_env env, napi_callback_info info) {
   napi_value values[kMostArguments] = {};
@@ -220,7 +220,7 @@ constexpr Function kFunctions[] = {
 
 }  // namespace
 
-// What shim.cpp calls; in WebAssembly host_library.js has these.
+// Functions for shim.cpp; in WebAssembly host_library.js has them.
 extern "C" {
 void oriel_host_log(int level, const char* message) {
   // Lines of threads that the library made have no hooks; a load logs on the thread that called it.

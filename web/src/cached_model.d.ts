@@ -1,7 +1,7 @@
 import type { Progress } from './index.js';
 
 export interface CacheOptions {
-  /** Of the file, in hexadecimal. A file with another is refused and removed. */
+  /** Checksum of the file, in hexadecimal. A file with another checksum is refused and removed. */
   sha256?: string;
   progress?: (progress: Progress) => void;
   /** Ends the download; what there is of it is kept. */

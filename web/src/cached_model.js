@@ -91,7 +91,7 @@ class Writer {
   }
 }
 
-/** What says that a file on a server is still the same. */
+/** The mark of an unchanged file on a server. */
 function validatorOf(response) {
   const etag = response.headers.get('etag');
   return etag && !etag.startsWith('W/') ? etag : response.headers.get('last-modified');
@@ -154,7 +154,7 @@ async function download(kept, url, { sha256, progress = () => {}, signal }) {
   await kept.write('info.json', JSON.stringify({ url, bytes: done, sha256: found }));
 }
 
-/** The whole file, if it is here and is the one that is wanted. */
+/** The complete file, if it is stored and matches. */
 async function whole(kept, sha256) {
   const info = await kept.info();
   if (!info || (sha256 && info.sha256 !== sha256.toLowerCase())) return null;
@@ -163,7 +163,7 @@ async function whole(kept, sha256) {
   return bytes === info.bytes ? new Blob(parts) : null;
 }
 
-/** One download of a model at a time, whatever tabs ask for it. */
+/** One download of a model at a time, for all tabs together. */
 const alone = (url, signal, body) => (navigator.locks ? navigator.locks.request(`oriel ${url}`, signal ? { signal } : {}, body) : body());
 
 /** The model as a Blob for Oriel.load, downloaded if it is not here yet. Call again after an error to resume. */

@@ -1,5 +1,5 @@
 // C calls in the form that JavaScript can make: positions are doubles, structs are filled here, and a result struct is
-// reported field by field. Statuses and rules are those of oriel.h.
+// reported field by field. Statuses and rules are the same as in oriel.h.
 #pragma once
 
 #include <oriel/advanced.h>

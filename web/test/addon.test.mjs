@@ -1,4 +1,4 @@
-// What only the native addon does.
+// Features of the native addon only.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -269,7 +269,7 @@ std::string Engine::openNew(Conversation* chat) {
     return "";
   }
   const std::string line = oriel_model_last_error(model_);
-  return line.empty() ? "there is no memory for another chat: close one" : line;
+  return line.empty() ? "not enough memory for another chat: close a chat" : line;
 }
 
 Engine::Chat Engine::makeChat(const ChatState& begin, const Open& open) {

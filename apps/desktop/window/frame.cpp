@@ -36,7 +36,7 @@ Frame::Frame(const FrameOptions& options) {
   SDL_SetHint(SDL_HINT_IME_SHOW_UI, "1");
   SDL_SetHint(SDL_HINT_VIDEO_X11_NET_WM_BYPASS_COMPOSITOR, "0");
   if (SDL_Init(SDL_INIT_VIDEO) != 0) {
-    throw std::runtime_error(std::string("there is no screen (") + SDL_GetError() +
+    throw std::runtime_error(std::string("no screen is available (") + SDL_GetError() +
                              "): start it in a desktop session, or under xvfb-run");
   }
   const uint32_t flags = SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI;
@@ -126,7 +126,7 @@ void Frame::begin() {
       font_texture_ = makeFontTexture(renderer_);
     }
     if (font_texture_ == nullptr) {
-      std::fprintf(stderr, "oriel-desktop: there is no room for letters (%s): Ctrl+minus\n",
+      std::fprintf(stderr, "oriel-desktop: the window is too small for text (%s): Ctrl+minus\n",
                    SDL_GetError());
     }
   }

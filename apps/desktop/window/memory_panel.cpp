@@ -96,7 +96,7 @@ void MemoryPanel::drawSlider(const Context& context, const PlanPreview& preview)
   auto part = static_cast<float>(std::clamp(place, 0.0, 1.0));
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   const std::string label = wanted_.memory_bytes == 0
-                                ? "half of what is free: " + cli::formatSize(shown)
+                                ? "half of the free memory: " + cli::formatSize(shown)
                                 : cli::formatSize(shown);
   if (ImGui::SliderFloat("##memory", &part, 0, 1, label.c_str())) {
     wanted_.memory_bytes =

@@ -32,7 +32,7 @@ const std::vector<ChatCommand>& chatCommands() {
       {"/model", Takes::kModel, "NAME|FILE", "go on in another model; what was said stays",
        &Chat::setModel},
       {"/plan", Takes::kMaybeText, "[SIZE]",
-       "what the memory is used for; SIZE: what so much would be used for", &Chat::tellPlan},
+       "show the use of the memory; SIZE: show the plan for SIZE bytes", &Chat::tellPlan},
       {"/mark", Takes::kName, "NAME", "name this place", &Chat::nameOrGoBack},
       {"/back", Takes::kMaybeName, "[NAME]", "return to it; alone: list them", &Chat::nameOrGoBack},
       {"/new", Takes::kMaybeName, "[NAME]", "another conversation next to this one (--sessions N)",
@@ -87,7 +87,7 @@ void Chat::tellHelp(const ChatCommand&, const std::string&) { tell(chatHelp()); 
 void Chat::copyReply(const ChatCommand&, const std::string&) {
   const std::string reply = conversations_.active().said.lastReply();
   if (reply.empty()) {
-    tell("There is no reply to copy yet\n");
+    tell("No reply to copy yet\n");
   } else if (!copyToClipboard(reply)) {
     tell(
         "oriel: the reply cannot be copied: this terminal takes no escape sequences, or it is "
@@ -223,8 +223,8 @@ oriel_status Chat::tryBack(const char* mark, uint32_t turns) const {
 oriel_status Chat::goingBack(uint64_t to, const char* mark, uint32_t turns) const {
   const oriel_status status = tryBack(mark, turns);
   if (status == ORIEL_ERROR_CONTEXT) {
-    tell(dim("Too late: part of the context before that message is no longer stored; /reset begins "
-             "anew") +
+    tell(dim("Too late: part of the context before that message is not stored any more; /reset "
+             "starts a new conversation") +
          "\n");
   } else if (status == ORIEL_ERROR_CANCELLED) {
     tell("\n" +

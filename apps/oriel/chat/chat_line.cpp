@@ -16,7 +16,7 @@ constexpr char kAsText[] = " (Start with a space to send it as text.)";
 std::string refusal(const std::string& word, Takes takes, const std::string& argument) {
   switch (takes) {
     case Takes::kNothing:
-      return argument.empty() ? "" : word + " takes nothing behind it" + kAsText;
+      return argument.empty() ? "" : word + " takes no argument" + kAsText;
     case Takes::kFile:
       return argument.empty() ? word + " needs the name of a file" : "";
     case Takes::kName:

@@ -4,7 +4,7 @@
 
 namespace cli {
 
-std::string editElsewhere(std::string*) { return "there is no editor for messages on Windows"; }
+std::string editElsewhere(std::string*) { return "message editors are not supported on Windows"; }
 
 }  // namespace cli
 
@@ -63,7 +63,7 @@ std::string editElsewhere(std::string* text) {
   }
   const MessageFile file;
   if (!file.write(*text)) {
-    return "there is no place for a temporary file: set TMPDIR";
+    return "no folder for a temporary file: set TMPDIR";
   }
   const bool taken = leaveTerminal();
   // As in git: the variable may contain options.

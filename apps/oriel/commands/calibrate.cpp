@@ -444,7 +444,7 @@ Command addCalibrateCommand(CLI::App* program) {
   app->add_flag("--whole-model", options->whole_model,
                 "Measure all layers together only: half the time");
   app->add_option("--out", options->out,
-                  "Where to write (default: MODEL.calibration.json, which is used from then on)")
+                  "Output file (default: MODEL.calibration.json, which later runs use)")
       ->type_name("FILE");
   addCommonOptions(app, &options->common, Uses::kModel);
   return {app, [options, text, tokens] {

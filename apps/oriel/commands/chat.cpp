@@ -109,8 +109,7 @@ Command addChatCommand(CLI::App* program) {
   app->add_flag("--history", options->keeps_history,
                 "Keep the typed lines for later chats: Up and Ctrl-R recall them");
   CommonOptions* const common = &options->common;
-  addTokensOption(app, common, kReplyTokens,
-                  "Longest reply in tokens (default 2048; 0: until it ends by itself)");
+  addTokensOption(app, common, kReplyTokens, "Longest reply in tokens (default 2048; 0: no limit)");
   addReplyOptions(app, common);
   addToolOptions(app, &options->allowed_tools);
   addChatFormatOptions(app, common);

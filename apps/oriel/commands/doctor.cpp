@@ -118,8 +118,9 @@ std::string textOf(const oriel_self_test_result& result, const Findings& finding
                       candidate.standard != 0 ? "  (where nothing was measured)" : "");
   }
   if (!findings.candidates.empty()) {
-    text += result.candidates_kept != 0 ? "\n* is used from now on\n"
-                                        : "\n* is fastest; not kept, as there is no cache folder\n";
+    text += result.candidates_kept != 0
+                ? "\n* is used from now on\n"
+                : "\n* is fastest; not kept, because the cache folder is missing\n";
   }
   return text;
 }

@@ -120,8 +120,8 @@ Command addEmbedCommand(CLI::App* program) {
   app->add_option_function<std::string>(
          "--pooling",
          [options = options.get()](const std::string& text) { options->pooling = poolingOf(text); },
-         "Whose vector becomes the text's: mean (of all its tokens), last or first (default: auto, "
-         "as the file says, else mean)")
+         "Pooling of the token vectors: mean, last or first (default: auto, the file's method or "
+         "else mean)")
       ->type_name("WHAT");
   addCommonOptions(app, &options->common, Uses::kModel);
   return {app, [options] { return runEmbed(*options); }};

@@ -316,7 +316,7 @@ Command addEvalCommand(CLI::App* program) {
                       R"(Token ids, JSON {"ids": [...]}; - is stdin; this or --text is needed)")
           ->type_name("FILE");
   CLI::Option* text = app->add_option("--text", options->text_file,
-                                      "Score a text as it is, without a BOS; - is stdin")
+                                      "Score a text without a chat format or BOS; - is stdin")
                           ->type_name("FILE")
                           ->excludes(tokens);
   CLI::Option* logits =
@@ -339,7 +339,7 @@ Command addEvalCommand(CLI::App* program) {
                                    : "'" + given + "' is nothing to compare with: use f16";
           },
           ""));
-  app->add_option("--picture", options->picture, "Draw the cache as it is at the end")
+  app->add_option("--picture", options->picture, "Draw the cache at the end")
       ->type_name("FILE.svg")
       ->check(svgFile());
   app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens only")

@@ -225,8 +225,7 @@ int listStored(const ModelsOptions& options) {
     return kExitDone;
   }
   if (stored.empty() && folder.empty()) {
-    throw Failure{kExitFailed,
-                  "there is no folder for models: set ORIEL_MODELS, XDG_DATA_HOME or HOME"};
+    throw Failure{kExitFailed, "no folder for models: set ORIEL_MODELS, XDG_DATA_HOME or HOME"};
   }
   if (stored.empty()) {
     printText("There are no models in " + oneLine(folder) +

@@ -88,12 +88,12 @@ Command addParseCommand(CLI::App* program) {
          [options](const std::string& path) {
            options->common.session.set("tools", readAll(path));
          },
-         "The tools that the model knew, as a JSON list in the OpenAI form: they say which "
-         "arguments are texts where a form does not tell (default: told by their look)")
+         "The tools that the model knew, as a JSON list in the OpenAI form: their schemas give the "
+         "argument types if the format does not (default: guessed from the values)")
       ->type_name("FILE");
-  app->add_flag("--inside-thought", options->inside_thought,
-                "The template had opened a thought (default: only if the reply closes one that it "
-                "has not opened)");
+  app->add_flag(
+      "--inside-thought", options->inside_thought,
+      "The reply begins inside a thought (default: if it closes a thought that it did not open)");
   addCommonOptions(app, &options->common, Uses::kText);
   return {app, [options] { return runParse(*options); }};
 }

@@ -60,9 +60,9 @@ Source sourceOfUrl(std::string url) {
   }
   const std::string scheme = lowerCase(url.substr(0, url.find("://")));
   if (scheme != "https" && scheme != "http") {
-    throw Failure{kExitUsage, "'" + scheme +
-                                  "' is no way to get a model: give an address that "
-                                  "begins with https:// or http://"};
+    throw Failure{
+        kExitUsage,
+        "'" + scheme + "' is not an address: give one that begins with https:// or http://"};
   }
   url = scheme + url.substr(scheme.size());
   // The file's address for the address of a page that shows it.
@@ -126,8 +126,7 @@ std::string targetOf(const PullOptions& options, const Source& source) {
     folder = modelsFolder();
     if (folder.empty()) {
       throw Failure{kExitFailed,
-                    "there is no home folder to keep models in: set ORIEL_MODELS to "
-                    "one, or name a place with --to"};
+                    "no home folder for models: set ORIEL_MODELS to a folder, or give --to"};
     }
     folder /= fs::u8path(source.folder);
     fs::create_directories(folder, error);
@@ -250,7 +249,7 @@ Command addPullCommand(CLI::App* program) {
   PullOptions* const raw = options.get();
   CLI::App* app = program->add_subcommand("pull", "Download a model");
   app->footer(
-      "A download that was cut or stopped goes on where it was. Needs the program curl.\n"
+      "An interrupted download continues from its last byte. Needs the program curl.\n"
       "Examples:\n"
       "  oriel pull smollm2-135m\n"
       "  oriel pull bartowski/SmolLM2-360M-Instruct-GGUF:Q4_K_M\n"

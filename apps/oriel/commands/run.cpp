@@ -142,8 +142,8 @@ class Run {
                     "the model has no chat format for messages: choose a format with --template"};
     }
     model_.diagnostics().warn(
-        "the model has no chat format: the prompt is continued as it is; name one with --template, "
-        "or give --raw");
+        "the model has no chat format: the prompt is continued unchanged; choose a format with "
+        "--template, or give --raw");
     return false;
   }
 
@@ -370,12 +370,10 @@ int runAll(const RunOptions& options) {
 }
 
 void addPromptOptions(CLI::App* app, RunOptions* options) {
-  CLI::Option* word =
-      app->add_option(
-             "PROMPT", options->word,
-             "The prompt; alone it needs no MODEL in front, unless there is a file of that "
-             "name. What a pipe has stands behind it")
-          ->type_name("");
+  CLI::Option* word = app->add_option("PROMPT", options->word,
+                                      "The prompt. MODEL may be omitted, unless a file has the "
+                                      "prompt's name. Piped text follows the prompt")
+                          ->type_name("");
   CLI::Option* text =
       app->add_option("-p,--prompt", options->prompt, "The prompt")->type_name("TEXT");
   CLI::Option* file =
@@ -408,7 +406,7 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
                       "one object a line answers them in their order; - is stdin")
           ->type_name("FILE");
   addFlagOf(app, "sessions", &options->common, "Options")
-      ->description("With --batch: so many at a time, each with a window of its own (default 1)")
+      ->description("With --batch: N lines at a time, each with its own window (default 1)")
       ->needs(batch);
   CLI::Option* const sources[] = {word, text, file, ids, messages, batch};
   for (CLI::Option* const* one = sources; one != std::end(sources); ++one) {
@@ -423,10 +421,10 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
   }
   files->excludes(ids)->excludes(messages)->excludes(batch)->excludes(before)->excludes(behind);
   CLI::Option* raw =
-      app->add_flag("--raw", options->raw, "Continue the text as it is, without the chat format")
+      app->add_flag("--raw", options->raw, "Continue the text, without the chat format")
           ->excludes(messages)
           ->excludes(batch);
-  app->add_option("--system", options->system, "System message in front of the prompt")
+  app->add_option("--system", options->system, "System message before the prompt")
       ->type_name("TEXT")
       ->excludes(raw)
       ->excludes(ids)
@@ -450,9 +448,9 @@ Command addRunCommand(CLI::App* program) {
   addFlagOf(app, "prefix_file", &options->common, "Sessions")
       ->excludes(app->get_option("--system"));
   addTokensOption(app, &options->common, 256,
-                  "Generate at most N tokens (default 256; 0: until it ends by itself)");
+                  "Generate at most N tokens (default 256; 0: no limit)");
   app->add_option("--samples", options->samples,
-                  "So many replies to the same prompt, with seeds that follow each other")
+                  "N replies to the same prompt, with consecutive seeds")
       ->type_name("N")
       ->transform(wholeNumber(1, UINT32_MAX));
   app->get_option("--samples")->excludes(app->get_option("--batch"));

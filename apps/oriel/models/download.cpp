@@ -66,7 +66,7 @@ Told askedFor(const Download& wanted) {
     }
     (void)head.take({buffer, count > 0 ? static_cast<size_t>(count) : 0});
     if (head.broken()) {
-      return {{}, "what " + host + " sends is no web server's answer"};
+      return {{}, "the answer of " + host + " is not an HTTP response"};
     }
     progress.waitFor(host, asked);
   }

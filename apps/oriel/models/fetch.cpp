@@ -193,7 +193,7 @@ Fetch::End Fetch::attempt() {
     const size_t bytes = count > 0 ? static_cast<size_t>(count) : 0;
     const size_t taken = head.take({buffer.data(), bytes});
     if (head.broken() || (body && body->broken())) {
-      cut_ = "what " + host_ + " sends is no web server's answer";
+      cut_ = "the answer of " + host_ + " is not an HTTP response";
       failCut();
     }
     if (!head.complete()) {
@@ -229,8 +229,8 @@ bool Fetch::accept(const HttpHead& head) {
   const uint64_t bytes = answer_.version.bytes;
   if (!answer_.fills && wanted_.expected_bytes != 0 && bytes != 0 &&
       bytes != wanted_.expected_bytes) {
-    progress_.say("the file is not the one that the catalogue knows: it has " +
-                  std::to_string(bytes) + " bytes, not " + std::to_string(wanted_.expected_bytes));
+    progress_.say("the file differs from the catalogue's: it has " + std::to_string(bytes) +
+                  " bytes, not " + std::to_string(wanted_.expected_bytes));
   }
   return true;
 }
@@ -298,7 +298,7 @@ void Fetch::checkImplied() {
     look_at_ = 2 * part_.bytes();
     const std::optional<uint64_t> implied = part_.impliedBytes();
     if (!implied) {
-      throw Failure{kExitFailed, "what comes from " + host_ + " is no sound GGUF file: " +
+      throw Failure{kExitFailed, "the file from " + host_ + " is not a valid GGUF file: " +
                                      part_.discard() + ", or another address"};
     }
     implied_bytes_ = *implied;
@@ -335,13 +335,13 @@ void Fetch::failForeign() {
   const bool page = begin.compare(0, 1, "<") == 0;
   if (have() != 0) {  // another host answered, e.g. a network that requires a login
     cut_ = "in place of the file a web page comes from " + host_;
-    cut_ = page ? cut_ : "what now comes from " + host_ + " is no GGUF file";
+    cut_ = page ? cut_ : "the file from " + host_ + " is not a GGUF file any more";
     failCut();
   }
   throw Failure{kExitFailed, shownUrl(wanted_.url) +
                                  (page ? " is a web page, no GGUF file: give the address of the "
                                          "file itself, the page's download link"
-                                       : " is no GGUF file: give the address of one")};
+                                       : " is not a GGUF file: give the address of one")};
 }
 
 Fetch::End Fetch::ended(bool answered, const CurlEnd& end) {
@@ -426,8 +426,9 @@ void Fetch::check() {
     why_not.replace(0, open_path.size(), part_.path());
   }
   if (!why_not.empty()) {
-    throw Failure{kExitFailed, "what came is no sound GGUF file (" + shownUrl(wanted_.url) + ", " +
-                                   why_not + "): " + part_.discard() + ", or another address"};
+    throw Failure{kExitFailed, "the download is not a valid GGUF file (" + shownUrl(wanted_.url) +
+                                   ", " + why_not + "): " + part_.discard() +
+                                   ", or another address"};
   }
 }
 

@@ -350,8 +350,8 @@ void PartFile::place() {
     if (file_ != nullptr && !isNamed(numberOf(file_), path_)) {
       remove();
       throw Failure{kExitFailed, path_ +
-                                     " is not the file that was written, somebody else changes "
-                                     "its folder: choose another one with --to"};
+                                     " was replaced during the download by another program: choose "
+                                     "another folder with --to"};
     }
     fs::create_hard_link(from, to, error);
   }
@@ -370,8 +370,8 @@ void PartFile::place() {
   }
   if (file_ != nullptr && !isNamed(numberOf(file_), target_)) {
     throw Failure{kExitFailed, target_ +
-                                   " is not the file that was checked, somebody else changes its "
-                                   "folder: remove it, and choose another folder with --to"};
+                                   " was replaced after the check by another program: remove it, "
+                                   "and choose another folder with --to"};
   }
   remove();
 }

@@ -1,4 +1,4 @@
-// The decoders behind picture_file.h.
+// The decoders used by picture_file.h.
 #pragma once
 
 #include "pictures/picture_file.h"
@@ -30,7 +30,7 @@ void checkPictureSize(uint64_t width, uint64_t height, const std::string& name);
 DecodedPicture decodePng(const std::string& bytes, const std::string& name);
 DecodedPicture decodeJpeg(const std::string& bytes, const std::string& name);
 
-/// 1 .. 8 as Exif defines it, of a TIFF header and what follows; 1 where there is none.
+/// The Exif orientation, 1 .. 8, from a TIFF header and the data after it; 1 if absent.
 int exifOrientation(const uint8_t* tiff, size_t bytes);
 /// Turns and mirrors the picture so that it stands upright.
 void applyOrientation(int orientation, DecodedPicture* picture);

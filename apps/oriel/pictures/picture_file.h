@@ -1,4 +1,4 @@
-// PNG and JPEG pictures as pixels, by libpng and libjpeg-turbo, which are opened where they are installed.
+// PNG and JPEG pictures as pixels, with libpng and libjpeg-turbo, which are opened at run time if installed.
 #pragma once
 
 #include <cstdint>

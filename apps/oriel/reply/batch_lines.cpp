@@ -62,7 +62,7 @@ void setField(const std::string& name, const Json& value, BatchLine* line) {
     line->messages = Json::array({userMessage(textOf(name, value))});
   } else if (name == "messages") {
     if (!value.is_array() || value.empty()) {
-      refuse("messages is no list of messages");
+      refuse("messages is not a list of messages");
     }
     line->messages = value;
   } else if (name == "system") {
@@ -76,7 +76,7 @@ void setField(const std::string& name, const Json& value, BatchLine* line) {
   } else if (name == "tool_choice") {
     std::string choice = textOf(name, value);
     if (!checkValue(optionRow(name), &choice).empty()) {
-      refuse("tool_choice is none of free, checked, required and none");
+      refuse("tool_choice must be free, checked, required or none");
     }
     common->reply.set(name, choice);
   } else {

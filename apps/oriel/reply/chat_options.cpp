@@ -83,7 +83,8 @@ void setDate(const std::string& text, CommonOptions* options) {
              month <= 12 && day >= 1 && day <= daysOf(year, month)) {
     options->session.set("date", year * 10000 + month * 100 + day);
   } else {
-    throw CLI::ValidationError("--date", "'" + text + "' is no date: write 2024-07-26, or today");
+    throw CLI::ValidationError("--date",
+                               "'" + text + "' is not a date: write 2024-07-26, or today");
   }
 }
 
@@ -111,8 +112,7 @@ void addChatFormatOptions(CLI::App* command, CommonOptions* options) {
             }
             options->session.set("thinking", times < 0 ? "off" : "on");
           },
-          "Whether a model that can think before it answers does so (default: as its template has "
-          "it, which mostly is yes)")
+          "Let a thinking model think before its answer (default: the template's, usually yes)")
       ->group(kGroup);
   command
       ->add_option_function<std::string>(

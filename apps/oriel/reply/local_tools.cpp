@@ -205,7 +205,7 @@ std::string runLocalTool(const LocalTool& tool, const std::string& arguments) {
     result.pop_back();
   }
   if (!isUtf8(result)) {
-    return "error: " + tool.name + " printed bytes that are no text";
+    return "error: " + tool.name + " printed invalid UTF-8";
   }
   if (code != 0) {
     return "error: " + tool.name + " failed" + (result.empty() ? "" : ": " + result);

@@ -73,7 +73,7 @@ void readForm(const std::string& path, const char* name, CommonOptions* options)
   options->form_file = inputName(path);
   if (text.empty() || text.find('\0') != std::string::npos) {
     throw Failure{kExitFailed, options->form_file + (text.empty() ? " is empty" : " is no text") +
-                                   ": write what a reply has to be"};
+                                   ": write the required form of a reply"};
   }
   options->reply.set(name, text);
 }
@@ -105,7 +105,7 @@ void addReplyOptions(CLI::App* command, CommonOptions* options) {
   command
       ->add_option_function<Texts>(
           "--stop", [options](const Texts& texts) { setTexts("stop", texts, options); },
-          "End the reply in front of this text; \\n is a new line (may be given up to 16 times)")
+          "End the reply before this text; \\n is a new line (may be given up to 16 times)")
       ->allow_extra_args(false)
       ->type_name("TEXT")
       ->group(group);
@@ -132,7 +132,7 @@ void addReplyOptions(CLI::App* command, CommonOptions* options) {
       ->add_flag("--no-wrap", options->no_wrap,
                  "Let the terminal break the lines of replies, which copies cleanly")
       ->group("Output");
-  command->add_flag("--plain", options->plain, "Show Markdown on a terminal as it is written")
+  command->add_flag("--plain", options->plain, "Show Markdown source on a terminal")
       ->group("Output");
   addFlagOf(command, "min_tokens", options, group);
   addFlagOf(command, "top_logprobs", options, group)

@@ -131,7 +131,7 @@ void Service::refuse(int status, Exchange* exchange) {
       error.retry_after_s = 1;
       break;
     default:
-      error.message = "this is no HTTP request: check the client";
+      error.message = "this is not an HTTP request: check the client";
   }
   sendError(nullptr, error, exchange);
   metrics_.countRequest("none", status, 0);

@@ -109,8 +109,8 @@ Listener listenOn(const std::string& host, uint16_t port) {
   const std::string service = std::to_string(port);
   const int found = getaddrinfo(host.c_str(), service.c_str(), &hints, &addresses.list);
   if (found != 0) {
-    throw Failure{kExitFailed, "there is no address for --host " + host + " (" +
-                                   gai_strerror(found) + "): give an address of this machine"};
+    throw Failure{kExitFailed, "no address for --host " + host + " (" + gai_strerror(found) +
+                                   "): give an address of this machine"};
   }
   Listener listener;
   listener.socket = Socket(socket(addresses.list->ai_family, SOCK_STREAM, 0));

@@ -118,7 +118,8 @@ std::string zshCompletions(const OptionTable& table) {
     out += commandFunction(command);
   }
   out += "_oriel() {\n  local -a commands options\n  commands=(\n" + commandRows(table) +
-         "    'help:Show the arguments of a command'\n    'version:Show the version'\n  )\n  options=(";
+         "    'help:Show the arguments of a command'\n    'version:Show the version'\n  )\n  "
+         "options=(";
   for (const OptionRow& option : table.program.options) {
     out += replaced(optionLines(option), " \\\n", "\n");
   }

@@ -7,8 +7,9 @@ const { camel, unsigned } = require('./values.js');
 const ADDRESSES = { open: [0], read: [2], log: [1], number: [0], token: [1, 5], part: [2, 4], logits: [1] };
 
 /**
- * `memory`: of the module; null for the addon, whose addresses are no signed numbers and which reads files by itself.
- * `engineOf()`: the engine, once it has started. The result is Module.orielHost of host_library.js, and what addon.cpp calls.
+ * `memory`: of the module; null for the addon, whose addresses are unsigned and which reads files directly.
+ * `engineOf()`: the engine, once it has started. The result is Module.orielHost of host_library.js, and the functions
+ * called by addon.cpp.
  */
 function hostOf(memory, engineOf) {
   const files = new Map();

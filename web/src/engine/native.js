@@ -33,7 +33,8 @@ function startAddon(file) {
   return engine.begin(host);
 }
 
-/** A source as a file with a name: the library reads it by itself. What was no file is one until it is closed. */
+/** A source as a file with a name: the library reads it directly. Other sources become temporary
+ * files until they are closed. */
 function inFile(source) {
   if (source.path) return source;
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'oriel-'));

@@ -25,7 +25,7 @@ public struct Part: Sendable {
   /// Number of the call in the reply, from 0.
   public let call: Int
   public let text: String
-  /// Of a value: its JSON Pointer (RFC 6901). Else nil.
+  /// The JSON Pointer (RFC 6901) of a value. Otherwise nil.
   public let path: String?
 }
 

@@ -27,7 +27,7 @@ public final class OrielPart {
   /** Number of the call in the reply, from 0. */
   public final int call;
   public final String text;
-  /** Of a value: its JSON Pointer (RFC 6901). Else null. */
+  /** The JSON Pointer (RFC 6901) of a value. Otherwise null. */
   public final String path;
 
   OrielPart(int kind, int call, String text, String path) {
