@@ -24,6 +24,7 @@ HEADER_WORDS = 5
 
 NAME, EXT_IMPORT, ENTRY_POINT, DECORATE, MEMBER_DECORATE, FUNCTION = 5, 11, 15, 71, 72, 54
 SPEC_CONSTANT_OP, COMPOSITE_EXTRACT, COMPOSITE_INSERT, SHUFFLE = 52, 81, 82, 79
+SWITCH = 251
 ALIGNED = 2
 
 # What an instruction's operands are: t the type of the result, r the result, i an id, l a literal, m memory operands;
@@ -76,6 +77,8 @@ def roles(code, operands):
     if code == ENTRY_POINT:
         name = string_words(operands[2:])
         return "li" + "l" * name + "i" * (len(operands) - 2 - name)
+    if code == SWITCH:  # the selector, the default, then a number and a label for each case
+        return "ii" + "li" * (len(operands) // 2 - 1)
     if code not in OPERANDS:
         raise Unknown(f"instruction {code}")
     check(code, operands)

@@ -30,7 +30,6 @@ find_package(Python3 COMPONENTS Interpreter REQUIRED)
 set(ORIEL_SHADER_NAMES "")
 set(ORIEL_SHADER_SPIRV "")
 
-# oriel_shader(NAME SOURCE [DEFINE...]): one kernel variant.
 function(oriel_shader name source)
   set(shader_dir ${PROJECT_SOURCE_DIR}/shaders)
   set(spirv ${CMAKE_CURRENT_BINARY_DIR}/spirv/${name}.spv)
@@ -45,16 +44,22 @@ function(oriel_shader name source)
   set(ORIEL_SHADER_SPIRV ${ORIEL_SHADER_SPIRV} ${spirv} PARENT_SCOPE)
 endfunction()
 
+function(oriel_kernel)
+  list(JOIN ARGN " " kernel)
+  set_property(GLOBAL APPEND PROPERTY ORIEL_KERNELS ${kernel})
+endfunction()
+
 # oriel_embed_shaders(TARGET): compiles the whole table into TARGET as one C++ file, kernels_packed.cpp.
 macro(oriel_embed_shaders target)
   file(GLOB ORIEL_SHADER_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/lib/*.glsl
        ${PROJECT_SOURCE_DIR}/shaders/shared/*.h)
   file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/spirv ${CMAKE_CURRENT_BINARY_DIR}/packed)
   include(${PROJECT_SOURCE_DIR}/shaders/variants.cmake)
+  get_property(ORIEL_KERNELS GLOBAL PROPERTY ORIEL_KERNELS)
   set(packed ${CMAKE_CURRENT_BINARY_DIR}/kernels_packed.cpp)
   add_custom_command(
     OUTPUT ${packed}
-    COMMAND ${CMAKE_COMMAND} "-DNAMES=${ORIEL_SHADER_NAMES}" "-DSPIRV=${ORIEL_SHADER_SPIRV}" -DOUTPUT=${packed}
+    COMMAND ${CMAKE_COMMAND} "-DKERNELS=${ORIEL_KERNELS}" "-DNAMES=${ORIEL_SHADER_NAMES}" "-DSPIRV=${ORIEL_SHADER_SPIRV}" -DOUTPUT=${packed}
             -DFOLDER=${CMAKE_CURRENT_BINARY_DIR}/packed "-DPYTHON=${Python3_EXECUTABLE}"
             -P ${PROJECT_SOURCE_DIR}/cmake/pack_shaders.cmake
     DEPENDS ${ORIEL_SHADER_SPIRV} ${PROJECT_SOURCE_DIR}/cmake/pack_shaders.cmake

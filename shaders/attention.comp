@@ -1,8 +1,7 @@
 // softmax(scale * q . K) V over the slots a token sees, for up to kQueries queries of one KV head
 // (heads of one token, or of neighbouring ones) and one split of the slots. Reads each key and
 // value of the slots once per kQueries queries; 4 * head_dim operations a slot and query, plus
-// unpacking once. K_INT8, K_INT4, V_INT8, V_INT4 choose how ring keys and values are stored
-// (neither: f16).
+// unpacking once.
 //
 // LATENT: there is one KV head, of latents and of keys behind them (LatentAttentionPush); values are the latents.
 //
@@ -153,22 +152,18 @@ void dots(const bool sink, Side side, uint slot, Place place, uint first_score) 
     vec4 a, b;
     keyOctet(sink, at, min(octet, kOctets - 1u), o, a, b);
     const bool first = o % kGroupOctets == 0u;
-#if defined(K_INT8) || defined(K_INT4)
-    if (!sink && o % (kScalesAtOnce * kGroupOctets) == 0u) {
+    if (kLowBitKeys && !sink && o % (kScalesAtOnce * kGroupOctets) == 0u) {
       scales = ORIEL_SCALES(side, keyWord, slot, min(octet, kOctets - 1u));
     }
-#endif
     [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
       const uint v = q * kLaneVectors + 2u * o;
       part[q] = (first ? vec4(0.0) : part[q]) + query[v] * a + query[v + 1u] * b;
     }
     if (o % kGroupOctets == kGroupOctets - 1u || o == kLaneOctets - 1u) {
       float scale = 1.0;
-#if defined(K_INT8) || defined(K_INT4)
-      if (!sink) {
-        scale = kKeyUnit * scaleOf(scales, o);
+      if (kLowBitKeys && !sink) {
+        scale = unitOf(kKeys) * scaleOf(scales, o);
       }
-#endif
       [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
         scores[first_score + q] +=
             scale * ((part[q].x + part[q].y) + (part[q].z + part[q].w));
@@ -183,14 +178,12 @@ void addValues(const bool sink, Side side, uint slot, Place place, uint first_sc
   uint scales = 0u;
   [[unroll]] for (uint o = 0u; o < kLaneOctets; ++o) {
     const uint octet = min(place.first_octet + o, kOctets - 1u);
-#if defined(V_INT8) || defined(V_INT4)
-    if (!sink && o % (kScalesAtOnce * kGroupOctets) == 0u) {
+    if (kLowBitValues && !sink && o % (kScalesAtOnce * kGroupOctets) == 0u) {
       scales = ORIEL_SCALES(side, valueWord, slot, octet);
     }
-    if (!sink && o % kGroupOctets == 0u) {
-      scale = kValueUnit * scaleOf(scales, o);
+    if (kLowBitValues && !sink && o % kGroupOctets == 0u) {
+      scale = unitOf(kValues) * scaleOf(scales, o);
     }
-#endif
     vec4 a, b;
     valueOctet(sink, at, octet, o, a, b);
     [[unroll]] for (uint q = 0u; q < kQueries; ++q) {

@@ -15,18 +15,15 @@ layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
 // As the file's format defines it, to the bit where push.scale is 1. (Float types are not
 // multiplied then: a device may flush subnormals when it computes.)
 float scaled(float v, UnitScale s, uint i) {
-#ifdef HALF_SCALES
-  const uint h = i / 16u;
-#else
-  const uint h = 0u;
-#endif
-#if defined(WEIGHT_F32) || defined(WEIGHT_F16) || defined(WEIGHT_BF16)
-  return push.scale == 1.0 ? v : push.scale * v;
-#elif defined(HAS_MINIMUM)
-  return push.scale * (s.scale[h] * v - s.minimum[h]);
-#else
-  return push.scale * (s.scale[h] * v);
-#endif
+  if (kIsFloat) {
+    return push.scale == 1.0 ? v : push.scale * v;
+  }
+  const uint h = kHalfScales ? i / 16u : 0u;
+  float value = s.scale[h] * v;
+  if (kHasMinimum) {
+    value -= s.minimum[h];
+  }
+  return push.scale * value;
 }
 
 // One lane per unit of a row; grid (units, tokens).

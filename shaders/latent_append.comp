@@ -1,5 +1,4 @@
-// Completes a token's queries and remembers its latent and key: LatentAppendPush says what becomes of them. K_INT8, K_INT4
-// (V_INT8, V_INT4 as well) choose how a ring slot is stored (neither: f16).
+// Completes a token's queries and remembers its latent and key: LatentAppendPush says what becomes of them.
 // Reads a head's rotated values twice and writes them for the ring and for sinks; in formats of few bits reads and writes
 // the rest of a query, too, and takes a few hundred operations a value of what is stored.
 #version 450
@@ -55,19 +54,19 @@ void appendQuery(uint t, uint head, uint lane) {
       values[kLatentDim + i] = turned(heads[from + i], heads[from + partnerOf(i)], isFirst(i),
                                       table + 2u * pairOf(i));
     }
-#if defined(K_INT8) || defined(K_INT4)
-    for (uint i = lane; which == 0u && i < kLatentDim; i += kLanes) {
-      values[i] = queries[to + i];
-    }
-    barrier();
-    if (which == 0u) {
-      hadamard(lane, 0u, kLatentDim);
-      for (uint i = lane; i < kLatentDim; i += kLanes) {
-        queries[to + i] = values[i];
+    if (kLowBitKeys) {
+      for (uint i = lane; which == 0u && i < kLatentDim; i += kLanes) {
+        values[i] = queries[to + i];
       }
+      barrier();
+      if (which == 0u) {
+        hadamard(lane, 0u, kLatentDim);
+        for (uint i = lane; i < kLatentDim; i += kLanes) {
+          queries[to + i] = values[i];
+        }
+      }
+      hadamard(lane, kLatentDim, kRopeDim);
     }
-    hadamard(lane, kLatentDim, kRopeDim);
-#endif
     for (uint i = lane; i < kRopeDim; i += kLanes) {
       queries[to + kLatentDim + which * kRopeDim + i] = values[kLatentDim + i];
     }
@@ -87,10 +86,10 @@ void appendVector(uint t, uint lane) {
                                     table + 2u * pairOf(i));
   }
   barrier();
-#if defined(K_INT8) || defined(K_INT4)
-  hadamard(lane, 0u, kLatentDim);
-  hadamard(lane, kLatentDim, kRopeDim);
-#endif
+  if (kLowBitKeys) {
+    hadamard(lane, 0u, kLatentDim);
+    hadamard(lane, kLatentDim, kRopeDim);
+  }
   const View view = viewOf(t, push.view);
   const uint slot = view.slot;
   if (slot < push.sinks) {
@@ -101,25 +100,19 @@ void appendVector(uint t, uint lane) {
   }
   const uint ring_word = push.all_sinks * kHalfWords;
   const uint vector_index = view.first + slot - push.sinks;
-#if defined(K_INT8) || defined(K_INT4)
-  const uint scales_word = ring_word + view.all_ring * kKeyWords;
-  chooseScales(lane, kKeyBits);
-  barrier();
-  for (uint g = lane; g < kGroups; g += kLanes) {
-    const uint i = vector_index * kGroups + g;
-    // Neighbouring vectors may share a word: each changes its own half.
-    atomicAnd(memory[scales_word + i / 2u], 0xffff0000u >> (16u * (i & 1u)));
-    atomicOr(memory[scales_word + i / 2u], scales[g] << (16u * (i & 1u)));
+  if (kLowBitKeys) {
+    const uint scales_word = ring_word + view.all_ring * kKeyWords;
+    chooseScales(lane, kKeys);
+    barrier();
+    for (uint g = lane; g < kGroups; g += kLanes) {
+      const uint i = vector_index * kGroups + g;
+      // Neighbouring vectors may share a word: each changes its own half.
+      atomicAnd(memory[scales_word + i / 2u], 0xffff0000u >> (16u * (i & 1u)));
+      atomicOr(memory[scales_word + i / 2u], scales[g] << (16u * (i & 1u)));
+    }
   }
-#endif
   for (uint w = lane; w < kKeyWords; w += kLanes) {
-#if defined(K_INT8)
-    memory[ring_word + vector_index * kKeyWords + w] = int8Word(w);
-#elif defined(K_INT4)
-    memory[ring_word + vector_index * kKeyWords + w] = int4Word(w);
-#else
-    memory[ring_word + vector_index * kKeyWords + w] = halfWord(w);
-#endif
+    memory[ring_word + vector_index * kKeyWords + w] = codeWord(kKeys, w);
   }
 }
 

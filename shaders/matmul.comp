@@ -42,17 +42,20 @@ layout(std430, set = 0, binding = 4) readonly buffer Staged { uvec4 staged[]; };
 #else
 #include "lib/weights.glsl"
 #define Quad vec4
-#if defined(TEXELS)
-layout(set = 0, binding = 8, rgba32f) readonly uniform imageBuffer values;
-vec4 inputQuad(uint at) { return imageLoad(values, int(at)); }
-#elif defined(HEADS)  // which begin anywhere
+#if defined(HEADS)  // which begin anywhere
 layout(std430, set = 0, binding = 3) readonly buffer In { float values[]; };
 vec4 inputQuad(uint at) {
   return vec4(values[at], values[at + 1u], values[at + 2u], values[at + 3u]);
 }
 #else
 layout(std430, set = 0, binding = 3) readonly buffer In { vec4 values[]; };
-vec4 inputQuad(uint at) { return values[at]; }
+layout(set = 0, binding = 8, rgba32f) readonly uniform imageBuffer value_texels;
+vec4 inputQuad(uint at) {
+  if (kTexels) {
+    return imageLoad(value_texels, int(at));
+  }
+  return values[at];
+}
 #endif
 #endif
 
@@ -70,20 +73,23 @@ float scaledDot(vec4 v[kUnitVectors], UnitScale s, vec4 x[kUnitVectors]) {
     const uint i = h * 4u;
     dots[h] = total((v[i] * x[i] + v[i + 1u] * x[i + 1u]) +
                     (v[i + 2u] * x[i + 2u] + v[i + 3u] * x[i + 3u]));
-#ifdef HAS_MINIMUM
-    sums[h] = total((x[i] + x[i + 1u]) + (x[i + 2u] + x[i + 3u]));
-#endif
+    if (kHasMinimum) {
+      sums[h] = total((x[i] + x[i + 1u]) + (x[i + 2u] + x[i + 3u]));
+    }
   }
-#ifdef HALF_SCALES
-  float sum = s.scale.x * dots.x + s.scale.y * dots.y;
-#else
-  float sum = s.scale.x * (dots.x + dots.y);
-#endif
-#if defined(HAS_MINIMUM) && defined(HALF_SCALES)
-  sum -= s.minimum.x * sums.x + s.minimum.y * sums.y;
-#elif defined(HAS_MINIMUM)
-  sum -= s.minimum.x * (sums.x + sums.y);
-#endif
+  if (!kHalfScales) {
+    dots.x += dots.y;
+    sums.x += sums.y;
+  }
+  float sum = s.scale.x * dots.x;
+  if (kHalfScales) {
+    sum += s.scale.y * dots.y;
+  }
+  if (kHasMinimum && kHalfScales) {
+    sum -= s.minimum.x * sums.x + s.minimum.y * sums.y;
+  } else if (kHasMinimum) {
+    sum -= s.minimum.x * sums.x;
+  }
   return sum;
 }
 #endif

@@ -74,16 +74,15 @@ void main() {
         const UnitScale s = unitScale(rows[r], unit);
         const ivec2 dots = ivec2(dot16(w0, high0), dot16(w1, high1)) * 256 +
                            ivec2(dot16(w0, low0), dot16(w1, low1)) - kPackedOffset * totals;
-#if defined(HALF_SCALES)
-        float sum = s.scale.x * float(dots.x) + s.scale.y * float(dots.y);
-#else
-        float sum = s.scale.x * float(dots.x + dots.y);
-#endif
-#if defined(HAS_MINIMUM) && defined(HALF_SCALES)
-        sum -= s.minimum.x * float(totals.x) + s.minimum.y * float(totals.y);
-#elif defined(HAS_MINIMUM)
-        sum -= s.minimum.x * float(totals.x + totals.y);
-#endif
+        float sum = s.scale.x * float(kHalfScales ? dots.x : dots.x + dots.y);
+        if (kHalfScales) {
+          sum += s.scale.y * float(dots.y);
+        }
+        if (kHasMinimum && kHalfScales) {
+          sum -= s.minimum.x * float(totals.x) + s.minimum.y * float(totals.y);
+        } else if (kHasMinimum) {
+          sum -= s.minimum.x * float(totals.x + totals.y);
+        }
         sums[r * kTokens + t] += sum * scale;
       }
     }

@@ -58,16 +58,12 @@ void loadWeights(uint tile_row, uint unit, uint lane) {
     loadUnit(weights, from, values);
     const UnitScale s = unitScale(weights, from);
     [[unroll]] for (uint v = 0u; v < kUnitVectors; ++v) {
-#if defined(HALF_SCALES)
-      const uint h = v / 4u;
-#else
-      const uint h = 0u;
-#endif
-#if defined(HAS_MINIMUM)
-      weight_tile[at + v] = f16vec4(s.scale[h] * values[v] - s.minimum[h]);
-#else
-      weight_tile[at + v] = f16vec4(s.scale[h] * values[v]);
-#endif
+      const uint h = kHalfScales ? v / 4u : 0u;
+      vec4 scaled = s.scale[h] * values[v];
+      if (kHasMinimum) {
+        scaled -= s.minimum[h];
+      }
+      weight_tile[at + v] = f16vec4(scaled);
     }
   }
 }

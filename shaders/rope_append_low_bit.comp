@@ -56,11 +56,9 @@ void main() {
     values[i] = is_value ? qkv[from + i] : turned(from, table_at, i, is_query ? 0u : kHeadDim);
   }
   barrier();
-#if defined(K_INT8) || defined(K_INT4)
-  if (!is_value && !is_sink_query && (is_query || to_ring)) {
+  if (kLowBitKeys && !is_value && !is_sink_query && (is_query || to_ring)) {
     hadamard(lane, 0u, kHeadDim);
   }
-#endif
   if (is_query) {
     const uint at = t * push.query_stride + (2u * source + (is_sink_query ? 1u : 0u)) * kHeadDim;
     for (uint i = lane; i < kHeadDim; i += kLanes) {
@@ -87,43 +85,31 @@ void main() {
       view.first * push.n_kv_heads + kv_head * view.ring + slot - push.sinks;
   const uint ring_word = push.n_kv_heads * push.all_sinks * kHalfWords;
   if (is_value) {
-#if defined(V_INT8) || defined(V_INT4)
-    const uint scales_word = ring_word + push.n_kv_heads * view.all_ring * kValueWords;
-    chooseScales(lane, kValueBits);
-    for (uint g = lane; g < kGroups; g += kLanes) {
-      const uint i = vector_index * kGroups + g;
-      // Neighbouring vectors may share a word: each changes its own half.
-      atomicAnd(v_cache[scales_word + i / 2u], 0xffff0000u >> (16u * (i & 1u)));
-      atomicOr(v_cache[scales_word + i / 2u], scales[g] << (16u * (i & 1u)));
+    if (kLowBitValues) {
+      const uint scales_word = ring_word + push.n_kv_heads * view.all_ring * kValueWords;
+      chooseScales(lane, kValues);
+      for (uint g = lane; g < kGroups; g += kLanes) {
+        const uint i = vector_index * kGroups + g;
+        // Neighbouring vectors may share a word: each changes its own half.
+        atomicAnd(v_cache[scales_word + i / 2u], 0xffff0000u >> (16u * (i & 1u)));
+        atomicOr(v_cache[scales_word + i / 2u], scales[g] << (16u * (i & 1u)));
+      }
     }
-#endif
     for (uint w = lane; w < kValueWords; w += kLanes) {
-#if defined(V_INT8)
-      v_cache[ring_word + vector_index * kValueWords + w] = int8Word(w);
-#elif defined(V_INT4)
-      v_cache[ring_word + vector_index * kValueWords + w] = int4Word(w);
-#else
-      v_cache[ring_word + vector_index * kValueWords + w] = halfWord(w);
-#endif
+      v_cache[ring_word + vector_index * kValueWords + w] = codeWord(kValues, w);
     }
     return;
   }
-#if defined(K_INT8) || defined(K_INT4)
-  const uint scales_word = ring_word + push.n_kv_heads * view.all_ring * kKeyWords;
-  chooseScales(lane, kKeyBits);
-  for (uint g = lane; g < kGroups; g += kLanes) {
-    const uint i = vector_index * kGroups + g;
-    atomicAnd(k_cache[scales_word + i / 2u], 0xffff0000u >> (16u * (i & 1u)));
-    atomicOr(k_cache[scales_word + i / 2u], scales[g] << (16u * (i & 1u)));
+  if (kLowBitKeys) {
+    const uint scales_word = ring_word + push.n_kv_heads * view.all_ring * kKeyWords;
+    chooseScales(lane, kKeys);
+    for (uint g = lane; g < kGroups; g += kLanes) {
+      const uint i = vector_index * kGroups + g;
+      atomicAnd(k_cache[scales_word + i / 2u], 0xffff0000u >> (16u * (i & 1u)));
+      atomicOr(k_cache[scales_word + i / 2u], scales[g] << (16u * (i & 1u)));
+    }
   }
-#endif
   for (uint w = lane; w < kKeyWords; w += kLanes) {
-#if defined(K_INT8)
-    k_cache[ring_word + vector_index * kKeyWords + w] = int8Word(w);
-#elif defined(K_INT4)
-    k_cache[ring_word + vector_index * kKeyWords + w] = int4Word(w);
-#else
-    k_cache[ring_word + vector_index * kKeyWords + w] = halfWord(w);
-#endif
+    k_cache[ring_word + vector_index * kKeyWords + w] = codeWord(kKeys, w);
   }
 }

@@ -1,105 +1,82 @@
-# Every kernel variant that is built: NAME SOURCE [DEFINE...].
-# Names are <op>_<weights>_<kv>_<path>, leaving out what does not apply; the executor looks kernels up
-# by these names. Paths: `subgroup` sums lanes with subgroup arithmetic, `shared` through shared memory.
+# Every kernel that is built.
+#   oriel_shader(MODULE SOURCE [DEFINE...])              compiles a module
+#   oriel_kernel(NAME MODULE [FIRST [SECOND [TEXELS]]])  a form of it: numbers for the constants of lib/form.glsl
+# Names are <op>_<weights>_<kv>_<path>, leaving out what does not apply; the executor looks kernels up by these names.
+# Paths: `subgroup` sums lanes with subgroup arithmetic, `shared` through shared memory.
 # A change here or in a shader: scripts/pack_kernels.sh.
 
 set(ORIEL_SHADER_FLAGS --target-env vulkan1.1 -V -g0 -S comp)  # of glslangValidator
 
-foreach(type F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS)
-  string(TOLOWER ${type} name)
-  oriel_shader(embed_${name} embed.comp WEIGHT_${type})
-  oriel_shader(matmul_${name} matmul.comp WEIGHT_${type})
-  oriel_shader(matmul_${name}_texel matmul.comp WEIGHT_${type} TEXELS)
-  oriel_shader(expert_matmul_${name} matmul.comp WEIGHT_${type} EXPERTS)
-  oriel_shader(expert_matmul_${name}_texel matmul.comp WEIGHT_${type} EXPERTS TEXELS)
-  oriel_shader(head_matmul_${name} matmul.comp WEIGHT_${type} HEADS)
-endforeach()
+# Types of weights, in the order of WeightType (runtime/plan/op.h) and of lib/weight_types.glsl. TQ2_0 and TQ1_0 are packed
+# as Q2_0.
+set(types f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q2_k q3_k q4_k q5_k q6_k iq4_xs iq2_xxs iq2_xs iq2_s iq3_xxs
+          iq3_s mxfp4 tq2_0 tq1_0 nvfp4 q1_0 q2_0)
+set(low_bit_types iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s mxfp4 nvfp4 q1_0 q2_0)
+set(usual_types f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q2_k q3_k q4_k q5_k q6_k iq4_xs)
+set(dot_types q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k)
+set(half_types f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q2_k q3_k q4_k q5_k q6_k iq4_xs)
+set(matrix_types f16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q2_k q3_k q4_k q5_k q6_k iq4_xs)
 
-# Of few bits. Files' TQ1_0 and TQ2_0 are packed as Q2_0.
-foreach(type IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S MXFP4 NVFP4 Q1_0 Q2_0)
-  string(TOLOWER ${type} name)
-  oriel_shader(embed_${name} embed.comp WEIGHT_${type})
-  oriel_shader(matmul_${name} matmul.comp WEIGHT_${type})
-  oriel_shader(matmul_${name}_texel matmul.comp WEIGHT_${type} TEXELS)
-  oriel_shader(expert_matmul_${name} matmul.comp WEIGHT_${type} EXPERTS)
-  oriel_shader(head_matmul_${name} matmul.comp WEIGHT_${type} HEADS)
-endforeach()
+# A kernel <MODULE>_<type> for each of the types that follow; with TEXELS its twin, too.
+function(oriel_kernels_of_weights module path texels)
+  foreach(type IN LISTS ARGN)
+    list(FIND types ${type} number)
+    oriel_kernel(${module}_${type}${path} ${module}${path} ${number})
+    if(texels)
+      oriel_kernel(${module}_${type}_texel ${module} ${number} 0 1)
+    endif()
+  endforeach()
+endfunction()
 
-# `dot`: by packed integer dot products.
-foreach(type Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q2_K Q3_K Q4_K Q5_K Q6_K)
-  string(TOLOWER ${type} name)
-  oriel_shader(matmul_${name}_dot matmul_dot.comp WEIGHT_${type})
-endforeach()
-oriel_shader(stage_input stage_input.comp)
-
-# `half`: in half precision.
-foreach(type F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS)
-  string(TOLOWER ${type} name)
-  oriel_shader(matmul_${name}_half matmul.comp WEIGHT_${type} HALF)
-endforeach()
-oriel_shader(stage_half stage_half.comp)
-
-# `matrix`: many tokens, by matrix units.
-foreach(type F16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS)
-  string(TOLOWER ${type} name)
-  oriel_shader(matmul_${name}_matrix matmul_matrix.comp WEIGHT_${type})
-endforeach()
-
-oriel_shader(rms_norm_subgroup rms_norm.comp SUBGROUP)
-oriel_shader(rms_norm_shared rms_norm.comp)
-
-oriel_shader(add_bias add_bias.comp)
+oriel_shader(embed embed.comp)
+oriel_shader(matmul matmul.comp)
+oriel_shader(expert_matmul matmul.comp EXPERTS)
+oriel_shader(head_matmul matmul.comp HEADS)
+oriel_shader(matmul_dot matmul_dot.comp)        # by packed integer dot products
+oriel_shader(matmul_half matmul.comp HALF)      # in half precision
+oriel_shader(matmul_matrix matmul_matrix.comp)  # many tokens, by matrix units
+oriel_kernels_of_weights(embed "" OFF ${usual_types} ${low_bit_types})
+oriel_kernels_of_weights(matmul "" ON ${usual_types} ${low_bit_types})
+oriel_kernels_of_weights(expert_matmul "" ON ${usual_types} ${low_bit_types})
+oriel_kernels_of_weights(head_matmul "" OFF ${usual_types} ${low_bit_types})
+oriel_kernels_of_weights(matmul _dot OFF ${dot_types})
+oriel_kernels_of_weights(matmul _half OFF ${half_types})
+oriel_kernels_of_weights(matmul _matrix OFF ${matrix_types})
 
 # <keys>_<values>, or one name where both are stored alike.
-oriel_shader(rope_append_f16 rope_append.comp)
-oriel_shader(rope_append_f16_int8 rope_append_low_bit.comp V_INT8)
-oriel_shader(rope_append_f16_int4 rope_append_low_bit.comp V_INT4)
-oriel_shader(rope_append_int8_f16 rope_append_low_bit.comp K_INT8)
-oriel_shader(rope_append_int8 rope_append_low_bit.comp K_INT8 V_INT8)
-oriel_shader(rope_append_int8_int4 rope_append_low_bit.comp K_INT8 V_INT4)
-oriel_shader(rope_append_int4_f16 rope_append_low_bit.comp K_INT4)
-oriel_shader(rope_append_int4_int8 rope_append_low_bit.comp K_INT4 V_INT8)
-oriel_shader(rope_append_int4 rope_append_low_bit.comp K_INT4 V_INT4)
-foreach(path "" _texel)
-  set(texels "")
-  if(path STREQUAL _texel)
-    set(texels TEXELS)
-  endif()
-  oriel_shader(attention_f16${path} attention.comp ${texels})
-  oriel_shader(attention_f16_int8${path} attention.comp V_INT8 ${texels})
-  oriel_shader(attention_f16_int4${path} attention.comp V_INT4 ${texels})
-  oriel_shader(attention_int8_f16${path} attention.comp K_INT8 ${texels})
-  oriel_shader(attention_int8${path} attention.comp K_INT8 V_INT8 ${texels})
-  oriel_shader(attention_int8_int4${path} attention.comp K_INT8 V_INT4 ${texels})
-  oriel_shader(attention_int4_f16${path} attention.comp K_INT4 ${texels})
-  oriel_shader(attention_int4_int8${path} attention.comp K_INT4 V_INT8 ${texels})
-  oriel_shader(attention_int4${path} attention.comp K_INT4 V_INT4 ${texels})
+set(formats f16 int8 int4)  # in the order of KvFormat (runtime/kv/cache_layout.h)
+oriel_shader(rope_append rope_append.comp)
+oriel_shader(rope_append_low_bit rope_append_low_bit.comp)
+oriel_shader(attention attention.comp)
+oriel_shader(latent_append latent_append.comp)
+oriel_shader(latent_attention attention.comp LATENT)
+foreach(keys RANGE 2)
+  foreach(values RANGE 2)
+    list(GET formats ${keys} name)
+    if(NOT keys EQUAL values)
+      list(GET formats ${values} values_name)
+      string(APPEND name _${values_name})
+    else()
+      oriel_kernel(latent_append_${name} latent_append ${keys} ${keys})
+      oriel_kernel(latent_attention_${name} latent_attention ${keys} ${keys})
+    endif()
+    if(name STREQUAL f16)
+      oriel_kernel(rope_append_f16 rope_append)
+    else()
+      oriel_kernel(rope_append_${name} rope_append_low_bit ${keys} ${values})
+    endif()
+    oriel_kernel(attention_${name} attention ${keys} ${values})
+    oriel_kernel(attention_${name}_texel attention ${keys} ${values} 1)
+  endforeach()
 endforeach()
-oriel_shader(attention_merge attention_merge.comp)
-oriel_shader(gated_activation gated_activation.comp)
-oriel_shader(short_conv short_conv.comp)
-oriel_shader(state_inputs state_inputs.comp)
-oriel_shader(state_scan state_scan.comp)
-oriel_shader(gated_norm gated_norm.comp)
-oriel_shader(soft_cap soft_cap.comp)
-oriel_shader(keep_logits keep_logits.comp)
-oriel_shader(top_blocks top_blocks.comp)
-oriel_shader(top_tokens top_tokens.comp)
-oriel_shader(route route.comp)
-oriel_shader(sort_routes sort_routes.comp)
-oriel_shader(expert_combine expert_combine.comp)
-oriel_shader(expert_bias expert_bias.comp)
-oriel_shader(tail tail.comp)
 
-# Of latents, by their one format.
-foreach(format "" INT8 INT4)
-  set(name f16)
-  set(defines "")
-  if(format)
-    string(TOLOWER ${format} name)
-    set(defines K_${format} V_${format})
-  endif()
-  oriel_shader(latent_append_${name} latent_append.comp ${defines})
-  oriel_shader(latent_attention_${name} attention.comp LATENT ${defines})
+# The others have one form.
+oriel_shader(rms_norm_subgroup rms_norm.comp SUBGROUP)
+oriel_shader(rms_norm_shared rms_norm.comp)
+oriel_kernel(rms_norm_subgroup rms_norm_subgroup)
+oriel_kernel(rms_norm_shared rms_norm_shared)
+foreach(name stage_input stage_half add_bias attention_merge gated_activation short_conv state_inputs state_scan gated_norm
+             soft_cap keep_logits top_blocks top_tokens route sort_routes expert_combine expert_bias tail hadamard)
+  oriel_shader(${name} ${name}.comp)
+  oriel_kernel(${name} ${name})
 endforeach()
-oriel_shader(hadamard hadamard.comp)

@@ -374,4 +374,26 @@ oriel_speed deviceSpeed(const CommonOptions& options, const char* path, const ch
   return speed;
 }
 
+Json opTimes(const CommonOptions& options, const std::string& path, uint64_t depth,
+             uint32_t repeat) {
+  catchInterrupts();
+  Diagnostics diagnostics(options.verbose, true, "timing ops");
+  CommonOptions given = options;
+  setCacheFolder(cacheFolder(options), &given.load);
+  oriel::Options library_options = planOptions(given, 0);
+  diagnostics.listen(&library_options);
+  Json ops = Json::array();
+  const auto add = [](const char* list, const char* op, uint32_t count, double ms, void* user) {
+    Json one;
+    one["list"] = list;
+    one["op"] = op;
+    one["count"] = count;
+    one["ms"] = ms;
+    static_cast<Json*>(user)->push_back(one);
+  };
+  diagnostics.check(
+      oriel_op_times_measure(path.c_str(), depth, repeat, &library_options, add, &ops));
+  return ops;
+}
+
 }  // namespace cli

@@ -166,7 +166,11 @@ class Session {
 oriel_speed deviceSpeed(const CommonOptions& options, const char* path, const char* shape,
                         bool again = false);
 
-/// The user's cache folder, created if needed; empty if there is none, or with --no-cache.
+/// [{"list", "op", "count", "ms"}]: the device's times of a model's ops at a depth. Throws Failure.
+Json opTimes(const CommonOptions& options, const std::string& path, uint64_t depth,
+             uint32_t repeat);
+
+/// The user's cache folder, made if need be; empty when there is none to be had, or --no-cache says so.
 std::string cacheFolder(const CommonOptions& options);
 /// The same, not created: holds verdicts about drivers.
 std::string driverFolder(const CommonOptions& options);

@@ -389,6 +389,7 @@ void describeDevice(const DeviceCaps& caps, const char* dir, DeviceInfo* info) {
   std::snprintf(info->reason, sizeof(info->reason), "%s", caps.reason);
   info->usable = caps.usable() ? 1 : 0;
   info->memory_bytes = caps.memory_bytes;
+  info->free_bytes = caps.free_bytes;
   std::snprintf(info->faults, sizeof(info->faults), "%s", caps.faults);
   Verdict verdict;
   verdict.read(caps, dir);

@@ -21,7 +21,7 @@ constexpr uint32_t kNeededPushBytes = 64;
 
 // The first queue family that can compute, preferably one without graphics: on the other a long submission stalls the
 // desktop.
-bool findComputeFamily(const VulkanApi& api, VkPhysicalDevice physical, uint32_t* family) {
+bool findComputeFamily(const VulkanApi& api, VkPhysicalDevice physical, DeviceCaps* caps) {
   VkQueueFamilyProperties families[16];
   uint32_t count = 16;
   api.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
@@ -30,7 +30,8 @@ bool findComputeFamily(const VulkanApi& api, VkPhysicalDevice physical, uint32_t
       const VkQueueFlags flags = families[i].queueFlags;
       if (families[i].queueCount > 0 && (flags & VK_QUEUE_COMPUTE_BIT) != 0 &&
           (flags & unwanted) == 0) {
-        *family = i;
+        caps->compute_family = i;
+        caps->timestamp_bits = families[i].timestampValidBits;
         return true;
       }
     }
@@ -313,7 +314,8 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
   caps.features &= ~faults.features_off;
   caps.most_work = faults.most_work;
   std::snprintf(caps.faults, sizeof(caps.faults), "%s", faults.text);
-  const bool has_compute = findComputeFamily(api, physical, &caps.compute_family);
+  const bool has_compute = findComputeFamily(api, physical, &caps);
+  caps.timestamp_ns = caps.timestamp_bits != 0 ? properties.limits.timestampPeriod : 0;
   explainRefusal(properties.limits, has_compute, &caps);
   if (faults.refused && caps.usable()) {
     std::snprintf(caps.reason, sizeof(caps.reason), "%.*s",

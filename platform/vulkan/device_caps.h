@@ -35,6 +35,9 @@ struct DeviceCaps {
   char faults[320];     ///< that it is known for, for people (known_devices.h); ""
   double most_work;     ///< of a submission, as plan/op.h counts; 0: any
 
+  float timestamp_ns;  ///< a tick of the queue's timestamps; 0: it has none
+  uint32_t timestamp_bits;
+
   bool divide_as_gpu;  ///< tests only: whatever the device is, work is divided as on a GPU
 
   bool has(VulkanFeature feature) const { return (features & featureBit(feature)) != 0; }

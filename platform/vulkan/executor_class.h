@@ -12,7 +12,7 @@
 
 namespace oriel_internal {
 
-class VulkanExecutor final : public Executor {
+class VulkanExecutor final : public Executor, private MatmulTuning {
  public:
   VulkanExecutor(const Plan& plan, const ExecutorOptions& options, void* per_op)
       : plan_(plan),
@@ -82,23 +82,25 @@ class VulkanExecutor final : public Executor {
     oriel_internal::describeFeatures(device_.caps, text, capacity);
   }
   const char* pathName() const override { return subgroupPath(device_.caps); }
-  const char* matmulCandidate(MatmulUse use, WeightType type, uint32_t index) const override {
+  MatmulTuning* matmulTuning() override { return this; }
+  const char* candidateName(MatmulUse use, WeightType type, uint32_t index) const override {
     const MatmulCandidate* const candidate = choices_.candidate(use, type, index);
     return candidate != nullptr ? candidate->name : nullptr;
   }
-  uint32_t matmulChoice(MatmulUse use, WeightType type) const override {
+  uint32_t choice(MatmulUse use, WeightType type) const override {
     return choices_.choice(use, type);
   }
-  uint32_t matmulStandard(MatmulUse use, WeightType type) const override {
+  uint32_t standard(MatmulUse use, WeightType type) const override {
     return choices_.standard(use, type);
   }
-  bool matmulMeasured(MatmulUse use, WeightType type) const override {
+  bool isMeasured(MatmulUse use, WeightType type) const override {
     return choices_.measured(use, type);
   }
-  Status takeMatmul(MatmulUse use, WeightType type, uint32_t index) override;
-  bool keepMatmul(MatmulUse use, WeightType type, uint32_t index) override {
+  Status take(MatmulUse use, WeightType type, uint32_t index) override;
+  bool keep(MatmulUse use, WeightType type, uint32_t index) override {
     return choices_.keep(use, type, index, options_.log);
   }
+  Status timeOps(StepList list, double* ms) override;
   void judge(StepList list, const Op* ops, uint32_t count, bool right) override;
   void keepJudgement() override {
     if (options_.uses_wrong) {
@@ -136,7 +138,9 @@ class VulkanExecutor final : public Executor {
     return {arenas_.mapped(plan_.upload), static_cast<size_t>(plan_.upload.size_bytes),
             options_.allocator != nullptr ? options_.allocator : &defaultAllocator()};
   }
+  StepCommands::Source stepSource();
   Status recordSteps();
+  Status timeOps(StepList list, VkQueryPool times, double* ms);
   void releaseSets();
 
   /// `many`: outputs, more than one.

@@ -282,20 +282,17 @@ const char* divideProduct(const Op& op, const Given& given, Kernel* kernel) {
   } else {
     divideMatmul(op.push.matmul, given, candidate, kernel);
   }
-  switch (candidate.kernel) {
-    case MatmulKernel::kFloat:
-      break;
-    case MatmulKernel::kDot:
-      kernel->staging = Staging::kIntegers;
-      return "_dot";
-    case MatmulKernel::kHalf:
-      kernel->staging = Staging::kHalves;
-      return "_half";
-    case MatmulKernel::kMatrix:
-      kernel->staging = Staging::kMatrixHalves;
-      return "_matrix";
-  }
-  return given.caps.readsTexels() ? "_texel" : "";
+  constexpr struct {
+    const char* suffix;
+    Staging staging;
+  } kKernels[kMatmulKernels] = {{"", Staging::kNone},
+                                {"_dot", Staging::kIntegers},
+                                {"_half", Staging::kHalves},
+                                {"_matrix", Staging::kMatrixHalves}};
+  const auto& kernel_of = kKernels[static_cast<uint32_t>(candidate.kernel)];
+  kernel->staging = kernel_of.staging;
+  return candidate.kernel == MatmulKernel::kFloat && given.caps.readsTexels() ? "_texel"
+                                                                              : kernel_of.suffix;
 }
 
 const char* divideBias(const Op& op, const Given& given, Kernel* kernel) {
@@ -423,7 +420,7 @@ const char* divideSort(const Op&, const Given& given, Kernel* kernel) {
 
 const char* divideExpertProduct(const Op& op, const Given& given, Kernel* kernel) {
   divideExperts(op.push.expert_matmul, given, kernel);
-  return given.caps.readsTexels() && !isOfFewBits(op.weights) ? "_texel" : "";
+  return given.caps.readsTexels() ? "_texel" : "";
 }
 
 const char* divideCombine(const Op& op, const Given& given, Kernel* kernel) {

@@ -1,12 +1,17 @@
 #include "vulkan/matmul_choices.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "base/hash.h"
 #include "os/os.h"
+#include "plan/weight_layout.h"
 #include "vulkan/cache_file.h"
 #include "vulkan/device_shapes.h"
+#include "vulkan/shader_table.h"
 
 namespace oriel_internal {
 namespace {
@@ -86,30 +91,32 @@ ChoicesFile expectedFile(const DeviceCaps& caps, const Verdict& verdict) {
 
 uint64_t hashOf(const ChoicesFile& file) { return hashBytes(&file, offsetof(ChoicesFile, hash)); }
 
-bool hasDotKernel(WeightType type) {
-  switch (type) {
-    case WeightType::kQ8_0:
-    case WeightType::kQ4_0:
-    case WeightType::kQ4_1:
-    case WeightType::kQ5_0:
-    case WeightType::kQ5_1:
-    case WeightType::kQ2_K:
-    case WeightType::kQ3_K:
-    case WeightType::kQ4_K:
-    case WeightType::kQ5_K:
-    case WeightType::kQ6_K:
-      return true;
-    default:
-      return false;
+// By MatmulKernel: ends of kernels' names, and what a device needs for them.
+struct KernelNeeds {
+  const char* suffix;
+  uint32_t features;
+};
+constexpr KernelNeeds kNeeds[] = {
+    {"", 0},
+    {"_dot", featureBit(VulkanFeature::kIntegerDot)},
+    {"_half", featureBit(VulkanFeature::kFloat16)},
+    {"_matrix", featureBit(VulkanFeature::kCooperativeMatrix)},
+};
+static_assert(std::size(kNeeds) == kMatmulKernels, "one line per kernel");
+
+// Types that there is such a kernel for, as bits.
+uint32_t typesOf(const KernelNeeds& needs) {
+  uint32_t types = 0;
+  for (uint32_t type = 0; type < kWeightTypes; ++type) {
+    char name[sizeof(kShaders[0].name)];
+    std::snprintf(name, sizeof(name), "matmul_%s%s",
+                  weightKernelName(static_cast<WeightType>(type)), needs.suffix);
+    const bool found =
+        std::any_of(kShaders, kShaders + kShaderCount,
+                    [&name](const ShaderCode& code) { return std::strcmp(code.name, name) == 0; });
+    types |= found ? 1u << type : 0;
   }
-}
-
-// Types whose numbers f16 holds to its own precision, given a scale for each unit.
-bool hasHalfKernel(WeightType type) { return type != WeightType::kF32 && !isOfFewBits(type); }
-
-// Types that it holds as they are.
-bool hasMatrixKernel(WeightType type) {
-  return type != WeightType::kF32 && type != WeightType::kBf16 && !isOfFewBits(type);
+  return types;
 }
 
 MatmulUse useOf(uint32_t choice) { return static_cast<MatmulUse>(choice / kWeightTypes); }
@@ -122,19 +129,15 @@ bool MatmulChoices::runs(MatmulUse use, uint32_t position, WeightType type) cons
   if (position != 0 && verdict_->isAside(at(use, type), position)) {
     return false;
   }
-  switch (candidate.kernel) {
-    case MatmulKernel::kFloat:
-      break;
-    case MatmulKernel::kDot:
-      return hasDotKernel(type) && caps_.has(VulkanFeature::kIntegerDot) &&
-             candidate.rows * candidate.tokens <= shapesOf(caps_).most_dot;
-    case MatmulKernel::kHalf:
-      return hasHalfKernel(type) && caps_.has(VulkanFeature::kFloat16) &&
-             candidate.rows * candidate.tokens <= shapesOf(caps_).most_half;
-    case MatmulKernel::kMatrix:
-      return hasMatrixKernel(type) && caps_.has(VulkanFeature::kCooperativeMatrix);
+  const uint32_t kernel = static_cast<uint32_t>(candidate.kernel);
+  if ((types_[kernel] >> static_cast<uint32_t>(type) & 1) == 0 ||
+      (kNeeds[kernel].features & ~caps_.features) != 0) {
+    return false;
   }
-  return true;
+  const uint32_t sums = candidate.rows * candidate.tokens;
+  return candidate.kernel == MatmulKernel::kDot    ? sums <= shapesOf(caps_).most_dot
+         : candidate.kernel == MatmulKernel::kHalf ? sums <= shapesOf(caps_).most_half
+                                                   : true;
 }
 
 const MatmulCandidate* MatmulChoices::candidate(MatmulUse use, WeightType type,
@@ -179,6 +182,7 @@ void MatmulChoices::create(const DeviceCaps& caps, const Verdict& verdict, const
                            const Log& log) {
   caps_ = caps;
   verdict_ = &verdict;
+  std::transform(std::begin(kNeeds), std::end(kNeeds), types_, typesOf);
   for (uint32_t i = 0; i < kChoices; ++i) {
     chosen_[i] = standard(useOf(i), typeOf(i));
     measured_[i] = 0;

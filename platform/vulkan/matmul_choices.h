@@ -14,9 +14,7 @@ enum class MatmulKernel : uint8_t {
   kHalf,    ///< matmul.comp in half precision
   kMatrix,  ///< matmul_matrix.comp: matrix units
 };
-
-/// Types that have the kernels that run on every device and no others.
-inline bool isOfFewBits(WeightType type) { return type > WeightType::kIq4Xs; }
+constexpr uint32_t kMatmulKernels = 4;
 
 struct MatmulCandidate {
   const char* name;
@@ -61,6 +59,7 @@ class MatmulChoices {
   char path_[1024] = "";  // empty: no file
   uint32_t chosen_[kChoices] = {};
   uint32_t measured_[kChoices] = {};
+  uint32_t types_[kMatmulKernels] = {};  // that have the kernel, as bits
 };
 
 }  // namespace oriel_internal

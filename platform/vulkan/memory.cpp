@@ -4,6 +4,8 @@
 #include <cinttypes>
 #include <initializer_list>
 
+#include "plan/memory_layout.h"
+
 namespace oriel_internal {
 namespace {
 
@@ -55,7 +57,13 @@ constexpr uint64_t kMostRounding = 64u << 10;
 }  // namespace
 
 VkBuffer DeviceArenas::buffer(ArenaKind arena, uint32_t segment) const {
-  return arena == ArenaKind::kWeights ? weights_[segment].buffer : others_[index(arena)].buffer;
+  return at(arena, segment).buffer;
+}
+
+uint32_t DeviceArenas::segments(const Plan& plan, ArenaKind arena) {
+  return arena == ArenaKind::kWeights ? plan.weight_segments
+         : arena == ArenaKind::kCache ? cacheSegments(plan.cache_bytes)
+                                      : 1;
 }
 
 // Whole or not at all: no command may name a buffer without memory.
@@ -147,11 +155,13 @@ void DeviceArenas::releaseSegment(const VulkanDevice& device, Segment* segment) 
 
 Status DeviceArenas::take(const VulkanDevice& device, const Plan& plan, ArenaSet arenas,
                           const Log& log) {
-  if (plan.weight_segments > kMaxWeightSegments) {
-    return log.fail(
-        ORIEL_ERROR_UNSUPPORTED,
-        "the weights need %u allocations, at most %u are supported: use a smaller model",
-        plan.weight_segments, kMaxWeightSegments);
+  cache_first_ = plan.weight_segments;
+  const uint32_t count = cache_first_ + segments(plan, ArenaKind::kCache);
+  if (count > kMaxSegments) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "weights and cache need %u allocations, at most %u are supported: use a "
+                    "smaller model or window",
+                    count, kMaxSegments);
   }
   const uint64_t wanted = plan.weights_bytes + plan.cache_bytes + plan.activation_bytes;
   if (contains(arenas, ArenaKind::kWeights) && device.caps.free_bytes != 0 &&
@@ -161,14 +171,15 @@ Status DeviceArenas::take(const VulkanDevice& device, const Plan& plan, ArenaSet
               ": what does not fit may move to slower memory; give a smaller memory budget",
               device.caps.name, device.caps.free_bytes >> 20, wanted >> 20);
   }
-  for (uint32_t i = 0; contains(arenas, ArenaKind::kWeights) && i < plan.weight_segments; ++i) {
-    ORIEL_TRY(
-        takeSegment(device, ArenaKind::kWeights, plan.weight_segment_bytes[i], log, &weights_[i]));
-  }
-  const uint64_t bytes[kArenaKinds] = {0, plan.cache_bytes, plan.activation_bytes, plan.io_bytes};
-  for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations, ArenaKind::kIo}) {
-    if (contains(arenas, kind)) {
-      ORIEL_TRY(takeSegment(device, kind, bytes[index(kind)], log, &others_[index(kind)]));
+  for (const ArenaKind kind :
+       {ArenaKind::kWeights, ArenaKind::kCache, ArenaKind::kActivations, ArenaKind::kIo}) {
+    for (uint32_t i = 0; contains(arenas, kind) && i < segments(plan, kind); ++i) {
+      const uint64_t bytes = kind == ArenaKind::kWeights ? plan.weight_segment_bytes[i]
+                             : kind == ArenaKind::kCache
+                                 ? cacheSegment(plan.cache_bytes, i).size_bytes
+                             : kind == ArenaKind::kIo ? plan.io_bytes
+                                                      : plan.activation_bytes;
+      ORIEL_TRY(takeSegment(device, kind, bytes, log, const_cast<Segment*>(&at(kind, i))));
     }
   }
   if (!contains(arenas, ArenaKind::kIo) || io_ != nullptr) {
@@ -243,8 +254,11 @@ void DeviceArenas::release(const VulkanDevice& device, ArenaSet arenas) {
       continue;
     }
     releaseSegment(device, &others_[kind]);
-    for (uint32_t i = 0; kind == index(ArenaKind::kWeights) && i < kMaxWeightSegments; ++i) {
-      releaseSegment(device, &weights_[i]);
+    const bool of_weights = kind == index(ArenaKind::kWeights);
+    const uint32_t begin = of_weights ? 0 : cache_first_;
+    const uint32_t end = of_weights ? cache_first_ : kMaxSegments;
+    for (uint32_t i = begin; i < end && (of_weights || kind == index(ArenaKind::kCache)); ++i) {
+      releaseSegment(device, &segments_[i]);
     }
     allocated_bytes_[kind] = 0;
   }

@@ -17,6 +17,8 @@ class DeviceArenas {
 
   /// Null for an arena of no bytes, and one that is not there.
   VkBuffer buffer(ArenaKind arena, uint32_t segment = 0) const;
+  /// Of the arena; 0 of no bytes.
+  static uint32_t segments(const Plan& plan, ArenaKind arena);
   uint8_t* mapped(const BufferRef& piece) const { return io_ + piece.offset_bytes; }
   /// Of kIo, where its memory is not coherent: what the host wrote, before it is submitted, and what the device wrote,
   /// after the wait and before it is read.
@@ -40,9 +42,14 @@ class DeviceArenas {
     bool coherent = true;
   };
   /// BufferRef numbers segments in 8 bits; with segments of 2^30 bytes that is 256 GiB of weights.
-  static constexpr uint32_t kMaxWeightSegments = 256;
+  static constexpr uint32_t kMaxSegments = 256;
 
   static constexpr uint32_t index(ArenaKind kind) { return static_cast<uint32_t>(kind); }
+  const Segment& at(ArenaKind kind, uint32_t segment) const {
+    return kind == ArenaKind::kWeights ? segments_[segment]
+           : kind == ArenaKind::kCache ? segments_[cache_first_ + segment]
+                                       : others_[index(kind)];
+  }
   Status takeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes, const Log& log,
                      Segment* segment);
   static Status makeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes,
@@ -52,8 +59,9 @@ class DeviceArenas {
                   const char* what, const Log& log) const;
   static void releaseSegment(const VulkanDevice& device, Segment* segment);
 
-  Segment weights_[kMaxWeightSegments] = {};
-  Segment others_[kArenaKinds] = {};  // by kind; kWeights unused
+  Segment segments_[kMaxSegments] = {};  // of weights, then of the cache
+  Segment others_[kArenaKinds] = {};     // by kind; of kActivations and kIo
+  uint32_t cache_first_ = 0;             // in segments_
   std::atomic<uint64_t> allocated_bytes_[kArenaKinds] = {};
   uint8_t* io_ = nullptr;
   Taken io_taken_;

@@ -10,6 +10,11 @@
 #include "vulkan/shader_table.h"
 
 namespace oriel_internal {
+namespace {
+
+const ShaderModule& moduleOf(uint32_t shader) { return kShaderModules[kShaders[shader].module]; }
+
+}  // namespace
 
 Status Pipelines::add(const Kernel& kernel, const Log& log, uint32_t* index) {
   for (uint32_t i = 0; i < count_; ++i) {
@@ -57,7 +62,7 @@ Status Pipelines::start(const VulkanDevice& device, VkPipelineLayout layout, VkP
 Status Pipelines::makeModules(Workspace* workspace, const Log& log) {
   const auto wants = [this](uint32_t block) {
     return std::any_of(entries_, entries_ + count_, [block](const Entry& entry) {
-      return entry.pipeline == VK_NULL_HANDLE && kShaders[entry.shader].block == block;
+      return entry.pipeline == VK_NULL_HANDLE && moduleOf(entry.shader).block == block;
     });
   };
   for (uint32_t b = 0; b < kShaderBlockCount; ++b) {
@@ -75,28 +80,43 @@ Status Pipelines::makeModules(Workspace* workspace, const Log& log) {
       return log.fail(ORIEL_ERROR_INTERNAL,
                       "kernels in this library are damaged: install it again");
     }
-    ORIEL_TRY(makeModules(b, words.as<uint8_t>(), log));
+    ORIEL_TRY(makeModules(b, words.as<uint8_t>(), workspace, log));
   }
   return kOk;
 }
 
-Status Pipelines::makeModules(uint32_t block, uint8_t* words, const Log& log) {
+Status Pipelines::makeModules(uint32_t block, uint8_t* unpacked, Workspace* workspace,
+                              const Log& log) {
+  uint64_t restored = 0;  // modules, by bit
   for (uint32_t i = 0; i < count_; ++i) {
     Entry* const entry = &entries_[i];
     const ShaderCode& code = kShaders[entry->shader];
-    if (entry->pipeline != VK_NULL_HANDLE || code.block != block ||
+    const ShaderModule& whole = kShaderModules[code.module];
+    if (entry->pipeline != VK_NULL_HANDLE || whole.block != block ||
         entry->module != VK_NULL_HANDLE) {
       continue;
     }
-    uint32_t* const first = reinterpret_cast<uint32_t*>(words + code.begin);
-    if (code.renumbered && !restoreIds(first, code.bytes / sizeof(uint32_t))) {
+    const size_t count = whole.bytes / sizeof(uint32_t);
+    uint32_t* const first = reinterpret_cast<uint32_t*>(unpacked + whole.begin);
+    const bool is_new = (restored >> code.module & 1) == 0;
+    restored |= uint64_t{1} << code.module;
+    const BorrowedBytes words(workspace, whole.bytes);
+    const BorrowedBytes work(workspace, formWorkBytes(first, count));
+    if (words.data() == nullptr || work.data() == nullptr) {
+      return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                      "no %u bytes to unpack kernels: close other programs", whole.bytes);
+    }
+    const bool good = !is_new || !whole.renumbered || restoreIds(first, count);
+    const size_t left =
+        good ? cutToForm(first, count, code.form, words.as<uint32_t>(), work.data()) : 0;
+    if (left == 0) {
       return log.fail(ORIEL_ERROR_INTERNAL, "kernel %s is damaged: install the library again",
                       code.name);
     }
     VkShaderModuleCreateInfo info = {};
     info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-    info.codeSize = code.bytes;
-    info.pCode = first;
+    info.codeSize = left * sizeof(uint32_t);
+    info.pCode = words.as<uint32_t>();
     VkShaderModule module = VK_NULL_HANDLE;
     ORIEL_TRY(checkVk(device_->api.vkCreateShaderModule(device_->device, &info, nullptr, &module),
                       "make a shader module", log));

@@ -57,7 +57,7 @@ class Pipelines {
   static constexpr uint32_t kStackBytes = 8u << 20;
 
   Status makeModules(Workspace* workspace, const Log& log);
-  Status makeModules(uint32_t block, uint8_t* words, const Log& log);
+  Status makeModules(uint32_t block, uint8_t* unpacked, Workspace* workspace, const Log& log);
   void releaseModules(const VulkanDevice& device);
   static void compileAll(void* pipelines);
   Status compileHere(const StopCheck& stop);

@@ -252,6 +252,37 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
   return kOk;
 }
 
+// In a piece behind the others.
+Status StepCommands::recordTimed(const Source& source, StepList list, VkQueryPool times,
+                                 VkCommandBuffer* commands) {
+  const VulkanApi& api = source.device->api;
+  const uint32_t l = static_cast<uint32_t>(list);
+  const uint32_t pieces = count_;
+  constexpr double kOnePiece = 1e300;
+  Recording recording = {source,
+                         list,
+                         source.plan->rows(list),
+                         source.plan->ops[l],
+                         source.handles + opsWithKernels(*source.plan, l),
+                         kOnePiece,
+                         0};
+  Status status = open(source);
+  *commands = status.ok() ? this->commands() : VK_NULL_HANDLE;
+  if (status.ok()) {
+    api.vkCmdResetQueryPool(*commands, times, 0, source.plan->n_ops[l] + 1);
+    api.vkCmdWriteTimestamp(*commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times, 0);
+  }
+  for (uint32_t i = 0; status.ok() && i < source.plan->n_ops[l]; ++i) {
+    recording.running = i;  // the barrier below is all that it waits for
+    status = recordOp(&recording, i);
+    api.vkCmdWriteTimestamp(*commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times, i + 1);
+    recordBarrier(api, *commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
+  }
+  status = status.ok() ? close(source) : status;
+  count_ = pieces;
+  return status;
+}
+
 // The first ops of the head, of all tokens of a chunk: the same kernels and bindings.
 Status StepCommands::recordNorms(const Source& source) {
   const Plan& plan = *source.plan;

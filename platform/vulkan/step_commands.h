@@ -78,6 +78,11 @@ class StepCommands {
   /// May be called again when pipelines have changed, with no step in flight.
   Status record(const Source& source);
 
+  /// Commands that run the list's ops one after the other, each alone, and write the time before the first and after each
+  /// into `times`. Valid until this or record() is called again.
+  Status recordTimed(const Source& source, StepList list, VkQueryPool times,
+                     VkCommandBuffer* commands);
+
   struct Range {
     uint32_t begin = 0;
     uint32_t end = 0;

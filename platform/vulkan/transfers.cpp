@@ -145,8 +145,8 @@ Status Transfers::sendClearing(ArenaSet arenas) {
   ORIEL_TRY(finishWrites());
   ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
   for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations}) {
-    if (contains(arenas, kind)) {
-      recordFill(device_->api, commands, arenas_->buffer(kind));
+    for (uint32_t s = 0; contains(arenas, kind) && s < DeviceArenas::segments(*plan_, kind); ++s) {
+      recordFill(device_->api, commands, arenas_->buffer(kind, s));
     }
   }
   ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
@@ -176,19 +176,19 @@ Status Transfers::sendForgetting(const BufferRef* pieces, size_t count) {
   const VkCommandBuffer commands = commands_[0];
   ORIEL_TRY(finishWrites());
   ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
-  const auto fill = [&](ArenaKind arena, uint64_t from, uint64_t to) {
-    const VkBuffer buffer = arenas_->buffer(arena);
+  const auto fill = [&](ArenaKind arena, uint32_t segment, uint64_t from, uint64_t to) {
+    const VkBuffer buffer = arenas_->buffer(arena, segment);
     if (arena != ArenaKind::kIo && buffer != VK_NULL_HANDLE && from != to) {
       device_->api.vkCmdFillBuffer(commands, buffer, from, to - from, 0);
     }
   };
   for (size_t i = 0; i < count; ++i) {
     // Fills are of whole words; what else is in them was not written either.
-    fill(pieces[i].arena, pieces[i].offset_bytes / 4 * 4,
+    fill(pieces[i].arena, pieces[i].segment, pieces[i].offset_bytes / 4 * 4,
          alignUp(pieces[i].offset_bytes + pieces[i].size_bytes, uint64_t{4}));
   }
   forEachScratch(*plan_,
-                 [&](const ScratchPiece& piece) { fill(piece.arena, piece.begin, piece.end); });
+                 [&](const ScratchPiece& piece) { fill(piece.arena, 0, piece.begin, piece.end); });
   ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
   return queue_->settle(queue_->submitAndWait(commands));
 }

@@ -340,7 +340,7 @@ Status VulkanExecutor::takeFirstSteps() {
   return plan_.batch_rows > 1 ? run(StepRun::kBatch, StopCheck()) : kOk;
 }
 
-Status VulkanExecutor::takeMatmul(MatmulUse use, WeightType type, uint32_t index) {
+Status VulkanExecutor::take(MatmulUse use, WeightType type, uint32_t index) {
   ORIEL_TRY(queue_.failed());
   if (choices_.candidate(use, type, index) == nullptr) {
     return options_.log.fail(ORIEL_ERROR_INTERNAL, "no such kernel candidate: please report it");
@@ -353,6 +353,52 @@ Status VulkanExecutor::takeMatmul(MatmulUse use, WeightType type, uint32_t index
                                            DriverPlace::kCompile, &workspace, options_.log)));
   ORIEL_TRY(queue_.settle(pipelines_.finish(&workspace, options_.log, StopCheck())));
   return queue_.settle(recordSteps());
+}
+
+Status VulkanExecutor::timeOps(StepList list, double* ms) {
+  ORIEL_TRY(queue_.failed());
+  const uint32_t n_ops = plan_.n_ops[static_cast<uint32_t>(list)];
+  if (device_.caps.timestamp_ns == 0 || n_host_ops_ != 0) {
+    return options_.log.fail(ORIEL_ERROR_UNSUPPORTED, "%s: its ops cannot be timed: %s",
+                             device_.caps.name,
+                             n_host_ops_ != 0 ? "give enough memory to hold all experts"
+                                              : "its driver has no timestamps");
+  }
+  ORIEL_TRY(dropAhead());
+  attention_groups_.write(step(), 1);
+  VkQueryPoolCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = n_ops + 1;
+  VkQueryPool times = VK_NULL_HANDLE;
+  ORIEL_TRY(checkMade(device_.api.vkCreateQueryPool(device_.device, &info, nullptr, &times), &times,
+                      "make timestamps", options_.log));
+  const Status status = queue_.settle(timeOps(list, times, ms));
+  if (queue_.drain()) {
+    device_.api.vkDestroyQueryPool(device_.device, times, nullptr);
+  }
+  return status;
+}
+
+Status VulkanExecutor::timeOps(StepList list, VkQueryPool times, double* ms) {
+  VkCommandBuffer commands[2] = {steps_.copy(StepRun::kChunk, /*many=*/true), VK_NULL_HANDLE};
+  ORIEL_TRY(steps_.recordTimed(stepSource(), list, times, &commands[1]));
+  ORIEL_TRY(queue_.submit(commands, 2, kRunFence));
+  ORIEL_TRY(queue_.wait(kRunFence));
+  const uint64_t mask = UINT64_MAX >> (64 - device_.caps.timestamp_bits);
+  uint64_t before = 0;
+  for (uint32_t i = 0; i <= plan_.n_ops[static_cast<uint32_t>(list)]; ++i) {
+    uint64_t tick = 0;
+    ORIEL_TRY(
+        checkVk(device_.api.vkGetQueryPoolResults(device_.device, times, i, 1, sizeof(tick), &tick,
+                                                  sizeof(tick), VK_QUERY_RESULT_64_BIT),
+                "read timestamps", options_.log));
+    if (i != 0) {
+      ms[i - 1] = static_cast<double>((tick - before) & mask) * device_.caps.timestamp_ns / 1e6;
+    }
+    before = tick;
+  }
+  return kOk;
 }
 
 // Pipelines of every op, still to be compiled.
@@ -421,11 +467,13 @@ Status VulkanExecutor::finishPipelines() {
 
 // ---- Recording -----------------------------------------------------------------------------------
 
-Status VulkanExecutor::recordSteps() {
-  return steps_.record({&plan_, &device_, &arenas_, &pipelines_, &choices_, &attention_groups_,
-                        bindings_.layout(), queue_.pool(), handles_, more_pieces_, n_host_ops_,
-                        options_.log});
+StepCommands::Source VulkanExecutor::stepSource() {
+  return {&plan_,    &device_,           &arenas_,           &pipelines_,
+          &choices_, &attention_groups_, bindings_.layout(), queue_.pool(),
+          handles_,  more_pieces_,       n_host_ops_,        options_.log};
 }
+
+Status VulkanExecutor::recordSteps() { return steps_.record(stepSource()); }
 
 static_assert(sizeof(VulkanExecutor) <= kExecutorObjectBytes, "the executor's planned size");
 

@@ -174,6 +174,7 @@ int oriel_file_describe text ptr ptr size ptr
 int oriel_device_describe ptr u32 ptr size ptr
 int oriel_speed_measure text text int ptr ptr
 int oriel_plan_predict ptr size u64 u32 ptr
+int oriel_op_times_measure text u64 u32 ptr ptr ptr
 int oriel_self_test ptr ptr ptr ptr ptr
 int oriel_shape_list ptr size ptr
 int oriel_shape_describe text ptr ptr size ptr

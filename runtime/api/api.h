@@ -312,7 +312,14 @@ constexpr uint32_t activationBits(const LoadOptions& options) {
 // Checks device_test and the feature names; ORIEL_ERROR_ARGUMENT if one is wrong.
 Status checkDeviceTrust(const LoadOptions& options, const Log& log);
 
-// Creates an executor on the device in the options. `experts`: null for plans that hold all experts.
+/// What a model may take of the memory of the device that the options lead to, where nobody says how much.
+struct DeviceMemory {
+  uint64_t bytes = 0;   ///< 0: not known, or the CPU's
+  bool is_own = false;  ///< a card's own memory, of which the driver says what is free
+};
+DeviceMemory deviceMemory(const LoadOptions& options);
+
+/// On the device that the options name. `experts`: null for plans that hold all of them.
 Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& plan,
                       const ExecutorMemory& memory, const oriel_allocator& allocator,
                       ExpertFetch* experts, const Log& log, const StopCheck* stop,

@@ -166,6 +166,18 @@ size_t listDevices(const LoadOptions& options, const Log& log, DeviceInfo* found
   return count;
 }
 
+// The usable device of that kind; null: none.
+const DeviceInfo* deviceOfKind(const DeviceInfo* found, size_t count, const char* kind,
+                               uint32_t number) {
+  for (size_t i = 0; i < count; ++i) {
+    if (found[i].usable != 0 && std::strcmp(found[i].kind, kind) == 0 &&
+        (number == 0 || number == i + 1)) {
+      return &found[i];
+    }
+  }
+  return nullptr;
+}
+
 void writeDevice(const DeviceInfo& device, JsonWriter* out) {
   out->object();
   out->text("name", device.name);
@@ -203,6 +215,36 @@ Status forgetVerdicts(const LoadOptions& options, const Log& log) {
 }
 
 }  // namespace
+
+DeviceMemory oriel_internal::deviceMemory(const LoadOptions& options) {
+  constexpr uint64_t kPercent = 80;  // others, and the screen, want some
+  if (options.device != DeviceKind::kAuto && options.device != DeviceKind::kVulkan) {
+    return {};
+  }
+  constexpr uint64_t kBytes = kMostListed * sizeof(DeviceInfo);
+  void* const block = allocateZeroed(defaultAllocator(), kBytes);
+  if (block == nullptr) {
+    return {};
+  }
+  const DeviceInfo* const found = static_cast<DeviceInfo*>(block);
+  const size_t count = listDevices(options, Log(), static_cast<DeviceInfo*>(block));
+  const DeviceInfo* device = nullptr;
+  for (const char* kind : {"discrete", "integrated", "virtual", "other", "software"}) {
+    // The CPU's own kernels go before a Vulkan device that is the CPU.
+    const bool fits = options.device == DeviceKind::kVulkan || std::strcmp(kind, "software") != 0;
+    if (device == nullptr && fits) {
+      device = deviceOfKind(found, count, kind, options.device_number);
+    }
+  }
+  DeviceMemory memory;
+  if (device != nullptr) {
+    const bool says = device->free_bytes != 0;
+    memory.bytes = (says ? device->free_bytes : device->memory_bytes) / 100 * kPercent;
+    memory.is_own = says && std::strcmp(device->kind, "discrete") == 0;
+  }
+  release(defaultAllocator(), block, kBytes);
+  return memory;
+}
 
 oriel_status oriel_device_describe(const oriel_options* given, uint32_t flags, char* json,
                                    size_t capacity, size_t* needed) {

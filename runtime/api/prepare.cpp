@@ -21,14 +21,20 @@ constexpr uint32_t kModelDrafts = 3;
 // The default if the system does not report its memory.
 constexpr uint64_t kDefaultMemoryBytes = 1ull << 30;
 
-// On 32-bit systems the system may have more memory than a process can address.
+// A card with memory of its own has a budget for that; whatever shares the system's memory has a share of what is free.
+// With 32-bit addresses a system may have more than a process can use.
 uint64_t memoryCap(const LoadOptions& options) {
   constexpr uint64_t kAddresses = SIZE_MAX;
   if (options.memory_bytes != 0) {
     return std::min<uint64_t>(options.memory_bytes, kAddresses);
   }
+  const DeviceMemory device = deviceMemory(options);
+  if (device.is_own) {
+    return std::min(device.bytes, kAddresses);
+  }
   const uint64_t free_bytes = std::min(freeMemoryBytes(), kAddresses);
-  return free_bytes != 0 ? free_bytes / kDefaultMemoryShare : kDefaultMemoryBytes;
+  const uint64_t share = free_bytes != 0 ? free_bytes / kDefaultMemoryShare : kDefaultMemoryBytes;
+  return device.bytes != 0 ? std::min(share, device.bytes) : share;
 }
 
 // A side without a requested format is f16 until the budgeter chooses.

@@ -35,8 +35,13 @@ bool isZero(const uint8_t* data, uint64_t bytes) {
   return std::all_of(data, data + bytes, [](uint8_t byte) { return byte == 0; });
 }
 
-BufferRef wholeCache(const Plan& plan) {
-  return BufferRef(ArenaKind::kCache, 0, 0, plan.cache_bytes);
+/// call(segment, offset in the file) for every segment of the cache.
+template <typename Call>
+Status forEachCacheSegment(const Plan& plan, const Call& call) {
+  for (uint32_t s = 0; s < cacheSegments(plan.cache_bytes); ++s) {
+    ORIEL_TRY(call(cacheSegment(plan.cache_bytes, s), s * kMaxAllocationBytes));
+  }
+  return kOk;
 }
 
 class Trimmer {
@@ -165,7 +170,12 @@ Status Trimmer::writeCache() {
     }
     return kOk;
   };
-  ORIEL_TRY(readBytes(plan_, &executor_, wholeCache(plan_), write));
+  ORIEL_TRY(forEachCacheSegment(plan_, [&](const BufferRef& segment, uint64_t begin) {
+    return readBytes(plan_, &executor_, segment,
+                     [&](const void* piece, uint64_t offset, uint64_t bytes) {
+                       return write(piece, begin + offset, bytes);
+                     });
+  }));
   trimmed_.spill_hash = hash.finish();
   return kOk;
 }
@@ -341,7 +351,11 @@ Status Trimmer::readCache() {
     hash.add(piece, bytes);
     return kOk;
   };
-  ORIEL_TRY(sendBytes(plan_, &executor_, wholeCache(plan_), read));
+  ORIEL_TRY(forEachCacheSegment(plan_, [&](const BufferRef& segment, uint64_t begin) {
+    return sendBytes(plan_, &executor_, segment, [&](void* piece, uint64_t offset, uint64_t bytes) {
+      return read(piece, begin + offset, bytes);
+    });
+  }));
   ORIEL_TRY(executor_.finishWrites());
   return hash.finish() == trimmed_.spill_hash
              ? Status(kOk)

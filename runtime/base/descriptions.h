@@ -184,7 +184,8 @@ struct DeviceInfo {
   char features[256];
   char reason[256];
   uint32_t usable;
-  uint64_t memory_bytes;
+  uint64_t memory_bytes;  ///< of the largest heap of its own
+  uint64_t free_bytes;    ///< of that; 0: the driver does not say
   char faults[320];
   char limits[512];  ///< device limits from the driver, for a report
   char verdict[256];

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/stop_check.h"
+#include "exec/matmul_tuning.h"
 #include "plan/plan.h"
 
 namespace oriel_internal {
@@ -85,11 +86,6 @@ void forEachScratch(const Plan& plan, const Visit& visit) {
 inline const Op& lastNorm(const Plan& plan) {
   return plan.ops[static_cast<uint32_t>(StepList::kHead)][0];
 }
-
-/// How many vectors a product has: one, when decoding and in a head of one output, or those of a chunk or of
-/// several outputs.
-enum class MatmulUse : uint8_t { kVector, kChunk };
-constexpr uint32_t kMatmulUses = 2;
 
 /// Compiled kernels of a device, and where they came from.
 struct PipelineStats {
@@ -219,23 +215,12 @@ class Executor {
   /// How lanes are summed up, as kernels are named: "subgroup", "shared"; "" where there is but one way.
   virtual const char* pathName() const { return ""; }
 
-  // Matrices of a type can be multiplied in several ways, and which is fastest is a matter of the device and of
-  // how many vectors there are. Executors with no choice have no candidates. All of this after finishLoad().
+  /// Its ways to multiply, after finishLoad(); null: it has one.
+  virtual MatmulTuning* matmulTuning() { return nullptr; }
 
-  /// The name of candidate `index`; null: there is no such candidate for this type here.
-  virtual const char* matmulCandidate(MatmulUse, WeightType, uint32_t /*index*/) const {
-    return nullptr;
-  }
-  /// What is used now.
-  virtual uint32_t matmulChoice(MatmulUse, WeightType) const { return 0; }
-  /// What is used where nothing was measured.
-  virtual uint32_t matmulStandard(MatmulUse, WeightType) const { return 0; }
-  /// Whether what is used was measured, at whatever time.
-  virtual bool matmulMeasured(MatmulUse, WeightType) const { return false; }
-  /// From now on uses the candidate.
-  virtual Status takeMatmul(MatmulUse, WeightType, uint32_t /*index*/) { return kOk; }
-  /// Keeps the candidate in the cache folder for executors to come; false: there is none, or it failed.
-  virtual bool keepMatmul(MatmulUse, WeightType, uint32_t /*index*/) { return false; }
+  /// Runs the ops of a list one after the other, each alone on the device, with what step() holds: `ms` gets the time of
+  /// each. Results are those of a step. ORIEL_ERROR_UNSUPPORTED where the device cannot say.
+  virtual Status timeOps(StepList /*list*/, double* /*ms*/) { return ORIEL_ERROR_UNSUPPORTED; }
 
   /// What a test found of some ops of a list that work on each other's results.
   virtual void judge(StepList /*list*/, const Op* /*ops*/, uint32_t /*count*/, bool /*right*/) {}
@@ -250,6 +235,13 @@ class Executor {
  private:
   const StopCheck* load_stop_ = nullptr;
 };
+
+/// A candidate of matmulTuning(); null where there is none.
+inline const char* candidateName(Executor* executor, MatmulUse use, WeightType type,
+                                 uint32_t index) {
+  const MatmulTuning* const tuning = executor->matmulTuning();
+  return tuning != nullptr ? tuning->candidateName(use, type, index) : nullptr;
+}
 
 /// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and a few
 /// handles per op. Device-independent, so that a plan is, too.

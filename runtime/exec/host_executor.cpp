@@ -7,6 +7,7 @@
 #include "base/workspace.h"
 #include "exec/top_tokens.h"
 #include "os/os.h"
+#include "plan/memory_layout.h"
 
 namespace oriel_internal {
 
@@ -141,7 +142,7 @@ Status HostExecutor::forget() {
 
 Status HostExecutor::forget(const BufferRef* pieces, size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    const uint64_t begin = pieces[i].offset_bytes;
+    const uint64_t begin = arenaOffset(pieces[i]);
     wipePiece(pieces[i].arena, begin, begin + pieces[i].size_bytes);
   }
   forEachScratch(

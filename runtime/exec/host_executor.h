@@ -74,7 +74,7 @@ class HostExecutor : public Executor {
   uint32_t segmentCount(uint32_t kind) const { return kind == 0 ? plan_.weight_segments : 1; }
   uint64_t segmentBytes(uint32_t kind, uint32_t s) const;
   uint8_t* segment(uint32_t kind, uint32_t s) const {
-    return kind == 0 ? weights_[s] : single_[kind];
+    return kind == 0 ? weights_[s] : single_[kind] + s * kMaxAllocationBytes;
   }
 
   const oriel_allocator allocator_;

@@ -46,7 +46,7 @@ RecallLayer findRecallLayer(const Plan& plan, const ModelDesc& model, const Cach
   forEachPlacedMemory(model, cache, plan.formats,
                       [&](const Memory& memory, const BufferRef(&sides)[2]) {
                         if (memory.isRecalled() && memory.kind == MemoryKind::kKeysValues &&
-                            sides[0].offset_bytes == keys.offset_bytes) {
+                            arenaOffset(sides[0]) == arenaOffset(keys)) {
                           found.any = true;
                           found.layer = memory.layer;
                         }

@@ -370,7 +370,7 @@ bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheForm
     }
   });
   *bytes = alignUp(pieces.used(), kArenaGranularity);
-  return largest <= kMaxBindingBytes;
+  return largest <= kMaxBindingBytes && cacheSegments(*bytes) <= UINT8_MAX;
 }
 
 }  // namespace oriel_internal

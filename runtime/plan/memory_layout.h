@@ -2,6 +2,7 @@
 // the plan.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kv/memory.h"
@@ -9,12 +10,18 @@
 
 namespace oriel_internal {
 
-/// Hands out aligned pieces of one arena.
+/// Hands out aligned pieces of one arena. Those of the cache lie in segments of kMaxAllocationBytes, none in two.
 class PieceCounter {
  public:
   PieceCounter(ArenaKind arena, uint64_t begin) : arena_(arena), used_(begin) {}
   BufferRef take(uint64_t bytes) {
-    const BufferRef piece = {arena_, 0, used_, bytes};
+    const bool has_segments = arena_ == ArenaKind::kCache;
+    if (has_segments && used_ % kMaxAllocationBytes + bytes > kMaxAllocationBytes) {
+      used_ = alignUp(used_, kMaxAllocationBytes);
+    }
+    const uint64_t segment = has_segments ? used_ / kMaxAllocationBytes : 0;
+    const BufferRef piece = {arena_, static_cast<uint8_t>(segment),
+                             used_ - segment * kMaxAllocationBytes, bytes};
     used_ = alignUp(used_ + bytes, kBufferAlignment);
     return piece;
   }
@@ -181,6 +188,20 @@ IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
 /// Cache arena: memory by memory, side by side. False when one side exceeds a binding.
 bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,
                 uint64_t* bytes);
+
+/// The cache arena's segments, one after the other.
+inline uint32_t cacheSegments(uint64_t cache_bytes) {
+  return static_cast<uint32_t>(ceilDiv(cache_bytes, kMaxAllocationBytes));
+}
+inline BufferRef cacheSegment(uint64_t cache_bytes, uint32_t segment) {
+  const uint64_t begin = segment * kMaxAllocationBytes;
+  return {ArenaKind::kCache, static_cast<uint8_t>(segment), 0,
+          std::min(cache_bytes - begin, kMaxAllocationBytes)};
+}
+/// Where a piece begins in its arena, but for weights.
+inline uint64_t arenaOffset(const BufferRef& piece) {
+  return piece.segment * kMaxAllocationBytes + piece.offset_bytes;
+}
 
 /// Of a cache whose sessions share their sinks: what those, and what other memories keep of a prefix, take.
 uint64_t prefixBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats);

@@ -12,7 +12,7 @@ namespace oriel_internal {
 /// Device memory, in the order in which it is allocated.
 enum class ArenaKind : uint8_t {
   kWeights,      ///< device-local; one or more segments of at most kMaxAllocationBytes
-  kCache,        ///< device-local; one segment
+  kCache,        ///< likewise
   kActivations,  ///< device-local
   kIo,           ///< host-visible: step parameters, best tokens, upload ring
 };

@@ -110,7 +110,7 @@ struct Plan {
   uint32_t weight_segments = 0;
   uint64_t* weight_segment_bytes = nullptr;
   uint64_t weights_bytes = 0;  ///< sum of the segments
-  uint64_t cache_bytes = 0;
+  uint64_t cache_bytes = 0;    ///< of all segments; all but the last have kMaxAllocationBytes
   uint64_t activation_bytes = 0;
   uint64_t io_bytes = 0;
 

@@ -103,18 +103,18 @@ bool beginsWith(const char* text, const char* beginning) {
   return std::strncmp(text, beginning, std::strlen(beginning)) == 0;
 }
 
-// If a device has kernels of a kind for any type, it has them for Q8_0.
-bool hasCandidate(const Executor& executor, MatmulUse use, const char* beginning) {
-  for (uint32_t i = 0; executor.matmulCandidate(use, WeightType::kQ8_0, i) != nullptr; ++i) {
-    if (beginsWith(executor.matmulCandidate(use, WeightType::kQ8_0, i), beginning)) {
+// Where a device has kernels of a kind for one type, it has them for Q8_0.
+bool hasCandidate(Executor& executor, MatmulUse use, const char* beginning) {
+  for (uint32_t i = 0; candidateName(&executor, use, WeightType::kQ8_0, i) != nullptr; ++i) {
+    if (beginsWith(candidateName(&executor, use, WeightType::kQ8_0, i), beginning)) {
       return true;
     }
   }
   return false;
 }
 
-// False: the device lacks this variant.
-bool nameOf(const Check& check, const Executor& executor, char (&name)[64], double* limit) {
+// False: there is no such variant on this device.
+bool nameOf(const Check& check, Executor& executor, char (&name)[64], double* limit) {
   constexpr const char* kNorm = "rms_norm";
   *limit = check.limit;
   if (beginsWith(check.name, kNorm) && executor.pathName()[0] != '\0') {
@@ -127,12 +127,15 @@ bool nameOf(const Check& check, const Executor& executor, char (&name)[64], doub
     return true;
   }
   const MatmulUse use = check.list == StepList::kChunk ? MatmulUse::kChunk : MatmulUse::kVector;
-  const uint32_t index = check.candidate == kChosenCandidate
-                             ? executor.matmulChoice(use, check.weights)
-                             : check.candidate - 1u;
-  const char* const candidate = executor.matmulCandidate(use, check.weights, index);
+  const MatmulTuning* const tuning = executor.matmulTuning();
+  if (tuning == nullptr) {
+    return check.candidate == 1;
+  }
+  const uint32_t index = check.candidate == kChosenCandidate ? tuning->choice(use, check.weights)
+                                                             : check.candidate - 1u;
+  const char* const candidate = tuning->candidateName(use, check.weights, index);
   if (candidate == nullptr) {
-    return check.candidate == 1;  // an executor without alternatives
+    return check.candidate == 1;
   }
   if (beginsWith(candidate, kHalfCandidate) || beginsWith(candidate, kMatrixCandidate)) {
     *limit = kHalfLimit;
@@ -141,7 +144,7 @@ bool nameOf(const Check& check, const Executor& executor, char (&name)[64], doub
   return true;
 }
 
-void describe(const Executor& executor, bool subgroups, const CheckSink& sink) {
+void describe(Executor& executor, bool subgroups, const CheckSink& sink) {
   SelfTestSummary* const result = sink.summary;
   std::snprintf(result->device, sizeof(result->device), "%s", executor.deviceName());
   std::snprintf(result->driver, sizeof(result->driver), "%s", executor.driverName());

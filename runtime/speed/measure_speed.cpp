@@ -314,15 +314,18 @@ Status measureOverhead(Probe* probe, DeviceSpeed* speed) {
 /// SpeedTarget::kernels counts variants for one vector below this, and for chunks in multiples of it.
 constexpr uint32_t kChunkKernels = 256;
 
-/// Identifies the rates: the device and its kernels.
-void identify(const Executor& executor, SpeedTarget* target, DeviceSpeed* speed) {
+/// Which rates these are to be: of what device, and with which kernels.
+void identify(Executor& executor, SpeedTarget* target, DeviceSpeed* speed) {
   std::snprintf(speed->device, sizeof(speed->device), "%s", executor.deviceName());
   std::snprintf(speed->driver, sizeof(speed->driver), "%s", executor.driverName());
+  const MatmulTuning* const tuning = executor.matmulTuning();
   for (uint32_t i = 0; i < target->n_matrices; ++i) {
     WeightType type;
     if (weightTypeOf(target->matrices[i].tensor_type, &type)) {
-      target->kernels[i] = executor.matmulChoice(MatmulUse::kVector, type) +
-                           kChunkKernels * executor.matmulChoice(MatmulUse::kChunk, type);
+      target->kernels[i] = tuning == nullptr
+                               ? 0
+                               : tuning->choice(MatmulUse::kVector, type) +
+                                     kChunkKernels * tuning->choice(MatmulUse::kChunk, type);
     }
   }
   char features[256];

@@ -26,11 +26,11 @@ constexpr double kWorthwhile = 0.97;
 
 Status timeCandidates(Probe* probe, MatmulUse use, WeightType type, uint32_t rounds,
                       MatmulTimes* times) {
-  Executor* const executor = probe->executor();
-  // In rounds, so that an interruption affects all candidates.
+  MatmulTuning* const tuning = probe->executor()->matmulTuning();
+  // Round by round, so that a busy moment of the machine does not fall on one of them alone.
   for (uint32_t round = 0; round < rounds; ++round) {
     for (uint32_t i = 0; i < times->count; ++i) {
-      ORIEL_TRY(executor->takeMatmul(use, type, i));
+      ORIEL_TRY(tuning->take(use, type, i));
       double seconds = 0;
       ORIEL_TRY(probe->time(tunedTokens(use), kDepth, &seconds));
       const double microseconds = seconds * 1e6;
@@ -41,8 +41,8 @@ Status timeCandidates(Probe* probe, MatmulUse use, WeightType type, uint32_t rou
   const double* const all = times->microseconds;
   const uint32_t best = static_cast<uint32_t>(std::min_element(all, all + times->count) - all);
   times->chosen = all[best] < kWorthwhile * all[times->standard] ? best : times->standard;
-  ORIEL_TRY(executor->takeMatmul(use, type, times->chosen));
-  times->kept = executor->keepMatmul(use, type, times->chosen);
+  ORIEL_TRY(tuning->take(use, type, times->chosen));
+  times->kept = tuning->keep(use, type, times->chosen);
   return kOk;
 }
 
@@ -63,9 +63,9 @@ Status tuneMatmul(const ExecutorMaker& maker, MatmulUse use, uint32_t tensor_typ
     shape.tensor_type = tensor_type;
     Probe probe(allocator, log);
     ORIEL_TRY(probe.open(shape, CacheFormats(), kWindow, tunedTokens(use), maker));
-    const Executor& executor = *probe.executor();
-    if (executor.matmulCandidate(use, type, 1) == nullptr ||
-        (!again && executor.matmulMeasured(use, type))) {
+    const MatmulTuning* const tuning = probe.executor()->matmulTuning();
+    if (tuning == nullptr || tuning->candidateName(use, type, 1) == nullptr ||
+        (!again && tuning->isMeasured(use, type))) {
       return kOk;
     }
     double seconds = 0;
@@ -78,10 +78,10 @@ Status tuneMatmul(const ExecutorMaker& maker, MatmulUse use, uint32_t tensor_typ
       shape = kSmall;
       continue;
     }
-    times->standard = executor.matmulStandard(use, type);
-    for (const char* name = executor.matmulCandidate(use, type, 0);
+    times->standard = tuning->standard(use, type);
+    for (const char* name = tuning->candidateName(use, type, 0);
          name != nullptr && times->count < kMostMatmulCandidates;
-         name = executor.matmulCandidate(use, type, times->count)) {
+         name = tuning->candidateName(use, type, times->count)) {
       std::snprintf(times->names[times->count++], sizeof(times->names[0]), "%s", name);
     }
     return timeCandidates(&probe, use, type, seconds < kQuickSeconds ? 2 : 1, times);

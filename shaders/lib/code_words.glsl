@@ -22,3 +22,13 @@ uint int4Word(uint word) {
   }
   return packed;
 }
+
+uint codeWord(const uint format, uint word) {
+  if (format == kKvInt8) {
+    return int8Word(word);
+  }
+  if (format == kKvInt4) {
+    return int4Word(word);
+  }
+  return halfWord(word);
+}

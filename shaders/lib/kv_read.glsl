@@ -5,49 +5,50 @@
 #else
 #define ORIEL_VALUE_BINDING 4
 #endif
-#if defined(TEXELS)
-layout(set = 0, binding = 6, rgba32ui) readonly uniform uimageBuffer k_quads;
-layout(set = 0, binding = 7, r32ui) readonly uniform uimageBuffer k_words;
-layout(set = 0, binding = 8, rgba32ui) readonly uniform uimageBuffer v_quads;
-layout(set = 0, binding = 9, r32ui) readonly uniform uimageBuffer v_words;
-uint keyWord(uint at) { return imageLoad(k_words, int(at)).x; }
-uint valueWord(uint at) { return imageLoad(v_words, int(at)).x; }
-uvec4 keyQuad(uint at) { return imageLoad(k_quads, int(at)); }
-uvec4 valueQuad(uint at) { return imageLoad(v_quads, int(at)); }
-#else
+layout(set = 0, binding = 6, rgba32ui) readonly uniform uimageBuffer key_quad_texels;
+layout(set = 0, binding = 7, r32ui) readonly uniform uimageBuffer key_texels;
+layout(set = 0, binding = 8, rgba32ui) readonly uniform uimageBuffer value_quad_texels;
+layout(set = 0, binding = 9, r32ui) readonly uniform uimageBuffer value_texels;
 layout(std430, set = 0, binding = 3) readonly buffer Keys { uint k_words[]; };
 layout(std430, set = 0, binding = 3) readonly buffer KeyPairs { uvec2 k_pairs[]; };
 layout(std430, set = 0, binding = 3) readonly buffer KeyQuads { uvec4 k_quads[]; };
 layout(std430, set = 0, binding = ORIEL_VALUE_BINDING) readonly buffer Values { uint v_words[]; };
 layout(std430, set = 0, binding = ORIEL_VALUE_BINDING) readonly buffer ValuePairs { uvec2 v_pairs[]; };
 layout(std430, set = 0, binding = ORIEL_VALUE_BINDING) readonly buffer ValueQuads { uvec4 v_quads[]; };
-uint keyWord(uint at) { return k_words[at]; }
-uint valueWord(uint at) { return v_words[at]; }
-uvec4 keyQuad(uint at) { return k_quads[at]; }
-uvec4 valueQuad(uint at) { return v_quads[at]; }
-#endif
+uint keyWord(uint at) {
+  if (kTexels) {
+    return imageLoad(key_texels, int(at)).x;
+  }
+  return k_words[at];
+}
+uvec4 keyQuad(uint at) {
+  if (kTexels) {
+    return imageLoad(key_quad_texels, int(at));
+  }
+  return k_quads[at];
+}
+uint valueWord(uint at) {
+  if (kTexels) {
+    return imageLoad(value_texels, int(at)).x;
+  }
+  return v_words[at];
+}
+uvec4 valueQuad(uint at) {
+  if (kTexels) {
+    return imageLoad(value_quad_texels, int(at));
+  }
+  return v_quads[at];
+}
 const uint kOctets = (kHeadDim + 7u) / 8u;
 // Vectors begin on whole octets, so that one load gets one. Else words are read one by one.
 const bool kWholeOctets = kHeadDim % 8u == 0u;
-#if defined(TEXELS)
-// Lanes begin on whole quads of every format: octets of a quad share one load.
+// Lanes begin on whole quads of every format, so that octets of a quad share one load of texels.
 const bool kWholeQuads = kHeadDim % 32u + kLaneOctets % 4u == 0u;
-#endif
 
-// What is loaded is the level of the code divided by a power of two (kKeyUnit, kValueUnit), which
-// saves an operation or two a value.
+// What is loaded is the level of the code divided by a power of two, which saves an operation or two a value.
 const float kInt8Unit = 1.0 / 16777216.0;
 const float kInt4Unit = 1.0 / 128.0;
-#if defined(K_INT8)
-const float kKeyUnit = kInt8Unit;
-#elif defined(K_INT4)
-const float kKeyUnit = kInt4Unit;
-#endif
-#if defined(V_INT8)
-const float kValueUnit = kInt8Unit;
-#elif defined(V_INT4)
-const float kValueUnit = kInt4Unit;
-#endif
+float unitOf(const uint format) { return format == kKvInt8 ? kInt8Unit : kInt4Unit; }
 
 vec4 int8Vector(uint word) {
   return vec4(ivec4(word << 24, (word << 16) & 0xff000000u, (word << 8) & 0xff000000u,
@@ -83,46 +84,71 @@ void halfOctet(uvec4 words, out vec4 a, out vec4 b) {
 #define ORIEL_WORD_PAIR(word_of, at, octet)                        \
   uvec2(ORIEL_WORD(word_of, at, 2u * (octet), kInt8Words),         \
         ORIEL_WORD(word_of, at, 2u * (octet) + 1u, kInt8Words))
-#if defined(TEXELS)
 uvec2 pairOf(uvec4 quad, uint o) { return (o & 1u) == 0u ? quad.xy : quad.zw; }
-#define ORIEL_BYTES(word_of, quad_of, pairs, at, octet, o)              \
-  (kWholeQuads ? pairOf(quad_of((at) / 4u + (octet) / 2u), o)           \
-               : ORIEL_WORD_PAIR(word_of, at, octet))
-#define ORIEL_NIBBLES(word_of, quad_of, at, octet, o) \
-  (kWholeQuads ? quad_of((at) / 4u + (octet) / 4u)[(o) & 3u] : word_of((at) + (octet)))
-#else
-#define ORIEL_BYTES(word_of, quad_of, pairs, at, octet, o) \
-  (kWholeOctets ? pairs[(at) / 2u + (octet)] : ORIEL_WORD_PAIR(word_of, at, octet))
-#define ORIEL_NIBBLES(word_of, quad_of, at, octet, o) word_of((at) + (octet))
-#endif
+uvec2 keyPair(uint at, uint octet, uint o) {
+  if (kTexels) {
+    if (kWholeQuads) {
+      return pairOf(keyQuad(at / 4u + octet / 2u), o);
+    }
+  } else if (kWholeOctets) {
+    return k_pairs[at / 2u + octet];
+  }
+  return ORIEL_WORD_PAIR(keyWord, at, octet);
+}
+uvec2 valuePair(uint at, uint octet, uint o) {
+  if (kTexels) {
+    if (kWholeQuads) {
+      return pairOf(valueQuad(at / 4u + octet / 2u), o);
+    }
+  } else if (kWholeOctets) {
+    return v_pairs[at / 2u + octet];
+  }
+  return ORIEL_WORD_PAIR(valueWord, at, octet);
+}
+uint keyNibbles(uint at, uint octet, uint o) {
+  if (kTexels) {
+    if (kWholeQuads) {
+      return keyQuad(at / 4u + octet / 4u)[o & 3u];
+    }
+  }
+  return keyWord(at + octet);
+}
+uint valueNibbles(uint at, uint octet, uint o) {
+  if (kTexels) {
+    if (kWholeQuads) {
+      return valueQuad(at / 4u + octet / 4u)[o & 3u];
+    }
+  }
+  return valueWord(at + octet);
+}
 
 // Octet `octet` of the vector whose words begin at `at`, still to be multiplied by its group's
 // scale; `o`: the same counted from the lane's first.
 void keyOctet(const bool sink, uint at, uint octet, uint o, out vec4 a, out vec4 b) {
-#if defined(K_INT8)
-  if (!sink) {
-    int8Octet(ORIEL_BYTES(keyWord, keyQuad, k_pairs, at, octet, o), a, b);
-    return;
+  if (kKeys == kKvInt8) {
+    if (!sink) {
+      int8Octet(keyPair(at, octet, o), a, b);
+      return;
+    }
+  } else if (kKeys == kKvInt4) {
+    if (!sink) {
+      int4Octet(keyNibbles(at, octet, o), a, b);
+      return;
+    }
   }
-#elif defined(K_INT4)
-  if (!sink) {
-    int4Octet(ORIEL_NIBBLES(keyWord, keyQuad, at, octet, o), a, b);
-    return;
-  }
-#endif
   halfOctet(ORIEL_HALVES(keyWord, keyQuad, at, octet), a, b);
 }
 void valueOctet(const bool sink, uint at, uint octet, uint o, out vec4 a, out vec4 b) {
-#if defined(V_INT8)
-  if (!sink) {
-    int8Octet(ORIEL_BYTES(valueWord, valueQuad, v_pairs, at, octet, o), a, b);
-    return;
+  if (kValues == kKvInt8) {
+    if (!sink) {
+      int8Octet(valuePair(at, octet, o), a, b);
+      return;
+    }
+  } else if (kValues == kKvInt4) {
+    if (!sink) {
+      int4Octet(valueNibbles(at, octet, o), a, b);
+      return;
+    }
   }
-#elif defined(V_INT4)
-  if (!sink) {
-    int4Octet(ORIEL_NIBBLES(valueWord, valueQuad, at, octet, o), a, b);
-    return;
-  }
-#endif
   halfOctet(ORIEL_HALVES(valueWord, valueQuad, at, octet), a, b);
 }

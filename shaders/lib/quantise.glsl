@@ -33,7 +33,7 @@ uint int4CandidateBits(uint group, uint candidate) {
 }
 
 // Leaves the f16 bits of every group's scale in scales[]. Called by all lanes.
-void chooseScales(uint lane, uint bits) {
+void chooseScales(uint lane, const uint format) {
   for (uint g = lane; g < kGroups; g += kLanes) {
     float extreme = 0.0;
     for (uint i = g * kKvGroup; i < groupEnd(g); ++i) {
@@ -43,7 +43,7 @@ void chooseScales(uint lane, uint bits) {
     scales[g] = int8ScaleBits(abs(extreme));
   }
   barrier();
-  if (bits == 8u) {
+  if (format == kKvInt8) {
     return;
   }
   for (uint c = lane; c < kGroups * kCandidates; c += kLanes) {

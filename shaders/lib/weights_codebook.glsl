@@ -1,21 +1,9 @@
 // Units of the types whose values' sizes are in a codebook (shared/layout.h has the packing). A workgroup copies the
 // codebook into shared memory, where lanes may read what they like at once.
-#if defined(WEIGHT_IQ2_XXS)
-const uint kBlockWords = 17u;
-const uint kBookWords = 128u;
-#elif defined(WEIGHT_IQ2_XS)
-const uint kBlockWords = 19u;
-const uint kBookWords = 256u;
-#elif defined(WEIGHT_IQ2_S)
-const uint kBlockWords = 21u;
-const uint kBookWords = 512u;
-#elif defined(WEIGHT_IQ3_XXS)
-const uint kBlockWords = 25u;
-const uint kBookWords = 128u;
-#else
-const uint kBlockWords = 28u;
-const uint kBookWords = 256u;
-#endif
+const uint kBookWords = kType == kTypeIq2S                             ? 512u
+                        : kType == kTypeIq2Xs || kType == kTypeIq3S    ? 256u
+                                                                       : 128u;
+const bool kHasAllSigns = kType == kTypeIq2S || kType == kTypeIq3S;
 
 layout(std140, set = 0, binding = kCodebookBinding) uniform Codebook {
   uvec4 book[kBookWords / 4u];  // two entries to a word
@@ -25,10 +13,12 @@ shared uint codebook[kBookWords];
 
 // By every lane of a workgroup before the first unit is loaded.
 void prepareWeights(uint lane, uint lanes) {
-  for (uint i = lane; i < kBookWords; i += lanes) {
-    codebook[i] = book[i / 4u][i & 3u];
+  if (kIsIq2 || kIsIq3) {
+    for (uint i = lane; i < kBookWords; i += lanes) {
+      codebook[i] = book[i / 4u][i & 3u];
+    }
+    barrier();
   }
-  barrier();
 }
 
 uint entryOf(uint index) { return (codebook[index / 2u] >> (16u * (index & 1u))) & 0xffffu; }
@@ -37,7 +27,6 @@ uint signsAt(WeightRow row, uint unit) {
   return sideOf(row, (unit / 8u + 1u) * kBlockWords - 8u + (unit & 7u));
 }
 
-#if !defined(WEIGHT_IQ2_S) && !defined(WEIGHT_IQ3_S)
 // What a sign word has in place of every eighth sign, and the word with those: each is the sum of the seven before.
 uint insteadOfSigns(uint word) {
   return (word >> 25 & 1u) | (word >> 26 & 2u) | (word >> 27 & 4u) | (word >> 28 & 8u);
@@ -49,25 +38,27 @@ uint evenSigns(uint word) {
   sums ^= sums >> 1;
   return known | ((sums & 0x55u) << 25);
 }
-#else
-uint evenSigns(uint word) { return word; }
-#endif
+uint allSigns(uint word) {
+  if (kHasAllSigns) {
+    return word;
+  }
+  return evenSigns(word);
+}
 
 // d (2 scale + 1) and what the type divides by.
 vec2 codebookScale(WeightRow row, uint unit) {
   const uint at = unit / 8u * kBlockWords;
   const float d = lowHalf(sideOf(row, at));
-#if defined(WEIGHT_IQ2_XXS)
-  return vec2(d * 0.125 * float(int(2u * insteadOfSigns(signsAt(row, unit)) + 1u)), 0.0);
-#elif defined(WEIGHT_IQ3_XXS)
-  return vec2(d * 0.25 * float(int(2u * insteadOfSigns(signsAt(row, unit)) + 1u)), 0.0);
-#elif defined(WEIGHT_IQ3_S)
-  const uint scale = sideOf(row, at + 1u) >> (4u * (unit & 7u)) & 15u;
-  return vec2(d * float(int(2u * scale + 1u)), 0.0);
-#else
+  if (kType == kTypeIq2Xxs || kType == kTypeIq3Xxs) {
+    const float part = kType == kTypeIq2Xxs ? 0.125 : 0.25;
+    return vec2(d * part * float(int(2u * insteadOfSigns(signsAt(row, unit)) + 1u)), 0.0);
+  }
+  if (kType == kTypeIq3S) {
+    const uint scale = sideOf(row, at + 1u) >> (4u * (unit & 7u)) & 15u;
+    return vec2(d * float(int(2u * scale + 1u)), 0.0);
+  }
   const uint both = byteAt(sideOf(row, at + 1u + (unit & 7u) / 4u), unit & 3u);
   return d * 0.125 * vec2(ivec2(2u * uvec2(both & 15u, both >> 4) + 1u));
-#endif
 }
 
 // The signs of values 4f .. 4f + 3.
@@ -76,26 +67,23 @@ vec4 withSigns(vec4 sizes, uint signs, uint f) {
   return uintBitsToFloat(floatBitsToUint(sizes) | (bits & 0x80000000u));
 }
 
-void loadFromCodebook(WeightRow row, uint unit, out vec4 v[kUnitVectors]) {
+// IQ2: eight values an entry.
+void loadEights(WeightRow row, uint unit, out vec4 v[kUnitVectors]) {
   const uint at = unit / 8u * kBlockWords;
   const uint word = signsAt(row, unit);
-  const uint signs = evenSigns(word);
-#if defined(CODEBOOK_EIGHTS)
-#if defined(WEIGHT_IQ2_XXS)
-  const uint low = sideOf(row, at + 1u + (unit & 7u));
-#else
-  const uint low = sideOf(row, at + 3u + (unit & 7u));
-#endif
-#if defined(WEIGHT_IQ2_S)
-  const uint high = byteAt(sideOf(row, at + 11u + (unit & 7u) / 4u), unit & 3u);
-#endif
+  const uint signs = allSigns(word);
+  const uint low = sideOf(row, at + (kType == kTypeIq2Xxs ? 1u : 3u) + (unit & 7u));
+  uint high = 0u;
+  if (kType == kTypeIq2S) {
+    high = byteAt(sideOf(row, at + 11u + (unit & 7u) / 4u), unit & 3u);
+  }
   [[unroll]] for (uint l = 0u; l < 4u; ++l) {
     uint index = byteAt(low, l);
-#if defined(WEIGHT_IQ2_XS)
-    index |= (word >> (17u + 2u * l)) & 0x100u;
-#elif defined(WEIGHT_IQ2_S)
-    index |= (high << (8u - 2u * l)) & 0x300u;
-#endif
+    if (kType == kTypeIq2Xs) {
+      index |= (word >> (17u + 2u * l)) & 0x100u;
+    } else if (kType == kTypeIq2S) {
+      index |= (high << (8u - 2u * l)) & 0x300u;
+    }
     const uint entry = entryOf(index);
     // 8, 25, 43
     const ivec4 first = ivec4(uvec4(entry, entry >> 2, entry >> 4, entry >> 6) & 3u);
@@ -103,27 +91,29 @@ void loadFromCodebook(WeightRow row, uint unit, out vec4 v[kUnitVectors]) {
     v[2u * l] = withSigns(vec4(8 + 17 * first + (first >> 1)), signs, 2u * l);
     v[2u * l + 1u] = withSigns(vec4(8 + 17 * last + (last >> 1)), signs, 2u * l + 1u);
   }
-#else
-#if defined(WEIGHT_IQ3_XXS)
-  const uint first_word = at + 1u + (unit & 7u) * 2u;
-#else
-  const uint first_word = at + 2u + (unit & 7u) * 2u;
-  const uint high = byteAt(sideOf(row, at + 18u + (unit & 7u) / 4u), unit & 3u);
-#endif
+}
+
+// IQ3: four values an entry.
+void loadFours(WeightRow row, uint unit, out vec4 v[kUnitVectors]) {
+  const uint at = unit / 8u * kBlockWords;
+  const uint signs = allSigns(signsAt(row, unit));
+  const uint first_word = at + (kType == kTypeIq3Xxs ? 1u : 2u) + (unit & 7u) * 2u;
+  uint high = 0u;
+  if (kType == kTypeIq3S) {
+    high = byteAt(sideOf(row, at + 18u + (unit & 7u) / 4u), unit & 3u);
+  }
   const uvec2 low = uvec2(sideOf(row, first_word), sideOf(row, first_word + 1u));
   [[unroll]] for (uint f = 0u; f < kUnitVectors; ++f) {
     uint index = byteAt(low[f / 4u], f % 4u);
-#if defined(WEIGHT_IQ3_S)
-    index |= (high << (8u - f)) & 0x100u;
-#endif
+    if (kType == kTypeIq3S) {
+      index |= (high << (8u - f)) & 0x100u;
+    }
     const uint entry = entryOf(index);
     const ivec4 q = ivec4(uvec4(entry, entry >> 3, entry >> 6, entry >> 9) & 7u);
-#if defined(WEIGHT_IQ3_XXS)
-    const ivec4 sizes = 4 + 8 * q + ((q + 1) >> 3) * 2;  // 4, 12, ... 52, 62
-#else
-    const ivec4 sizes = 2 * q + 1;
-#endif
+    ivec4 sizes = 2 * q + 1;
+    if (kType == kTypeIq3Xxs) {
+      sizes = 4 + 8 * q + ((q + 1) >> 3) * 2;  // 4, 12, ... 52, 62
+    }
     v[f] = withSigns(vec4(sizes), signs, f);
   }
-#endif
 }

@@ -4,55 +4,48 @@
 #include "lib/weights_packed.glsl"
 
 // Packed weights less this are as far from zero to either side as they can be; quants whose minimum is given apart
-// have to be moved there.
-#if defined(WEIGHT_Q8_0)
-const int kCentre = 128;  // once the sign bit is turned over
-#elif defined(WEIGHT_Q4_1) || defined(WEIGHT_Q4_K)
-const int kCentre = 8;
-#elif defined(WEIGHT_Q5_1) || defined(WEIGHT_Q5_K)
-const int kCentre = 16;
-#elif defined(WEIGHT_Q2_K)
-const int kCentre = 2;
-#else
-const int kCentre = kPackedOffset;
-#endif
+// have to be moved there. Those of Q8_0 once the sign bit is turned over.
+const int kCentre = kType == kTypeQ8_0                         ? 128
+                    : kType == kTypeQ4_1 || kType == kTypeQ4_K ? 8
+                    : kType == kTypeQ5_1 || kType == kTypeQ5_K ? 16
+                    : kType == kTypeQ2_K                       ? 2
+                                                               : kPackedOffset;
 
 // Every four values in the order 0, 2, 1, 3: so bytes fall apart into pairs of halves.
 void loadHalves(WeightRow row, uint unit, out f16vec4 v[kUnitVectors], out UnitScale s) {
-#if defined(WEIGHT_F16) || defined(WEIGHT_BF16) || defined(TABLE)
-  vec4 values[kUnitVectors];
-  loadUnit(row, unit, values);
   s = unitScale(row, unit);
-  float up = 1.0;
-#if !defined(TABLE)
-  vec4 most = vec4(0.0);
-  [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
-    most = max(most, abs(values[i]));
+  if (kIsFloat || kHasTable) {
+    vec4 values[kUnitVectors];
+    loadUnit(row, unit, values);
+    float up = 1.0;
+    if (kIsFloat) {
+      vec4 most = vec4(0.0);
+      [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
+        most = max(most, abs(values[i]));
+      }
+      const vec2 scales = halfScales(max(max(most.x, most.y), max(most.z, most.w)), 6u);
+      up = scales.x;
+      s.scale.x = scales.y;
+    }
+    [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
+      v[i] = f16vec4(values[i].xzyw * up);
+    }
+    return;
   }
-  const vec2 scales = halfScales(max(max(most.x, most.y), max(most.z, most.w)), 6u);
-  up = scales.x;
-  s.scale.x = scales.y;
-#endif
-  [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
-    v[i] = f16vec4(values[i].xzyw * up);
-  }
-#else
   uvec4 bytes[2];
   loadPacked(row, unit, bytes[0], bytes[1]);
-  s = unitScale(row, unit);
-#if defined(HAS_MINIMUM)
-  s.minimum -= float(kCentre) * s.scale;
-#endif
+  if (kHasMinimum) {
+    s.minimum -= float(kCentre) * s.scale;
+  }
   [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
     uint word = bytes[i / 4u][i % 4u];
-#if defined(WEIGHT_Q8_0)
-    word ^= 0x80808080u;
-#endif
+    if (kType == kTypeQ8_0) {
+      word ^= 0x80808080u;
+    }
     // A byte in the low bits of the half 1024 adds to it.
     const uvec2 pairs = (uvec2(word, word >> 8) & 0x00ff00ffu) | 0x64006400u;
     v[i] = f16vec4(unpackFloat2x16(pairs.x), unpackFloat2x16(pairs.y)) - float16_t(1024 + kCentre);
   }
-#endif
 }
 
 struct StagedUnit {
@@ -68,17 +61,13 @@ StagedUnit stagedUnit(uint row, uint units, uint unit) {
     x.values[2u * i] = f16vec4(unpackFloat2x16(w.x), unpackFloat2x16(w.y));
     x.values[2u * i + 1u] = f16vec4(unpackFloat2x16(w.z), unpackFloat2x16(w.w));
   }
-#if defined(HAS_MINIMUM)
-  x.totals = uintBitsToFloat(staged[row + units * (kUnit / 8u) + unit].yz);
-#endif
+  if (kHasMinimum) {
+    x.totals = uintBitsToFloat(staged[row + units * (kUnit / 8u) + unit].yz);
+  }
   return x;
 }
 
-#if defined(HALF_SCALES)
-const uint kRun = 4u;  // of four values: what has one scale
-#else
-const uint kRun = 8u;
-#endif
+const uint kRun = kHalfScales ? 4u : 8u;  // of four values: what has one scale
 
 // Four sums of kRun products each, two of which are joined before they go on as floats.
 float scaledDot(f16vec4 v[kUnitVectors], UnitScale s, StagedUnit x) {
@@ -91,15 +80,14 @@ float scaledDot(f16vec4 v[kUnitVectors], UnitScale s, StagedUnit x) {
     const vec2 two = vec2(run.xy + run.zw);
     dots[h] = two.x + two.y;
   }
-#if defined(HALF_SCALES)
-  float sum = s.scale.x * dots.x + s.scale.y * dots.y;
-#else
   float sum = s.scale.x * dots.x;
-#endif
-#if defined(HAS_MINIMUM) && defined(HALF_SCALES)
-  sum -= s.minimum.x * x.totals.x + s.minimum.y * x.totals.y;
-#elif defined(HAS_MINIMUM)
-  sum -= s.minimum.x * (x.totals.x + x.totals.y);
-#endif
+  if (kHalfScales) {
+    sum += s.scale.y * dots.y;
+  }
+  if (kHasMinimum && kHalfScales) {
+    sum -= s.minimum.x * x.totals.x + s.minimum.y * x.totals.y;
+  } else if (kHasMinimum) {
+    sum -= s.minimum.x * (x.totals.x + x.totals.y);
+  }
   return sum;
 }

@@ -6,10 +6,11 @@
 import sys
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import SMALL, check, environment, oriel, run_tests, scratch
+from program import BUNDLED, SMALL, check, environment, oriel, run_tests, scratch
 
 RUN = ["run", SMALL, "--prompt", "Hello there", "--tokens", "24", "--greedy", "--raw", "--memory", "64MiB", "--kv", "f16",
        "--verbose", "--json", "--device", "vulkan", "--device-test", "never"]
+LARGE_WINDOW = "400000"
 SAMPLED = [word for word in RUN if word != "--greedy"] + ["--temperature", "1.5", "--seed", "7"]  # reads all logits
 
 
@@ -57,6 +58,54 @@ def test_memory_budget():
     check("budget: too small is said", b"MiB free and the plan takes" in result.err, result)
     result, _ = run("budget=4000000000")
     check("budget: enough is not", same(result) and b"MiB free" not in result.err, result)
+
+
+def test_default_memory():
+    """Without --memory a card's budget counts: four fifths of what its driver calls free."""
+    asked = [word for word in RUN if word not in ("--memory", "64MiB", "--verbose")]
+    plan = ["plan", SMALL, "--device", "vulkan", "--json"]
+    for budget in (40000000, 50000000):
+        result, _ = run(f"kind=2 budget={budget}", plan)
+        check(f"default of {budget}: is four fifths", result.code == 0 and
+              result.json["memory_bytes"] == budget // 100 * 80, result)
+        check(f"default of {budget}: holds the plan", result.json["total_bytes"] <= budget // 100 * 80, result)
+        result, _ = run(f"kind=2 budget={budget}", asked)
+        check(f"default of {budget}: runs", result.code == 0, result)
+
+
+def test_large_caches():
+    """A cache of more than a driver gives in one piece, in pieces of 1 GiB."""
+    with_window = ["run", BUNDLED, "--prompt", "Hello there", "--tokens", "8", "--greedy", "--raw", "--memory", "3GiB",
+                   "--kv", "f16", "--window", LARGE_WINDOW, "--verbose", "--json", "--device", "vulkan", "--device-test",
+                   "never"]
+    cache = oriel("plan", BUNDLED, "--memory", "3GiB", "--kv", "f16", "--window", LARGE_WINDOW, "--json").json["kv_bytes"]
+    check("large cache: is more than 1 GiB", cache > 1 << 30, cache)
+    result, complaints = run("allocation=1073741824", with_window)
+    small = ["1020" if word == LARGE_WINDOW else word for word in with_window]
+    check("large cache: the text is right", result.code == 0 and not complaints and
+          result.json["token_ids"] == oriel(*small).json["token_ids"], (complaints, result))
+
+
+def test_times_of_ops():
+    model = ["bench", SMALL, "--ops", "--memory", "64MiB", "--depth", "40", "--device", "vulkan"]
+    result, complaints = run("", [*model, "--json"])
+    check("ops: runs", result.code == 0 and not complaints, (complaints, result))
+    ops = result.json["ops"]
+    lists = {"decode": [], "prefill": [], "head": []}
+    for op in ops:
+        lists[op["list"]].append(op)
+    for name, those in lists.items():
+        check(f"ops: {name} has products", any(op["op"].startswith("matmul ") for op in those), those)
+        check(f"ops: {name} is whole", abs(sum(op["share"] for op in those) - 1) < 1e-6, those)
+    check("ops: take time", all(op["ms"] > 0 and op["count"] > 0 for op in ops), ops)
+    layers = [op["count"] for op in lists["decode"] if op["op"] == "attention"]
+    check("ops: an attention a layer", layers == [2], ops)
+    result, _ = run("", model)
+    check("ops: as a table", result.code == 0 and b"list     op " in result.out and b"attention" in result.out, result)
+    result, _ = run("families=f ticks=0", model)
+    check("ops: a driver without timestamps is told", result.code != 0 and b"no timestamps" in result.err, result)
+    result = oriel(*model[:-1], "cpu")
+    check("ops: so is the CPU", result.code != 0 and b"Vulkan" in result.err, result)
 
 
 def test_queue_families():

@@ -2,6 +2,7 @@
 // without its hardware is enough (scripts/gpu_compilers.sh).
 //
 //   oriel_compile_plan [--window N] [--kv FORMAT]... [--candidates] [--only TEXT] MODEL...
+//   oriel_compile_plan --write FOLDER     writes every kernel as SPIR-V, as drivers get it
 //
 // The first line describes the device. Then one line per pipeline, tab-separated:
 //
@@ -37,6 +38,7 @@ struct Arguments {
   std::vector<std::string> models;
   std::vector<std::string> kv = {"f16"};
   std::string only;
+  std::string write;
   uint32_t window = 4096;
   bool candidates = false;
 };
@@ -58,7 +60,42 @@ const char* listName(uint32_t list) {
   return kNames[list];
 }
 
-/// Pipelines by name, with the lists that use them.
+/// Kernels as drivers get them.
+class Unpacked {
+ public:
+  std::vector<uint32_t> words(uint32_t shader) {
+    const ShaderCode& code = kShaders[shader];
+    const ShaderModule& whole = kShaderModules[code.module];
+    const ShaderBlock& block = kShaderBlocks[whole.block];
+    std::vector<uint32_t>& words = blocks_[whole.block];
+    if (words.empty()) {
+      words.resize(block.bytes / sizeof(uint32_t));
+      XzWork work;
+      if (!unpackXz(block.xz, block.xz_bytes, reinterpret_cast<uint8_t*>(words.data()), block.bytes,
+                    &work)) {
+        fail("unpacking kernels");
+      }
+    }
+    const auto first = words.begin() + static_cast<ptrdiff_t>(whole.begin / sizeof(uint32_t));
+    std::vector<uint32_t> all(first,
+                              first + static_cast<ptrdiff_t>(whole.bytes / sizeof(uint32_t)));
+    if (whole.renumbered && !restoreIds(all.data(), all.size())) {
+      fail("unpacking kernels");
+    }
+    std::vector<uint8_t> work(formWorkBytes(all.data(), all.size()));
+    std::vector<uint32_t> own(all.size());
+    own.resize(cutToForm(all.data(), all.size(), code.form, own.data(), work.data()));
+    if (own.empty()) {
+      fail("cutting a kernel to its form");
+    }
+    return own;
+  }
+
+ private:
+  std::map<uint32_t, std::vector<uint32_t>> blocks_;
+};
+
+/// Pipelines by name, each with the lists that use it.
 class Pipelines {
  public:
   void add(const Kernel& kernel, const std::string& list) {
@@ -261,25 +298,10 @@ class Compiler {
  private:
   // Like Oriel's own Pipelines.
   VkResult compile(const Kernel& kernel, VkPipeline* pipeline) {
-    const ShaderCode& code = kShaders[kernel.shader];
-    const ShaderBlock& block = kShaderBlocks[code.block];
-    std::vector<uint32_t>& words = blocks_[code.block];
-    if (words.empty()) {
-      words.resize(block.bytes / sizeof(uint32_t));
-      XzWork work;
-      if (!unpackXz(block.xz, block.xz_bytes, reinterpret_cast<uint8_t*>(words.data()), block.bytes,
-                    &work)) {
-        fail("unpacking kernels");
-      }
-    }
-    const auto first = words.begin() + static_cast<ptrdiff_t>(code.begin / sizeof(uint32_t));
-    std::vector<uint32_t> own(first, first + static_cast<ptrdiff_t>(code.bytes / sizeof(uint32_t)));
-    if (code.renumbered && !restoreIds(own.data(), own.size())) {
-      fail("unpacking kernels");
-    }
+    const std::vector<uint32_t> own = unpacked_.words(kernel.shader);
     VkShaderModuleCreateInfo module_info = {};
     module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-    module_info.codeSize = code.bytes;
+    module_info.codeSize = own.size() * sizeof(uint32_t);
     module_info.pCode = own.data();
     VkShaderModule module = VK_NULL_HANDLE;
     if (device_.api.vkCreateShaderModule(device_.device, &module_info, nullptr, &module) != 0) {
@@ -356,8 +378,23 @@ class Compiler {
   Bindings bindings_;
   PFN_vkGetPipelineExecutablePropertiesKHR executables_ = nullptr;
   PFN_vkGetPipelineExecutableStatisticsKHR statistics_ = nullptr;
-  std::map<uint32_t, std::vector<uint32_t>> blocks_;
+  Unpacked unpacked_;
 };
+
+int writeKernels(const std::string& folder) {
+  Unpacked unpacked;
+  for (uint32_t i = 0; i < kShaderCount; ++i) {
+    const std::vector<uint32_t> words = unpacked.words(i);
+    const std::string path = folder + "/" + kShaders[i].name + ".spv";
+    std::FILE* const file = std::fopen(path.c_str(), "wb");
+    if (file == nullptr ||
+        std::fwrite(words.data(), sizeof(uint32_t), words.size(), file) != words.size() ||
+        std::fclose(file) != 0) {
+      fail("writing a kernel");
+    }
+  }
+  return 0;
+}
 
 int compilePlans(const Arguments& given) {
   VulkanDevice device;
@@ -394,11 +431,13 @@ int compilePlans(const Arguments& given) {
 int main(int argc, char** argv) {
   oriel_internal::Arguments given;
   CLI::App app("Compiles a plan's pipelines and prints the compiler's statistics");
-  app.add_option("models", given.models, "GGUF files")->required();
+  app.add_option("models", given.models, "GGUF files");
+  app.add_option("--write", given.write, "A folder for the kernels");
   app.add_option("--window", given.window, "Tokens to remember");
   app.add_option("--kv", given.kv, "Cache formats: f16, k8v8, k8v4, k4v4");
   app.add_option("--only", given.only, "Pipelines whose name contains this");
   app.add_flag("--candidates", given.candidates, "Every way to multiply");
   CLI11_PARSE(app, argc, argv);
-  return oriel_internal::compilePlans(given);
+  return given.write.empty() ? oriel_internal::compilePlans(given)
+                             : oriel_internal::writeKernels(given.write);
 }

@@ -196,9 +196,9 @@ TEST(Batches, kernels_that_were_measured_as_faster_give_the_bits_of_one_token) {
         bool any = false;
         for (uint32_t t = 0; t < kWeightTypes; ++t) {
           const WeightType type = static_cast<WeightType>(t);
-          if (rig.executor->matmulCandidate(MatmulUse::kVector, type, index) != nullptr) {
+          if (candidateName(rig.executor, MatmulUse::kVector, type, index) != nullptr) {
             any = true;
-            EXPECT_TRUE(rig.executor->takeMatmul(MatmulUse::kVector, type, index).ok());
+            EXPECT_TRUE(rig.executor->matmulTuning()->take(MatmulUse::kVector, type, index).ok());
           }
         }
         return any;

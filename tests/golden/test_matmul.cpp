@@ -46,7 +46,7 @@ TEST_P(Matmul, every_candidate_multiplies_every_row_and_writes_nothing_else) {
                                   {&rig, type, 200, 300, &random, true, 1},
                                   {&rig, type, 2, 1500, &random}};
       ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
-      const char* const name = rig.executor->matmulCandidate(MatmulUse::kVector, type, index);
+      const char* const name = candidateName(rig.executor, MatmulUse::kVector, type, index);
       if (name == nullptr) {
         break;  // no more variants for this type
       }
@@ -93,7 +93,7 @@ TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_noth
                                   {&rig, type, 150, 96, &random, true, 0, kChunk},
                                   {&rig, type, 17, 576, &random, false, 0, kChunk}};
       ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
-      const char* const name = rig.executor->matmulCandidate(MatmulUse::kChunk, type, index);
+      const char* const name = candidateName(rig.executor, MatmulUse::kChunk, type, index);
       if (name == nullptr) {
         break;  // no more variants for this type
       }
@@ -218,17 +218,19 @@ class MatmulChoice : public testing::Test {
       rig.options.disabled_features = disabled;
     }
     EXPECT_TRUE(rig.load().ok()) << rig.log.errors();
-    Seen seen = {rig.executor->matmulMeasured(MatmulUse::kVector, WeightType::kQ8_0), ""};
+    Seen seen = {rig.executor->matmulTuning()->isMeasured(MatmulUse::kVector, WeightType::kQ8_0),
+                 ""};
     for (const CapturedLog::Line& line : rig.log.lines) {
       seen.log += line.text + "\n";
     }
     if (keep != UINT32_MAX) {
-      EXPECT_TRUE(rig.executor->takeMatmul(MatmulUse::kVector, WeightType::kQ8_0, keep).ok());
+      EXPECT_TRUE(
+          rig.executor->matmulTuning()->take(MatmulUse::kVector, WeightType::kQ8_0, keep).ok());
       rig.clearOutputs();
       rig.header().n_tokens = 1;
       EXPECT_TRUE(rig.executor->run(StepRun::kDecode).ok());
       product.check(rig.floats(product.out), Rounds::kInputsTo16Bits);
-      EXPECT_TRUE(rig.executor->keepMatmul(MatmulUse::kVector, WeightType::kQ8_0, keep));
+      EXPECT_TRUE(rig.executor->matmulTuning()->keep(MatmulUse::kVector, WeightType::kQ8_0, keep));
     }
     return seen;
   }
@@ -304,9 +306,9 @@ class MatmulChoiceOf : public MatmulChoice {
     for (uint32_t t = 0; t < kWeightTypes; ++t) {
       const WeightType type = static_cast<WeightType>(t);
       for (uint32_t i = 0; i < kMostCandidates; ++i) {
-        const char* const name = rig.executor->matmulCandidate(use, type, i);
+        const char* const name = candidateName(rig.executor, use, type, i);
         if (name != nullptr && std::string(name).compare(0, kind.size(), kind) == 0) {
-          EXPECT_TRUE(rig.executor->keepMatmul(use, type, i));
+          EXPECT_TRUE(rig.executor->matmulTuning()->keep(use, type, i));
           ++kept;
           break;
         }

@@ -26,7 +26,7 @@ class MatmulInHalves : public Products {
     EXPECT_TRUE(rig.load().ok()) << rig.log.errors();
     rig.executor->describeFeatures(features_, sizeof(features_));
     for (uint32_t i = 0; i < kMostCandidates; ++i) {
-      const char* const name = rig.executor->matmulCandidate(MatmulUse::kChunk, type, i);
+      const char* const name = candidateName(rig.executor, MatmulUse::kChunk, type, i);
       if (name != nullptr && std::string(name).compare(0, kind.size(), kind) == 0) {
         return static_cast<uint8_t>(i + 1);
       }

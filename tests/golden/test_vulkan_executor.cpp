@@ -85,7 +85,28 @@ TEST_F(VulkanExecutor, every_object_created_is_destroyed) {
   EXPECT_EQ(tap.calls["vkCreateComputePipelines"], tap.calls["vkDestroyPipeline"]);
 }
 
-// Giving arenas back stops the compiling threads: the rest is done at the end.
+TEST_F(VulkanExecutor, ops_that_are_timed_give_the_results_of_a_step) {
+  VulkanTap tap;
+  {
+    Copier copier;
+    copier.rig.options.driver_tap = &VulkanTap::kDriver;
+    ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+    for (const StepList list : {StepList::kDecode, StepList::kChunk, StepList::kHead}) {
+      copier.rig.clearOutputs();
+      copier.rig.header().n_tokens = 1;
+      copier.rig.header().n_outputs = 1;
+      double ms = 0;
+      ASSERT_TRUE(copier.rig.executor->timeOps(list, &ms).ok()) << copier.rig.log.errors();
+      EXPECT_GT(ms, 0);
+      EXPECT_EQ(5.0f, copier.rig.floats(copier.out)[Copier::kCols - 1]);
+    }
+    EXPECT_TRUE(copier.copies());  // an ordinary step
+  }
+  EXPECT_EQ(3, tap.calls["vkCreateQueryPool"]);
+  EXPECT_EQ(3, tap.calls["vkDestroyQueryPool"]);
+}
+
+// What gives them back has the threads stop that compile: what they were kept from is done at the end.
 TEST_F(VulkanExecutor, arenas_may_come_and_go_while_kernels_compile) {
   constexpr ArenaSet kSome = arenaBit(ArenaKind::kCache) | arenaBit(ArenaKind::kActivations);
   for (uint32_t i = 0; i < 4; ++i) {

@@ -16,11 +16,14 @@ import kernels
 CMAKE = sys.argv.pop(1)
 PACKED = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 and sys.argv[1].endswith(".cpp") else kernels.TRACKED)
 SPIRV_DIS = shutil.which(sys.argv.pop(1) if len(sys.argv) > 1 and sys.argv[1].endswith("spirv-dis") else "spirv-dis")
-EVERY = 12  # of the kernels: each takes four runs of SPIR-V's tools
+EVERY = 4  # of the modules: each takes four runs of SPIR-V's tools
 
 TABLE = """
-function(oriel_shader name)
-  message("${name}")
+function(oriel_shader)
+endfunction()
+function(oriel_kernel)
+  list(JOIN ARGN " " kernel)
+  message("${kernel}")
 endfunction()
 """
 
@@ -30,17 +33,17 @@ def run(*command, **options):
 
 
 def table():
-    """The names that shaders/variants.cmake lists."""
+    """What shaders/variants.cmake lists."""
     with tempfile.TemporaryDirectory() as folder:
         script = pathlib.Path(folder, "table.cmake")
         script.write_text(f"{TABLE}include({kernels.ROOT / 'shaders/variants.cmake'})\n")
-        return run(CMAKE, "-P", script).stderr.split()
+        return run(CMAKE, "-P", script).stderr.splitlines()
 
 
 class Kernels(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.kernels, cls.renumbered = kernels.read(PACKED)
+        cls.packed = kernels.Packed(PACKED)
 
     def check_source(self, root, packed):
         return run(CMAKE, f"-DKERNELS={packed}", "-P", root / "cmake/check_kernels.cmake")
@@ -64,17 +67,21 @@ class Kernels(unittest.TestCase):
                 self.assertIn("scripts/pack_kernels.sh", " ".join(checked.stderr.split()))
 
     def test_are_those_of_the_table(self):
-        names = table()
-        self.assertIn("matmul_q4_0_matrix", names)
-        self.assertEqual(sorted(names), sorted(self.kernels))
+        rows = [row.split() for row in table()]
+        self.assertIn(["matmul_q4_0_matrix", "matmul_matrix", "4"], rows)
+        forms = {name: (module, tuple(map(int, [*form, 0, 0, 0][:3]))) for name, module, *form in rows}
+        self.assertEqual(forms, self.packed.kernels)
+
+    def test_are_few_modules(self):
+        self.assertLessEqual(len(self.packed.modules), 40)
 
     def test_are_spirv_1_3(self):
-        for name, code in self.kernels.items():
+        for name, code in self.packed.modules.items():
             self.assertEqual([0x07230203, 0x00010300], kernels.words_of(code)[:2], name)
 
     def test_no_array_has_a_length_that_is_chosen_between_constants(self):
         # A driver of Adreno makes such arrays too short (ncnn#6972).
-        for name, code in self.kernels.items():
+        for name, code in self.packed.modules.items():
             self.assertEqual([], kernels.chosen_lengths(kernels.words_of(code)), name)
 
     def test_a_length_that_is_chosen_is_found(self):
@@ -87,18 +94,17 @@ class Kernels(unittest.TestCase):
     def test_packing_them_again_gives_the_same(self):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
-            for name, code in self.kernels.items():
+            for name, code in self.packed.modules.items():
                 (folder / f"{name}.spv").write_bytes(code)
-            names = ";".join(self.kernels)
-            files = ";".join(str(folder / f"{name}.spv") for name in self.kernels)
-            packed = run(CMAKE, f"-DNAMES={names}", f"-DSPIRV={files}", f"-DOUTPUT={folder / 'packed.cpp'}",
+            names = ";".join(self.packed.modules)
+            files = ";".join(str(folder / f"{name}.spv") for name in self.packed.modules)
+            packed = run(CMAKE, f"-DKERNELS={';'.join(table())}", f"-DNAMES={names}", f"-DSPIRV={files}", f"-DOUTPUT={folder / 'packed.cpp'}",
                          f"-DFOLDER={folder}", f"-DPYTHON={sys.executable}", "-P",
                          kernels.ROOT / "cmake/pack_shaders.cmake")
             self.assertEqual(0, packed.returncode, packed.stderr)
-            self.assertEqual((self.kernels, self.renumbered), kernels.read(folder / "packed.cpp"))
-        # The table covers the instructions of these shaders; kernels with others are packed without renumbering, which
-        # only costs bytes.
-        self.assertGreaterEqual(len(self.renumbered) * 10, len(self.kernels) * 9)
+            self.assertEqual(vars(self.packed), vars(kernels.Packed(folder / "packed.cpp")))
+        # The table is of what these shaders use; others are packed as they are, which costs bytes only.
+        self.assertGreaterEqual(len(self.packed.renumbered) * 10, len(self.packed.modules) * 9)
 
 
 @unittest.skipUnless(SPIRV_DIS, "spirv-dis is not installed (package spirv-tools)")
@@ -131,10 +137,11 @@ class Renumbering(unittest.TestCase):
                 self.assertEqual((new, old), (to.setdefault(old, new), back.setdefault(new, old)), name)
 
     def test_keeps_what_kernels_mean(self):
-        known, renumbered = kernels.read(PACKED)
+        packed = kernels.Packed(PACKED)
+        known, renumbered = packed.modules, packed.renumbered
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
-            (folder / "matrix").write_bytes(known["matmul_f16_matrix"])
+            (folder / "matrix").write_bytes(known["matmul_matrix"])
             if run(SPIRV_DIS, folder / "matrix").returncode != 0:
                 print("without kernels for matrix units: spirv-dis is older than they (scripts/pack_kernels.sh tests all)")
                 renumbered = [name for name in renumbered if not name.endswith("_matrix")]

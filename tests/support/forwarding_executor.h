@@ -57,24 +57,8 @@ class ForwardingExecutor : public Executor {
   }
   const char* pathName() const override { return inner_->pathName(); }
 
-  const char* matmulCandidate(MatmulUse use, WeightType type, uint32_t index) const override {
-    return inner_->matmulCandidate(use, type, index);
-  }
-  uint32_t matmulChoice(MatmulUse use, WeightType type) const override {
-    return inner_->matmulChoice(use, type);
-  }
-  uint32_t matmulStandard(MatmulUse use, WeightType type) const override {
-    return inner_->matmulStandard(use, type);
-  }
-  bool matmulMeasured(MatmulUse use, WeightType type) const override {
-    return inner_->matmulMeasured(use, type);
-  }
-  Status takeMatmul(MatmulUse use, WeightType type, uint32_t index) override {
-    return inner_->takeMatmul(use, type, index);
-  }
-  bool keepMatmul(MatmulUse use, WeightType type, uint32_t index) override {
-    return inner_->keepMatmul(use, type, index);
-  }
+  MatmulTuning* matmulTuning() override { return inner_->matmulTuning(); }
+  Status timeOps(StepList list, double* ms) override { return inner_->timeOps(list, ms); }
 
  private:
   Executor* inner_;

@@ -196,5 +196,26 @@ TEST(Memory, what_grows_with_tokens_is_told_from_what_does_not) {
   }
 }
 
+TEST(Memory, pieces_of_a_cache_lie_in_segments_of_what_every_device_allocates) {
+  PieceCounter pieces(ArenaKind::kCache, 0);
+  uint64_t end = 0;
+  for (int i = 0; i < 40; ++i) {
+    const BufferRef piece = pieces.take(kMaxBindingBytes - 1000 * i);
+    EXPECT_LE(piece.offset_bytes + piece.size_bytes, kMaxAllocationBytes);
+    EXPECT_EQ(0u, piece.offset_bytes % kBufferAlignment);
+    EXPECT_GE(arenaOffset(piece), end);
+    end = arenaOffset(piece) + piece.size_bytes;
+  }
+  const uint32_t count = cacheSegments(pieces.used());
+  EXPECT_EQ(5u, count);
+  uint64_t bytes = 0;
+  for (uint32_t s = 0; s < count; ++s) {
+    EXPECT_EQ(s + 1 < count, cacheSegment(pieces.used(), s).size_bytes == kMaxAllocationBytes);
+    bytes += cacheSegment(pieces.used(), s).size_bytes;
+  }
+  EXPECT_EQ(pieces.used(), bytes);
+  EXPECT_EQ(0u, cacheSegments(0));
+}
+
 }  // namespace
 }  // namespace oriel_internal::test_memory

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,7 @@ struct BenchOptions {
   uint32_t soak = 0;
   uint32_t cancels = 0;
   uint32_t sessions = 1;
+  bool ops = false;
   std::string sweep;
   double sweep_seconds = 180;
 };
@@ -322,9 +324,48 @@ Json loadedFields(const BenchOptions& options, const Model& model,
   return json;
 }
 
+void describeOps(const Json& ops) {
+  std::string text = formatted("%-8s %-24s %6s %10s %7s\n", "list", "op", "ops", "ms", "share");
+  std::string list;
+  for (const Json& op : ops) {
+    const std::string of = op["list"].get<std::string>();
+    text += formatted("%-8s %-24s %6u %10.3f %6.1f%%\n", of == list ? "" : of.c_str(),
+                      op["op"].get<std::string>().c_str(), op["count"].get<uint32_t>(),
+                      op["ms"].get<double>(), 100 * op["share"].get<double>());
+    list = of;
+  }
+  printText(text);
+}
+
+/// The time of every kind of op, each alone on the device.
+int runOps(const BenchOptions& options) {
+  Json ops = opTimes(options.common, modelPath(options.common), options.depth,
+                     options.repeat != 0 ? options.repeat : kRuns);
+  std::map<std::string, double> sums;
+  for (const Json& op : ops) {
+    sums[op["list"].get<std::string>()] += op["ms"].get<double>();
+  }
+  for (Json& op : ops) {
+    const double sum = sums[op["list"].get<std::string>()];
+    op["share"] = sum > 0 ? op["ms"].get<double>() / sum : 0.0;
+  }
+  if (options.common.json) {
+    Json json;
+    json["depth"] = options.depth;
+    json["ops"] = ops;
+    printJson(json);
+  } else {
+    describeOps(ops);
+  }
+  return kExitDone;
+}
+
 int runBench(const BenchOptions& options) {
   if (!options.sweep.empty()) {
     return runSweepCommand(options);
+  }
+  if (options.ops) {
+    return runOps(options);
   }
   const CommonOptions& common = options.common;
   std::optional<Model> model(std::in_place, common, Load::kDevice);
@@ -408,6 +449,12 @@ Command addBenchCommand(CLI::App* program) {
                   "Instead measure depths, windows and cache formats, into STEM.csv and STEM.svg")
       ->type_name("STEM")
       ->check(stem());
+  app->add_flag("--ops", options->ops,
+                "Instead time every kind of op by the device's timestamps (Vulkan)");
+  for (const char* other : {"--prefill", "--decode", "--sessions", "--soak", "--cancel"}) {
+    app->get_option("--ops")->excludes(app->get_option(other));
+  }
+  app->get_option("--sweep")->excludes(app->get_option("--ops"));
   for (const char* other : {"--depth", "--repeat", "--sessions", "--soak", "--cancel"}) {
     app->get_option("--sweep")->excludes(app->get_option(other));
   }

@@ -59,6 +59,10 @@ void Book::read(const std::string& order) {
     most_of_allocation_ = std::strtoull(order.c_str() + is + 1, nullptr, 10);
   } else if (beginsWith(order, "budget=")) {
     budget_ = std::strtoull(order.c_str() + is + 1, nullptr, 10);
+  } else if (beginsWith(order, "ticks=")) {
+    ticks_ = static_cast<int>(std::strtol(order.c_str() + is + 1, nullptr, 10));
+  } else if (beginsWith(order, "kind=")) {
+    kind_ = static_cast<int>(std::strtol(order.c_str() + is + 1, nullptr, 10));
   } else if (beginsWith(order, "subgroup=")) {
     subgroup_ = std::strtoll(order.c_str() + is + 1, nullptr, 10);
   } else if (at < is) {

@@ -31,6 +31,8 @@ class Book {
   uint64_t padding() const { return padding_; }
   uint64_t mostOfAllocation() const { return most_of_allocation_; }
   uint64_t budget() const { return budget_; }
+  int ticks() const { return ticks_; }  ///< bits of timestamps; -1: the device's own
+  int kind() const { return kind_; }    ///< VkPhysicalDeviceType; -1: the device's own
   int64_t subgroup() const { return subgroup_; }
   /// One more line of complaints.
   void note(const std::string& line) {
@@ -83,6 +85,8 @@ class Book {
   uint64_t padding_ = 0;
   uint64_t most_of_allocation_ = 0;
   uint64_t budget_ = 0;
+  int kind_ = -1;
+  int ticks_ = -1;
   int64_t subgroup_ = -1;
   std::string when_, report_;
 };

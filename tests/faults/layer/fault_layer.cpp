@@ -213,11 +213,16 @@ void imitateFamilies(uint32_t* count, VkQueueFamilyProperties* families) {
   for (uint32_t i = 0; i < flags.size() && families != nullptr; ++i) {
     families[i] = families[0];
     families[i].queueFlags = flags[i];
+    families[i].timestampValidBits = book().ticks() >= 0 ? static_cast<uint32_t>(book().ticks())
+                                                         : families[0].timestampValidBits;
   }
   *count = flags.empty() ? *count : static_cast<uint32_t>(flags.size());
 }
 
 void imitateProperties(VkPhysicalDeviceProperties* properties) {
+  if (book().kind() >= 0) {
+    properties->deviceType = static_cast<VkPhysicalDeviceType>(book().kind());
+  }
   if (isImitated()) {
     properties->limits.nonCoherentAtomSize = kImitatedAtom;
   }

@@ -18,6 +18,8 @@
 //                         allocation=1000000     bytes of an allocation at most
 //                         families=f,e           flags of its queue families, in hexadecimal
 //                         budget=1000000         bytes of its first heap that are free (VK_EXT_memory_budget)
+//                         ticks=0                bits of timestamps of its queues, with families=
+//                         kind=2                 what it is (VkPhysicalDeviceType): 2 is a card
 //                         subgroup=0             lanes of a subgroup, as it reports them
 //   ORIEL_FAULTS_WHEN   a file: calls are counted, and fail, while it is there
 //   ORIEL_FAULTS_REPORT a file: what is wrong with objects is written behind what it holds; with families= also
