@@ -110,10 +110,9 @@ struct WorkShape {
   void add(uint32_t tensor_type, uint64_t body, uint64_t head, uint64_t experts = 0);
   /// Of weights that were added, those in layers of the tail.
   void addTail(uint32_t tensor_type, uint64_t weights);
-  /// Experts of a layer that a step of so many tokens is expected to use, of all of them; as if each were chosen as
-  /// often as any other.
+  /// Experts of a layer that a step of so many tokens is expected to use, of all of them (expert_choice.h).
   double expertShare(uint32_t tokens) const;
-  /// Likewise, how many of those are in a slot. 1: all are held.
+  /// A token's choices that are expected in a slot, of all its choices. 1: all are held.
   double expertHitRate() const;
   /// What a step reads from the file.
   double fileBytes(uint32_t tokens) const;

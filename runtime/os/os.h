@@ -37,6 +37,8 @@ class InputFile {
   Status append(const char* path, uint64_t first, const oriel_allocator& allocator, const Log& log);
   /// Exactly `bytes` from `offset` on. ORIEL_ERROR_IO when there are no longer so many or they cannot be read.
   Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
+  /// Asks the system to read `bytes` from `offset` on into its cache, and does not wait. A no-op where it cannot.
+  void readAhead(uint64_t offset, uint64_t bytes) const;
   /// ORIEL_ERROR_IO when the file's size or the time of its last change is no longer what it was. That it was
   /// removed, or replaced by another under its name, is no change: this one stays what it was.
   Status expectUnchanged(const Log& log) const;
@@ -70,6 +72,7 @@ class InputFile {
   };
   bool readState(State* state) const;
   Status readOwn(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
+  void readOwnAhead(uint64_t offset, uint64_t bytes) const;
   Status expectOwnUnchanged(const Log& log) const;
 #if defined(_WIN32)
   Status openShared(const char* path, uint32_t sharing, const Log& log);
