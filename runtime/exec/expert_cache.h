@@ -58,9 +58,9 @@ class ExpertCache final : public ExpertFetch {
   const Plan& plan_;
   const WeightSource& source_;
   const Log log_;
-  Slot* slots_ = nullptr;   ///< [n_expert_layers][nSlots()]
+  Slot* slots_ = nullptr;    ///< [n_expert_layers][nSlots()]
   float* counts_ = nullptr;  ///< [n_expert_layers][nExperts()]: steps that used it, old ones less
-  bool* wanted_ = nullptr;  ///< by expert: the layer in hand has still to compute it
+  bool* wanted_ = nullptr;   ///< by expert: the layer in hand has still to compute it
   void* room_ = nullptr;
   uint64_t uses_ = 0;   ///< so far
   uint64_t round_ = 0;  ///< `uses_` when this round began

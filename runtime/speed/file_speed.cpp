@@ -90,8 +90,7 @@ Status timeReading(const ExpertLayers& layers, const TensorIndex& tensors,
     }
     for (const ExpertsOnFile::Part& part : experts.parts) {
       place.size_bytes = static_cast<uint32_t>(part.slotBytes());
-      ORIEL_TRY(sendExpert(part, expert, place, 0, source, plan, room, log,
-                           receiver));
+      ORIEL_TRY(sendExpert(part, expert, place, 0, source, plan, room, log, receiver));
       place.offset_bytes += place.size_bytes;
       bytes += static_cast<double>(part.fileBytes());
     }
