@@ -3,11 +3,13 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "commands.h"
 #include "failure.h"
+#include "models/model_parts.h"
 #include "models/model_store.h"
 #include "options.h"
 #include "output.h"
@@ -42,16 +44,26 @@ int runRemove(const RemoveOptions& options) {
                                    modelsFolder().u8string() +
                                    ": `oriel list` names those that are"};
   }
-  const std::filesystem::path file = std::filesystem::u8path(*path);
+  uint64_t bytes = 0;
   std::error_code error;
-  const uint64_t bytes = std::filesystem::file_size(file, error);
+  std::vector<std::filesystem::path> files;
+  for (const std::string& part : allParts(*path)) {
+    const auto size = std::filesystem::file_size(std::filesystem::u8path(part), error);
+    if (!error) {
+      files.push_back(std::filesystem::u8path(part));
+      bytes += size;
+    }
+  }
   const std::string what = oneLine(*path) + " (" + formatSize(bytes) + ")";
   if (!options.yes && !agrees("Delete " + what + "?")) {
     tell("Nothing was deleted\n");
     return kExitCancelled;
   }
-  if (!std::filesystem::remove(file, error)) {
-    throw Failure{kExitFailed, *path + " cannot be deleted (" + error.message() +
+  for (const std::filesystem::path& file : files) {
+    if (std::filesystem::remove(file, error)) {
+      continue;
+    }
+    throw Failure{kExitFailed, file.u8string() + " cannot be deleted (" + error.message() +
                                    "): check the permissions of its folder"};
   }
   if (options.json) {

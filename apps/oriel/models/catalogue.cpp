@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "models/model_parts.h"
 #include "validators.h"
 
 namespace cli {
@@ -209,7 +210,8 @@ std::vector<const PublishedModel*> catalogue() {
   return models;
 }
 
-std::string quantisationOf(const std::string& file) {
+std::string quantisationOf(const std::string& name) {
+  const std::string file = withoutPart(name);
   const size_t at = quantisationAt(file);
   return lowerCase(file.substr(at, file.size() - at - (sizeof(kGguf) - 1)));
 }

@@ -14,6 +14,8 @@ struct Download {
   uint64_t expected_bytes = 0;  ///< as the catalogue has it; 0: not known
   uint32_t retries = 0;         ///< after cuts that got no further
   bool verbose = false;
+  bool is_part =
+      false;          ///< of a model in several files, which is opened when all of them are there
   std::string again;  ///< what goes on after a stop: the command, for people
 };
 

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "models/catalogue.h"
+#include "models/model_parts.h"
 #include "system.h"
 #include "validators.h"
 
@@ -13,7 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The catalogue's name of a file, else its own without the ending.
-std::string nameOf(const std::string& file) {
+std::string nameOf(const std::string& part) {
+  const std::string file = withoutPart(part);
   for (const PublishedModel* const model : catalogue()) {
     if (lowerCase(file) == lowerCase(model->file)) {
       return model->id;
@@ -24,6 +26,17 @@ std::string nameOf(const std::string& file) {
     }
   }
   return file.substr(0, file.size() - sizeof(".gguf") + 1);
+}
+
+/// With all its parts that are there.
+uint64_t bytesOfModel(const fs::path& file) {
+  uint64_t bytes = 0;
+  for (const std::string& part : allParts(file.u8string())) {
+    std::error_code error;
+    const uint64_t size = fs::file_size(fs::u8path(part), error);
+    bytes += error ? 0 : size;
+  }
+  return bytes;
 }
 
 std::vector<std::string> foldersIn(const fs::path& folder) {
@@ -47,10 +60,10 @@ void addModels(const fs::path& folder, const std::string& repository,
   for (fs::directory_iterator at(folder, error); !error && at != end; at.increment(error)) {
     const std::string file = at->path().filename().u8string();
     std::error_code unreadable;
-    if (endsInGguf(file) && at->is_regular_file(unreadable)) {
+    if (endsInGguf(file) && partNumber(file) <= 1 && at->is_regular_file(unreadable)) {
       models->push_back(
           {repository.empty() ? nameOf(file) : repository + ":" + quantisationOf(file),
-           at->path().u8string(), at->file_size(unreadable)});
+           at->path().u8string(), bytesOfModel(at->path())});
     }
   }
 }
