@@ -208,10 +208,15 @@ def split(model, count):
         at += struct.calcsize("<" + code)
         return struct.unpack_from("<" + code, model, at - struct.calcsize("<" + code))[0]
 
+    def text():
+        nonlocal at
+        size = take("Q")
+        at += size
+
     def skip(kind):
         nonlocal at
         if kind == 8:
-            at += take("Q")
+            text()
         elif kind == 9:
             element = take("I")
             for _ in range(take("Q")):
@@ -221,14 +226,15 @@ def split(model, count):
 
     keys_at = at
     for _ in range(n_keys):
-        at += take("Q")
+        text()
         skip(take("I"))
     keys = model[keys_at:at]
     tensors = []
     for _ in range(n_tensors):
         begin = at
-        at += take("Q")
-        at += 8 * take("I") + 4
+        text()
+        n_dims = take("I")
+        at += 8 * n_dims + 4
         tensors.append((model[begin:at], take("Q")))
     data = model[(at + 31) // 32 * 32:]
     ends = sorted(offset for _, offset in tensors)[1:] + [len(data)]
@@ -275,8 +281,8 @@ def test_models_in_several_files():
           and (folder / names[2]).read_bytes() == parts[2], going)
     gone = program.oriel("rm", "m-q8_0", "--yes", env=at(folder))
     check("rm removes all parts", gone.code == 0 and not list(folder.glob("*.gguf")), gone)
-    refused("a checksum is of one file", place(), urls[0], "--sha256", SUM, code=2, words=b"leave it out")
-    refused("into one file", folder := place(), urls[0], "--to", folder / "x.gguf", code=2, words=b"name a folder")
+    refused("a checksum is of one file", place(), urls[0], "--sha256", SUM, code=2, words=b"no --sha256")
+    refused("into one file", folder := place(), urls[0], "--to", folder / "x.gguf", code=2, words=b"a folder with --to")
     other = split(MODEL, 2)
     server.put("/o-00001-of-00002.gguf", other[0])
     mixed = pull(place(), server.put("/o-00002-of-00002.gguf", parts[1]))

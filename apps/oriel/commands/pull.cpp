@@ -219,34 +219,25 @@ Download downloadOf(const PullOptions& options, const Source& source) {
 Downloaded downloadParts(const PullOptions& options, const Source& source, std::string* first) {
   const std::vector<std::string> files = allParts(source.file);
   const std::vector<std::string> urls = allParts(source.url);
-  if (urls.size() != files.size()) {
-    throw Failure{kExitUsage, "the address does not end with " + source.file +
-                                  ": give the address of one part"};
+  Download wanted = downloadOf(options, source);
+  const std::string folder = wanted.target.substr(0, wanted.target.size() - source.file.size());
+  const bool named = folder + source.file != wanted.target;
+  if (files.size() != urls.size() || named || !options.sha256.empty()) {
+    throw Failure{kExitUsage, source.name + " has " + std::to_string(files.size()) +
+                                  " files: name the address of one, a folder with --to, and no "
+                                  "--sha256"};
   }
-  if (!options.sha256.empty()) {
-    throw Failure{kExitUsage, "--sha256 is for one file, and this model has " +
-                                  std::to_string(files.size()) + ": leave it out"};
-  }
-  std::vector<Download> parts;
-  for (size_t i = 0; i < files.size(); ++i) {
-    Source part = source;
-    part.file = files[i];
-    part.url = urls[i];
-    part.bytes = 0;
-    part.name += " " + std::to_string(i + 1) + "/" + std::to_string(files.size());
-    parts.push_back(downloadOf(options, part));
-    parts.back().is_part = true;
-  }
-  *first = parts.front().target;
-  if (parts.size() > 1 && parts[1].target == *first) {
-    throw Failure{kExitUsage, "the model has " + std::to_string(files.size()) +
-                                  " files: name a folder with --to"};
-  }
+  *first = folder + files.front();
+  wanted.is_part = true;
+  wanted.expected_bytes = 0;
   Downloaded all;
   all.was_there = true;
   all.checked_by = CheckedBy::kServer;
-  for (const Download& part : parts) {
-    const Downloaded got = download(part);
+  for (size_t i = 0; i < files.size(); ++i) {
+    wanted.title = source.name + " " + std::to_string(i + 1) + "/" + std::to_string(files.size());
+    wanted.url = urls[i];
+    wanted.target = folder + files[i];
+    const Downloaded got = download(wanted);
     all.was_there = all.was_there && got.was_there;
     all.bytes += got.bytes;
     all.resumed_from += got.resumed_from;

@@ -3,7 +3,6 @@
 #include <memory>
 #include <string>
 #include <system_error>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -44,27 +43,19 @@ int runRemove(const RemoveOptions& options) {
                                    modelsFolder().u8string() +
                                    ": `oriel list` names those that are"};
   }
-  uint64_t bytes = 0;
+  const uint64_t bytes = bytesOfModel(*path);
   std::error_code error;
-  std::vector<std::filesystem::path> files;
-  for (const std::string& part : allParts(*path)) {
-    const auto size = std::filesystem::file_size(std::filesystem::u8path(part), error);
-    if (!error) {
-      files.push_back(std::filesystem::u8path(part));
-      bytes += size;
-    }
-  }
   const std::string what = oneLine(*path) + " (" + formatSize(bytes) + ")";
   if (!options.yes && !agrees("Delete " + what + "?")) {
     tell("Nothing was deleted\n");
     return kExitCancelled;
   }
-  for (const std::filesystem::path& file : files) {
-    if (std::filesystem::remove(file, error)) {
-      continue;
+  for (const std::string& file : allParts(*path)) {
+    (void)std::filesystem::remove(std::filesystem::u8path(file), error);
+    if (error) {
+      throw Failure{kExitFailed, file + " cannot be deleted (" + error.message() +
+                                     "): check the permissions of its folder"};
     }
-    throw Failure{kExitFailed, file.u8string() + " cannot be deleted (" + error.message() +
-                                   "): check the permissions of its folder"};
   }
   if (options.json) {
     printJson({{"removed", *path}, {"file_bytes", bytes}});

@@ -28,17 +28,6 @@ std::string nameOf(const std::string& part) {
   return file.substr(0, file.size() - sizeof(".gguf") + 1);
 }
 
-/// With all its parts that are there.
-uint64_t bytesOfModel(const fs::path& file) {
-  uint64_t bytes = 0;
-  for (const std::string& part : allParts(file.u8string())) {
-    std::error_code error;
-    const uint64_t size = fs::file_size(fs::u8path(part), error);
-    bytes += error ? 0 : size;
-  }
-  return bytes;
-}
-
 std::vector<std::string> foldersIn(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -63,7 +52,7 @@ void addModels(const fs::path& folder, const std::string& repository,
     if (endsInGguf(file) && partNumber(file) <= 1 && at->is_regular_file(unreadable)) {
       models->push_back(
           {repository.empty() ? nameOf(file) : repository + ":" + quantisationOf(file),
-           at->path().u8string(), bytesOfModel(at->path())});
+           at->path().u8string(), bytesOfModel(at->path().u8string())});
     }
   }
 }
@@ -74,6 +63,16 @@ bool endsInGguf(const std::string& text) {
   const std::string ending = ".gguf";
   return text.size() > ending.size() &&
          lowerCase(text.substr(text.size() - ending.size())) == ending;
+}
+
+uint64_t bytesOfModel(const std::string& file) {
+  uint64_t bytes = 0;
+  for (const std::string& part : allParts(file)) {
+    std::error_code error;
+    const uint64_t size = fs::file_size(fs::u8path(part), error);
+    bytes += error ? 0 : size;
+  }
+  return bytes;
 }
 
 fs::path modelsFolder() {

@@ -14,6 +14,9 @@ bool endsInGguf(const std::string& text);
 /// $ORIEL_MODELS, else `oriel/models` among the user's data. Empty: there is no such place.
 std::filesystem::path modelsFolder();
 
+/// Of a file with all other parts of its model that are there.
+uint64_t bytesOfModel(const std::string& file);
+
 struct StoredModel {
   std::string name;  ///< what people type
   std::string path;
