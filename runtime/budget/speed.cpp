@@ -4,10 +4,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "budget/expert_choice.h"
 #include "plan/memory_layout.h"
 
 namespace oriel_internal {
 namespace {
+
+constexpr int kRateSteps = 16;  // until a rate of hits agrees with itself
 
 const WeightSpeed* findWeights(const DeviceSpeed& speed, uint32_t tensor_type) {
   for (uint32_t i = 0; i < speed.weight_count; ++i) {
@@ -69,6 +72,20 @@ double stateSeconds(const DeviceSpeed& speed, const StateShape& state, StateForm
   return std::max(work, moved);
 }
 
+/// visit(part of the experts, tokens that choose one of them, of all tokens), the hottest first.
+template <typename Visit>
+void forEachHeat(const WorkShape& work, const Visit& visit) {
+  constexpr size_t kParts = sizeof(kExpertChoice) / sizeof(kExpertChoice[0]) - 1;
+  const double even = static_cast<double>(work.expert_used) / work.expert_count;
+  const double steepest = kExpertChoice[1].choices / kExpertChoice[1].experts;
+  const double skew = std::clamp((kMostChosen / even - 1) / (steepest - 1), 0.0, 1.0);
+  for (size_t i = 0; i < kParts; ++i) {
+    const double experts = kExpertChoice[i + 1].experts - kExpertChoice[i].experts;
+    const double choices = kExpertChoice[i + 1].choices - kExpertChoice[i].choices;
+    visit(experts, even * (1 + skew * (choices / experts - 1)));
+  }
+}
+
 }  // namespace
 
 void WorkShape::add(uint32_t tensor_type, uint64_t body, uint64_t head, uint64_t experts) {
@@ -95,15 +112,40 @@ void WorkShape::addTail(uint32_t tensor_type, uint64_t weights) {
 }
 
 double WorkShape::expertShare(uint32_t tokens) const {
-  return expert_count == 0
-             ? 0
-             : 1 - std::pow(1 - static_cast<double>(expert_used) / expert_count, tokens);
+  if (expert_count == 0) {
+    return 0;
+  }
+  double share = 0;
+  forEachHeat(*this, [&](double experts, double chance) {
+    share += experts * (1 - std::pow(1 - chance, tokens));
+  });
+  return share;
 }
 
+// Slots have the hottest experts, and those that the latest token missed: it chose them among the others by their chance.
 double WorkShape::expertHitRate() const {
-  return expert_count == 0   ? 0
-         : expert_slots == 0 ? 1
-                             : static_cast<double>(expert_slots) / expert_count;
+  if (expert_count == 0 || expert_slots == 0 || expert_slots >= expert_count) {
+    return expert_count == 0 ? 0 : 1;
+  }
+  const double used = static_cast<double>(expert_used) / expert_count;
+  const double slots = static_cast<double>(expert_slots) / expert_count;
+  double rate = 1;
+  for (int i = 0; i < kRateSteps; ++i) {
+    const double missed = used * (1 - rate);
+    double left = std::max(slots - missed, 0.0);
+    double hits = 0;
+    double cold = 0;
+    double cold_again = 0;
+    forEachHeat(*this, [&](double experts, double chance) {
+      const double kept = std::min(left, experts);
+      left -= kept;
+      hits += kept * chance;
+      cold += (experts - kept) * chance;
+      cold_again += (experts - kept) * chance * chance;
+    });
+    rate = (hits + (cold > 0 ? missed * cold_again / cold : 0)) / used;
+  }
+  return rate;
 }
 
 double WorkShape::fileBytes(uint32_t tokens) const {
@@ -133,6 +175,7 @@ WorkShape workOf(const TensorIndex& tensors, const ModelDesc& model, const PlanT
       case TensorRole::kLayerInputEmbedding:
         work.row_file_bytes = totals.on_file.rows ? tensor.bytes / tensor.dims[1] : 0;
         return work.add(tensor.type, 0, 0);
+      case TensorRole::kExpertGateUp:
       case TensorRole::kExpertGate:
       case TensorRole::kExpertUp:
       case TensorRole::kExpertDown:

@@ -106,9 +106,9 @@ struct WorkShape {
   void add(uint32_t tensor_type, uint64_t body, uint64_t head, uint64_t experts = 0);
   /// Counts weights that were already added as part of the tail.
   void addTail(uint32_t tensor_type, uint64_t weights);
-  /// Expected share of a layer's experts that a step of `tokens` tokens uses, if all experts are equally likely.
+  /// Experts of a layer that a step of so many tokens is expected to use, of all of them (expert_choice.h).
   double expertShare(uint32_t tokens) const;
-  /// Expected share of these that are already in a slot. 1: all experts are held.
+  /// A token's choices that are expected in a slot, of all its choices. 1: all are held.
   double expertHitRate() const;
   /// Bytes that a step reads from the file.
   double fileBytes(uint32_t tokens) const;

@@ -1,6 +1,7 @@
 #include "exec/expert_cache.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "plan/repack.h"
 #include "plan/weight_layout.h"
@@ -10,11 +11,41 @@ namespace {
 
 /// Of what is read or packed at a time: stays in a processor's second cache until it has gone on.
 constexpr uint64_t kPieceBytes = 128 << 10;
+/// Few, because what is read must still be in the system's cache when its turn comes.
+constexpr uint32_t kExpertsAhead = 4;
+/// What a step leaves of earlier steps' counts: half after 69 steps.
+constexpr float kRemembered = 0.99f;
 
 /// At most, of the packed form. A group of rows is no more than half of the ring.
 uint64_t pieceBytes(const Plan& plan, uint64_t group_bytes) {
   return std::max(std::min<uint64_t>(kPieceBytes, plan.upload.size_bytes / 2), group_bytes);
 }
+
+/// The system reads the next missing experts of a layer while one is packed.
+class ReadAhead {
+ public:
+  ReadAhead(const ExpertsOnFile& layer, const bool* wanted, const WeightSource& source)
+      : layer_(layer), wanted_(wanted), source_(source) {}
+
+  void moveTo(uint32_t expert) {
+    uint32_t ahead = 0;
+    for (uint32_t e = expert; e < layer_.count && ahead < kExpertsAhead; ++e) {
+      ahead += wanted_[e] ? 1 : 0;
+      if (wanted_[e] && e >= next_) {
+        for (const ExpertsOnFile::Part& part : layer_.parts) {
+          source_.readAhead(part.tensor_offset + e * part.fileBytes(), part.fileBytes());
+        }
+        next_ = e + 1;
+      }
+    }
+  }
+
+ private:
+  const ExpertsOnFile& layer_;
+  const bool* const wanted_;
+  const WeightSource& source_;
+  uint32_t next_ = 0;
+};
 
 }  // namespace
 
@@ -59,10 +90,12 @@ void ExpertCache::init(Arena* arena) {
     return;
   }
   slots_ = arena->take<Slot>(uint64_t{plan_.n_expert_layers} * nSlots());
-  wanted_ = arena->take<bool>(plan_.slots.size_bytes / sizeof(uint32_t));
+  counts_ = arena->take<float>(plan_.n_expert_layers * nExperts());
+  wanted_ = arena->take<bool>(nExperts());
   room_ = arena->take<uint8_t>(source_.inMemory() ? 0 : expertRoomBytes(plan_));
   if (slots_ != nullptr) {
     std::fill_n(slots_, uint64_t{plan_.n_expert_layers} * nSlots(), Slot());
+    std::fill_n(counts_, plan_.n_expert_layers * nExperts(), 0.0f);
   }
 }
 
@@ -74,15 +107,36 @@ Status ExpertCache::fetch(const FetchExpertsPush& push, uint32_t, const uint32_t
                           uint32_t* slots, Executor* executor) {
   const ExpertsOnFile& layer = plan_.expert_layers[push.layer];
   if (push.round == 0) {
-    const uint32_t* const begin = routes + uint64_t{kRouteParts} * plan_.chunk_tokens * layer.used;
-    for (uint32_t e = 0; e < layer.count; ++e) {
-      wanted_[e] = begin[e + 1] > begin[e];
-    }
+    count(push.layer, routes + uint64_t{kRouteParts} * plan_.chunk_tokens * layer.used);
   }
   round_ = uses_;
   std::fill_n(slots, layer.count, kNoSlot);
   takeCached(slotsOf(push.layer), layer.count, slots);
   return takeMissing(push.layer, slots, executor);
+}
+
+// `begin`: where the routes of each expert begin.
+void ExpertCache::count(uint32_t layer, const uint32_t* begin) {
+  float* const counts = countsOf(layer);
+  for (uint32_t e = 0; e < plan_.expert_layers[layer].count; ++e) {
+    wanted_[e] = begin[e + 1] > begin[e];
+    counts[e] = kRemembered * counts[e] + (wanted_[e] ? 1.0f : 0.0f);
+  }
+}
+
+// Of the slots that this round does not use; null: it uses all.
+ExpertCache::Slot* ExpertCache::leastUsed(uint32_t layer) const {
+  const float* const counts = countsOf(layer);
+  const auto rank = [&](const Slot& slot) {
+    return std::make_pair(slot.expert == kNoSlot ? -1.0f : counts[slot.expert], slot.used);
+  };
+  Slot* least = nullptr;
+  for (Slot* slot = slotsOf(layer); slot != slotsOf(layer) + nSlots(); ++slot) {
+    if (slot->used <= round_ && (least == nullptr || rank(*slot) < rank(*least))) {
+      least = slot;
+    }
+  }
+  return least;
 }
 
 void ExpertCache::takeCached(Slot* layer, uint32_t count, uint32_t* slots) {
@@ -105,18 +159,19 @@ Status ExpertCache::takeMissing(uint32_t number, uint32_t* slots, Executor* exec
   Slot* const begin = slotsOf(number);
   Slot* const end = begin + nSlots();
   const uint64_t before = uses_;
+  ReadAhead ahead(layer, wanted_, source_);
   Status status;
   for (uint32_t e = 0; e < layer.count && status.ok(); ++e) {
     if (!wanted_[e]) {
       continue;
     }
-    Slot* const oldest =
-        std::min_element(begin, end, [](const Slot& a, const Slot& b) { return a.used < b.used; });
-    if (oldest->used > round_) {
+    Slot* const slot = leastUsed(number);
+    if (slot == nullptr) {
       break;  // the next round
     }
-    const uint32_t i = static_cast<uint32_t>(oldest - begin);
-    *oldest = {++uses_, e};
+    const uint32_t i = static_cast<uint32_t>(slot - begin);
+    ahead.moveTo(e);
+    *slot = {++uses_, e};
     status = load(layer, e, i, executor);
     wanted_[e] = false;
     slots[e] = i;

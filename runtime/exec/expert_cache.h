@@ -17,8 +17,8 @@ Status sendExpert(const ExpertsOnFile::Part& part, uint32_t expert, const Buffer
 /// What reading takes, with this plan's upload ring.
 uint64_t expertRoomBytes(const Plan& plan);
 
-/// Which experts are in slots is no part of a conversation: whatever is there, results are the same. In each layer the
-/// expert that was used longest ago makes room.
+/// Keeps a layer's experts in slots by how often and how lately steps used them: the expert with the lowest count makes
+/// room, where every step halves what was counted some 70 steps before. Which experts are in slots changes no result.
 class ExpertCache final : public ExpertFetch {
  public:
   /// All of it outlives this object.
@@ -47,15 +47,20 @@ class ExpertCache final : public ExpertFetch {
 
   uint32_t nSlots() const { return plan_.on_file.expert_slots; }
   Slot* slotsOf(uint32_t layer) const { return slots_ + uint64_t{layer} * nSlots(); }
+  float* countsOf(uint32_t layer) const { return counts_ + uint64_t{layer} * nExperts(); }
+  uint64_t nExperts() const { return plan_.slots.size_bytes / sizeof(uint32_t); }
+  void count(uint32_t layer, const uint32_t* begin);
   void takeCached(Slot* layer, uint32_t count, uint32_t* slots);
+  Slot* leastUsed(uint32_t layer) const;
   Status takeMissing(uint32_t layer, uint32_t* slots, Executor* executor);
   Status load(const ExpertsOnFile& layer, uint32_t expert, uint32_t slot, Executor* executor);
 
   const Plan& plan_;
   const WeightSource& source_;
   const Log log_;
-  Slot* slots_ = nullptr;   ///< [n_expert_layers][nSlots()]
-  bool* wanted_ = nullptr;  ///< by expert: the layer in hand has still to compute it
+  Slot* slots_ = nullptr;    ///< [n_expert_layers][nSlots()]
+  float* counts_ = nullptr;  ///< [n_expert_layers][nExperts()]: steps that used it, old ones less
+  bool* wanted_ = nullptr;   ///< by expert: the layer in hand has still to compute it
   void* room_ = nullptr;
   uint64_t uses_ = 0;   ///< so far
   uint64_t round_ = 0;  ///< `uses_` when this round began

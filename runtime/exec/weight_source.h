@@ -19,6 +19,12 @@ struct WeightSource {
     *data = inMemory() ? memory + offset : static_cast<const uint8_t*>(room);
     return inMemory() ? Status(kOk) : file->read(offset, room, bytes, log);
   }
+  /// They will be read soon.
+  void readAhead(uint64_t offset, uint64_t bytes) const {
+    if (!inMemory() && bytes != 0) {
+      file->readAhead(offset, bytes);
+    }
+  }
   /// After reading: ORIEL_ERROR_IO when somebody has written to the file since it was opened, so that what was read
   /// may be anything.
   Status expectUnchanged(const Log& log) const {

@@ -53,6 +53,14 @@ Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log
   return readOwn(offset - first_, to, bytes, log);
 }
 
+void InputFile::readAhead(uint64_t offset, uint64_t bytes) const {
+  if (next_.file != nullptr && offset >= next_.file->first_) {
+    next_.file->readAhead(offset, bytes);
+  } else {
+    readOwnAhead(offset - first_, bytes);
+  }
+}
+
 Status InputFile::expectUnchanged(const Log& log) const {
   ORIEL_TRY(expectOwnUnchanged(log));
   return next_.file != nullptr ? next_.file->expectUnchanged(log) : kOk;

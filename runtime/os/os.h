@@ -36,8 +36,10 @@ class InputFile {
   Status append(const char* path, uint64_t first, const oriel_allocator& allocator, const Log& log);
   /// Reads exactly `bytes` from `offset`. ORIEL_ERROR_IO if the file is too short or cannot be read.
   Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
-  /// ORIEL_ERROR_IO if the file's size or time of last change differs. Removing or replacing the file under its name
-  /// does not count: the open file stays the same.
+  /// Asks the system to read `bytes` from `offset` on into its cache, and does not wait. A no-op where it cannot.
+  void readAhead(uint64_t offset, uint64_t bytes) const;
+  /// ORIEL_ERROR_IO when the file's size or the time of its last change is no longer what it was. That it was
+  /// removed, or replaced by another under its name, is no change: this one stays what it was.
   Status expectUnchanged(const Log& log) const;
   /// Takes the open file from `other`, with its recorded state, and closes `other`. `path` as in open().
   void takeOver(InputFile* other, const char* path) {
@@ -69,6 +71,7 @@ class InputFile {
   };
   bool readState(State* state) const;
   Status readOwn(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
+  void readOwnAhead(uint64_t offset, uint64_t bytes) const;
   Status expectOwnUnchanged(const Log& log) const;
 #if defined(_WIN32)
   Status openShared(const char* path, uint32_t sharing, const Log& log);

@@ -193,6 +193,16 @@ Status InputFile::readOwn(uint64_t offset, void* to, uint64_t bytes, const Log& 
   return kOk;
 }
 
+void InputFile::readOwnAhead(uint64_t offset, uint64_t bytes) const {
+#if defined(__APPLE__)
+  radvisory range = {static_cast<off_t>(offset), static_cast<int>(bytes)};
+  (void)fcntl(static_cast<int>(handle_), F_RDADVISE, &range);
+#else
+  (void)posix_fadvise(static_cast<int>(handle_), static_cast<off_t>(offset),
+                      static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+#endif
+}
+
 Status InputFile::expectOwnUnchanged(const Log& log) const {
   State is;
   if (!readState(&is)) {

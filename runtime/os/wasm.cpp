@@ -75,6 +75,8 @@ Status InputFile::readOwn(uint64_t offset, void* to, uint64_t bytes, const Log& 
              : changedMeanwhile(path_, log);
 }
 
+void InputFile::readOwnAhead(uint64_t, uint64_t) const {}
+
 Status InputFile::expectOwnUnchanged(const Log& log) const {
   State is;
   return readState(&is) && is.bytes == was_.bytes ? kOk : changedMeanwhile(path_, log);

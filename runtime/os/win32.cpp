@@ -246,6 +246,8 @@ Status InputFile::readOwn(uint64_t offset, void* to, uint64_t bytes, const Log& 
   return kOk;
 }
 
+void InputFile::readOwnAhead(uint64_t, uint64_t) const {}
+
 Status InputFile::expectOwnUnchanged(const Log& log) const {
   State is;
   if (!readState(&is)) {

@@ -69,6 +69,7 @@ constexpr Speaks kSpeaks[] = {
     {"<|channel|>", kFormHarmony},
     {">>>", kFormRecipient},
     {BAR "hy_", kFormHunyuan},
+    {"<ifm|", kFormHorizon},
     {"<thinking>", kFormThinkingTag},
     {"[BEGIN FINAL RESPONSE]", kFormFinalResponse},
 };
@@ -77,7 +78,7 @@ constexpr Speaks kSpeaks[] = {
 constexpr ReplyForms kUnmistakable =
     kFormToolCall | kFormToolCalls | kFormFunctionTag | kFormNamedTag | kFormSeed | kFormMiniMax |
     kFormDsml | kFormAtem | kFormGemma4 | kFormBarCall | kFormLfm | kFormMistral | kFormCapitals |
-    kFormFunctools | kFormPythonTag | kFormKimi | kFormDeepSeek | kFormApertus;
+    kFormFunctools | kFormPythonTag | kFormKimi | kFormDeepSeek | kFormApertus | kFormHorizon;
 constexpr ReplyForms kBare = kFormBareJson | kFormBarePython;
 
 /// Forms by chat format.
@@ -141,6 +142,12 @@ const Mark kMarks[] = {
     {"<|close|>think<|sep|>", kMarkThoughtEnd, kFormKimi3},
     {"<think:opensource>", kMarkThought, kFormHunyuan, kAnywhere},
     {"</think:opensource>", kMarkThoughtEnd, kFormHunyuan},
+    {"<ifm|think>", kMarkThought, kFormHorizon, kAnywhere},
+    {"<ifm|think_fast>", kMarkThought, kFormHorizon, kAnywhere},
+    {"<ifm|think_faster>", kMarkThought, kFormHorizon, kAnywhere},
+    {"</ifm|think>", kMarkThoughtEnd, kFormHorizon},
+    {"</ifm|think_fast>", kMarkThoughtEnd, kFormHorizon},
+    {"</ifm|think_faster>", kMarkThoughtEnd, kFormHorizon},
 
     {"Here are my reasoning steps:", kMarkThought, kFormFinalResponse},
     {"[BEGIN FINAL RESPONSE]", kMarkThoughtEnd, kFormFinalResponse},
@@ -196,6 +203,10 @@ const Mark kMarks[] = {
     {"<|calls|>", kMarkSectionEnd, kFormSolar},
     {"<tool_calls:opensource>", kTriggersSection, kFormHunyuan},
     {"</tool_calls:opensource>", kMarkSectionEnd, kFormHunyuan},
+    {"<ifm|tool_calls>", kTriggersSection, kFormHorizon},
+    {"</ifm|tool_calls>", kMarkSectionEnd, kFormHorizon},
+    {"<ifm|tool_call>", kTriggersSection, kFormHorizon},
+    {"</ifm|tool_call>", kMarkSectionEnd, kFormHorizon},
 
     // Calls.
     {"<function=", kMarkCall, kHasFunctionTag, 0, '>'},
@@ -244,6 +255,7 @@ const Mark kMarks[] = {
     {"<|open|>argument key=\"", kMarkParameter, kFormKimi3, 0, '"', "<|sep|>", "<|close|>argument<|sep|>"},
     {"<arg_key>", kMarkParameter, kFormToolCall, 0, '<', "<arg_value>", "</arg_value>"},
     {"<arg_key:opensource>", kMarkParameter, kFormHunyuan, 0, '<', "<arg_value:opensource>", "</arg_value:opensource>"},
+    {"<ifm|arg_key>", kMarkParameter, kFormHorizon, 0, '<', "<ifm|arg_value>", "</ifm|arg_value>"},
 
     // Not part of an answer.
     {"```", kMarkFence, kAll},

@@ -47,7 +47,9 @@ constexpr ReplyForms kFormArgKey = ReplyForms{1} << 32;    ///< <arg_key> in <to
 constexpr ReplyForms kFormArgsMark = ReplyForms{1} << 33;  ///< [ARGS] after [TOOL_CALLS]
 constexpr ReplyForms kFormIdMark = ReplyForms{1} << 34;    ///< [CALL_ID], too
 
-/// The role of a mark, as bits.
+constexpr ReplyForms kFormHorizon = ReplyForms{1} << 35;  ///< K2-Horizon: tags that begin with ifm|
+
+/// What a mark is, as bits.
 enum MarkKind : uint16_t {
   kMarkTrigger = 1 << 0,  ///< recognised in an answer: a call may begin with it
   kMarkSection = 1 << 1,  ///< calls follow

@@ -12,8 +12,8 @@
 namespace oriel_internal {
 namespace {
 
-constexpr TensorRole kParts[] = {TensorRole::kExpertGate, TensorRole::kExpertUp,
-                                 TensorRole::kExpertDown};
+constexpr TensorRole kParts[] = {TensorRole::kExpertGateUp, TensorRole::kExpertGate,
+                                 TensorRole::kExpertUp, TensorRole::kExpertDown};
 constexpr double kEnoughMs = 200;
 constexpr double kMostMs = 1000;
 constexpr uint32_t kFewestExperts = 16;
@@ -30,9 +30,13 @@ class Receiver final : public HostExecutor {
 
 ExpertsOnFile expertsOf(const TensorIndex& tensors, uint32_t layer) {
   ExpertsOnFile experts;
-  for (uint32_t i = 0; i < 3; ++i) {
-    const GgufTensor& tensor = tensors.find(kParts[i], layer);
-    ExpertsOnFile::Part& part = experts.parts[i];
+  ExpertsOnFile::Part* next = experts.parts;
+  for (const TensorRole role : kParts) {
+    if (!tensors.has(role, layer)) {
+      continue;
+    }
+    const GgufTensor& tensor = tensors.find(role, layer);
+    ExpertsOnFile::Part& part = *next++;
     part.tensor_offset = tensor.offset;
     part.tensor_type = tensor.type;
     (void)weightTypeOf(tensor.type, &part.type);
@@ -54,7 +58,7 @@ struct ExpertLayers {
 ExpertLayers layersOf(const TensorIndex& tensors, const ModelDesc& model) {
   ExpertLayers found;
   for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
-    if (!tensors.has(TensorRole::kExpertGate, layer)) {
+    if (!tensors.has(TensorRole::kExpertDown, layer)) {
       continue;
     }
     found.layers[found.count++] = static_cast<uint16_t>(layer);
@@ -79,11 +83,14 @@ Status timeReading(const ExpertLayers& layers, const TensorIndex& tensors,
   for (uint32_t n = 0; ms < kMostMs && (n < kFewestExperts || ms < kEnoughMs); ++n) {
     state = state * 1664525u + 1013904223u;
     const ExpertsOnFile experts = expertsOf(tensors, layers.layers[(state >> 8) % layers.count]);
+    const uint32_t expert = (state >> 16) % experts.count;
     BufferRef place = {ArenaKind::kWeights, 0, 0, 0};
     for (const ExpertsOnFile::Part& part : experts.parts) {
+      source.readAhead(part.tensor_offset + expert * part.fileBytes(), part.fileBytes());
+    }
+    for (const ExpertsOnFile::Part& part : experts.parts) {
       place.size_bytes = static_cast<uint32_t>(part.slotBytes());
-      ORIEL_TRY(sendExpert(part, (state >> 16) % experts.count, place, 0, source, plan, room, log,
-                           receiver));
+      ORIEL_TRY(sendExpert(part, expert, place, 0, source, plan, room, log, receiver));
       place.offset_bytes += place.size_bytes;
       bytes += static_cast<double>(part.fileBytes());
     }

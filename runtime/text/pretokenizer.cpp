@@ -79,6 +79,8 @@ constexpr Name kNames[] = {
     {"jais-2", {PreTokenizer::kJais2, false, false}},
     {"afmoe", {PreTokenizer::kAfmoe, false, false}},
     {"spark2_5", {PreTokenizer::kSpark, false, false}},
+    {"laguna", {PreTokenizer::kLaguna, false, false}},
+    {"exaone-moe", {PreTokenizer::kExaoneMoe, false, false}},
     {"tiny_aya", {PreTokenizer::kTinyAya, false, false}},
     {"cohere2moe", {PreTokenizer::kTinyAya, false, false}},
 };
@@ -233,7 +235,38 @@ size_t smolLmWordEnd(const Reader& reader, size_t begin) {
   return first.number() ? begin + first.bytes : gpt2WordEnd(reader.within(region, begin), begin);
 }
 
-/// llama-bpe's expression after \p{N}{1,3}.
+/// qwen2's expression behind [^\n]+|\n+.
+size_t lagunaWordEnd(const Reader& reader, size_t begin) {
+  const auto region = [](const Char& c) -> uint8_t { return c.is('\n') ? 1 : 0; };
+  return llama3WordEnd<&Char::letter, &Char::rest>(reader.within(region, begin), begin, 1,
+                                                   isLineEnd);
+}
+
+/// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}
+/// | ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+: several words with single spaces between them are one.
+size_t exaoneMoeWordEnd(const Reader& reader, size_t begin) {
+  if (const size_t bytes = anyCaseContraction(reader, begin); bytes != 0) {
+    return begin + bytes;
+  }
+  const Char first = reader.at(begin);
+  size_t end = begin + (!first.letter() && first.leadsWord() ? first.bytes : 0);
+  if (reader.at(end).letter()) {
+    while (true) {
+      end += reader.at(end).bytes;
+      end = reader.skip<&Char::mark>(end);
+      const size_t next = end + (reader.at(end).is(' ') ? 1 : 0);
+      if (!reader.at(next).letter()) {
+        return end;
+      }
+      end = next;
+    }
+  }
+  end = otherEnd<&Char::rest>(reader, begin, 1, isNothing);
+  const bool behind_rest = first.rest() || (first.is(' ') && reader.at(begin + 1).rest());
+  return end + (behind_rest && reader.at(end).newline() ? 1 : 0);
+}
+
+/// llama-bpe's behind \p{N}{1,3}.
 size_t miniCpm5WordEnd(const Reader& reader, size_t begin) {
   const auto region = [](const Char& c) -> uint8_t { return c.number() ? 1 : 0; };
   return reader.at(begin).number() ? numberEnd(reader, begin, 3)
@@ -407,6 +440,10 @@ size_t WordCutter::wordEnd(size_t begin, bool* reached_end) {
       return afmoeWordEnd(reader, begin, &count_);
     case PreTokenizer::kSpark:
       return sparkWordEnd(reader, begin);
+    case PreTokenizer::kLaguna:
+      return lagunaWordEnd(reader, begin);
+    case PreTokenizer::kExaoneMoe:
+      return exaoneMoeWordEnd(reader, begin);
     case PreTokenizer::kTinyAya:
       return tinyAyaWordEnd(reader, begin, &count_);
     case PreTokenizer::kLines:

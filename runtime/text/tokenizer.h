@@ -51,6 +51,8 @@ enum class PreTokenizer : uint8_t {
   kJais2,
   kAfmoe,
   kSpark,
+  kLaguna,
+  kExaoneMoe,
   kTinyAya,
   kLines,
 };

@@ -65,6 +65,7 @@ class Shape:
     n_dense_layers: int = 0  # the first ones, without experts
     local_period: int = 0  # of gemma4: every so manieth layer sees all, the others the window
     local_head_dim: int = 0  # of gemma4's windowed layers
+    n_full_kv_heads: int = 0  # of gemma4's other layers, whose values are their keys; 0: as n_kv_heads
     n_shared_layers: int = 0  # of gemma4: the last ones, which read an earlier layer's cache
     doubles_ff: bool = False  # of gemma4: those have feed-forward layers twice as wide
     per_layer_width: int = 0  # of gemma4: what each layer gets of the token besides
@@ -84,7 +85,10 @@ class Shape:
         return bool(self.state) and (self.state.beside or not self.attends(layer))
 
     def kv_heads_by_layer(self):
-        return [self.n_kv_heads if self.attends(layer) else 0 for layer in range(self.n_layers)]
+        return [self.kv_heads_of(layer) if self.attends(layer) else 0 for layer in range(self.n_layers)]
+
+    def kv_heads_of(self, layer):
+        return self.n_full_kv_heads if self.n_full_kv_heads and not self.is_local(layer) else self.n_kv_heads
 
     def is_local(self, layer):
         return bool(self.local_period) and (layer + 1) % self.local_period != 0
@@ -99,9 +103,13 @@ class Shape:
         return self.n_ff if self.owns_cache(layer) or not self.doubles_ff else 2 * self.n_ff
 
     @property
+    def is_qwen35(self):
+        return self.arch in ("qwen35", "qwen35moe")
+
+    @property
     def norms_heads(self):
         return self.arch in ("qwen3", "qwen3moe", "gemma3", "gemma4", "hunyuan-dense", "exaone4", "lfm2", "lfm2moe",
-                             "qwen35")
+                             "qwen35", "qwen35moe")
 
     @property
     def norms_rows(self):
@@ -220,12 +228,12 @@ def gemma4(name, layers, embd, kv_heads, ff, period, shared, doubles_ff):
                  extra={"vocab_size": ("uint32", 262144), "final_logit_softcapping": ("float32", 30.0)})
 
 
-def qwen35(name, layers, embd, heads, kv_heads, ff, value_heads):
+def qwen35(name, layers, embd, heads, kv_heads, ff, value_heads, arch="qwen35", **experts):
     """A quarter of a head turns: sections for text and two more of pictures cover all of its 32 pairs."""
-    return Shape(name, "qwen35", layers, embd, heads, kv_heads, 256, ff, 248320, 262144, 1e7, 1e-6, "qwen35",
+    return Shape(name, arch, layers, embd, heads, kv_heads, 256, ff, 248320, 262144, 1e7, 1e-6, "qwen35",
                  attention_period=4, state=State(value_heads, 16, 128, 128, delta=True),
                  extra={"vocab_size": ("uint32", 248320), "rope.dimension_count": ("uint32", 64),
-                        "rope.dimension_sections": ("int32s", [11, 11, 10, 0])})
+                        "rope.dimension_sections": ("int32s", [11, 11, 10, 0])}, **experts)
 
 
 def granite_hybrid(name, attention_layers, layers, embd, heads, kv_heads, head_dim, ff, state_heads, residual, logits,
@@ -302,6 +310,10 @@ SHAPES = [
           tied=False, says_head_dim=False),
     gemma4("Gemma-4-E2B", 35, 1536, 1, 6144, 5, 20, doubles_ff=True),
     gemma4("Gemma-4-E4B", 42, 2560, 2, 10240, 6, 18, doubles_ff=False),
+    Shape("Gemma-4-26B-A4B", "gemma4", 30, 2816, 16, 8, 512, 2112, 262144, 262144, 1e6, 1e-6, "gemma4",
+          local_window=1024, local_period=6, local_head_dim=256, n_full_kv_heads=2, kv_list=True, n_experts=128,
+          n_experts_used=8, n_ff_expert=704,
+          extra={"vocab_size": ("uint32", 262144), "final_logit_softcapping": ("float32", 30.0)}),
     Shape("LFM2-8B-A1B", "lfm2moe", 24, 2048, 32, 8, 64, 7168, 65536, 128000, 1e6, 1e-5, "lfm2",
           says_head_dim=False, attention_layers=(2, 6, 10, 14, 18, 21), kv_list=True, n_experts=32,
           n_experts_used=4, n_ff_expert=1792, n_dense_layers=2,
@@ -317,6 +329,8 @@ SHAPES = [
     qwen35("Qwen3.5-0.8B", 24, 1024, 8, 2, 3584, 16),
     qwen35("Qwen3.5-2B", 24, 2048, 8, 2, 6144, 16),
     qwen35("Qwen3.5-4B", 32, 2560, 16, 4, 9216, 32),
+    qwen35("Qwen3.5-35B-A3B", 40, 2048, 16, 2, 512, 32, "qwen35moe", tied=False, n_experts=256, n_experts_used=8,
+           n_ff_expert=512, n_ff_shared=512),
     granite_hybrid("Granite-4.0-H-350M", (10, 13, 17, 27), 32, 768, 12, 4, 64, 2048, 48, 0.246, 3.0),
     granite_hybrid("Granite-4.0-H-1B", (5, 15, 25, 35), 40, 1536, 12, 4, 128, 4096, 48, 0.22, 6.0),
     granite_hybrid("Granite-4.0-H-Micro", (5, 15, 25, 35), 40, 2048, 32, 8, 64, 8192, 64, 0.22, 8.0),
@@ -386,8 +400,10 @@ def tiny(shape):
         if small.n_ff_shared:
             small = dataclasses.replace(small, n_ff_shared=2 * small.n_ff_expert)
     if shape.arch == "gemma4":
-        small = dataclasses.replace(small, n_layers=6, n_heads=2, n_ff=256, n_shared_layers=2, local_period=2,
-                                    per_layer_width=64)
+        small = dataclasses.replace(small, n_layers=6, n_heads=2, n_ff=256, local_period=2,
+                                    n_shared_layers=min(2, shape.n_shared_layers),
+                                    n_full_kv_heads=min(1, shape.n_full_kv_heads),
+                                    per_layer_width=64 if shape.per_layer_width else 0)
     if shape.state:
         layers = 4 if shape.attention_period else 3
         small = dataclasses.replace(small, n_layers=layers, state=tiny_state(small),

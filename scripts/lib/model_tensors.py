@@ -1,6 +1,9 @@
 """The tensors of a model of a shape, with how large their values are, for make_model.py."""
 import dataclasses
 import math
+import pathlib
+import re
+import statistics
 
 import numpy as np
 
@@ -36,15 +39,37 @@ def key_bias(rng, shape, layer):
     return bias
 
 
-# Only if the name differs from the usual one.
-FEED_FORWARD_NORMS = {"qwen35": "post_attention_norm.weight", "falcon-h1": "ffn_norm"}
+# Where it has another name than elsewhere.
+FEED_FORWARD_NORMS = {"qwen35": "post_attention_norm.weight", "qwen35moe": "post_attention_norm.weight",
+                      "falcon-h1": "ffn_norm"}
 
-ROUTER_GAIN = 1.5  # the deviation of the router's scores
+CHOICE = pathlib.Path(__file__).resolve().parents[2] / "runtime" / "budget" / "expert_choice.h"
+
+
+def chances(count, used):
+    """How many of all tokens choose each of a layer's experts, the hottest first: as plans expect it."""
+    text = CHOICE.read_text()
+    experts, choices = np.array(re.findall(r"\{([\d.]+), +([\d.]+)\}", text), float).T
+    most = float(re.search(r"kMostChosen = ([\d.]+)", text)[1])
+    even = used / count
+    skew = np.clip((most / even - 1) / (choices[1] / experts[1] - 1), 0, 1)
+    share = np.diff(np.interp(np.arange(count + 1) / count, experts, choices))
+    return even * (1 + skew * (count * share - 1))
+
+
+def router_deviations(count, used):
+    """Of each expert's logit, hottest first. All are normal around 0, so that those above a bar of 1 are as many as
+    choose the expert. Half of all tokens are the limit: where more are chosen, all are chosen alike."""
+    chance = chances(count, used)
+    if chance.max() > 0.45:
+        return np.full(count, 1.5)
+    return np.array([-1 / statistics.NormalDist().inv_cdf(float(p)) for p in chance])
 
 
 def mixture_deviation(shape):
     """How much a mixture of the chosen experts' independent outputs spreads where each spreads by 1."""
-    logits = np.random.default_rng(1).normal(0, ROUTER_GAIN, (4096, shape.n_experts))
+    deviations = router_deviations(shape.n_experts, shape.n_experts_used)
+    logits = np.random.default_rng(1).normal(0, 1, (4096, shape.n_experts)) * deviations
     chances = 1 / (1 + np.exp(-logits)) if shape.arch == "lfm2moe" else np.exp(logits)
     adds_up = shape.arch not in ("olmoe", "deepseek2")  # others' weights add up to 1
     if not adds_up:
@@ -113,14 +138,15 @@ class TensorList:
     def attention(self, layer):
         shape = self.shape
         embd, head_dim = shape.n_embd, shape.head_dim_of(layer)
-        query, keys = shape.n_heads * head_dim, shape.n_kv_heads * head_dim
+        query, keys = shape.n_heads * head_dim, shape.kv_heads_of(layer) * head_dim
         owns = shape.owns_cache(layer)
         query_gain = 1.5 / math.sqrt(self.scale["attention.scale"] * math.sqrt(shape.head_dim))
-        # For each head its query, then a gate for the head's output.
-        self.matrix("attn_q.weight", embd, 2 * query if shape.arch == "qwen35" else query, query_gain, layer)
+        # Of each head its query, then a gate of what the head gives.
+        self.matrix("attn_q.weight", embd, 2 * query if shape.is_qwen35 else query, query_gain, layer)
         if owns:
             self.matrix("attn_k.weight", embd, keys, query_gain, layer)
-            self.matrix("attn_v.weight", embd, keys, 1.5, layer)
+            if not shape.n_full_kv_heads or shape.is_local(layer):
+                self.matrix("attn_v.weight", embd, keys, 1.5, layer)
         self.matrix("attn_output.weight", query, embd, self.branch, layer)
         if shape.arch == "qwen2":
             self.values("attn_q.bias", self.rng.normal(0, 1, query), layer)
@@ -197,13 +223,22 @@ class TensorList:
     def experts(self, layer):
         shape = self.shape
         embd, ff, count = shape.n_embd, shape.n_ff_expert or shape.n_ff, shape.n_experts
-        self.values("ffn_gate_inp.weight", self.rng.normal(0, ROUTER_GAIN / math.sqrt(embd), (count, embd)), layer)
+        deviations = self.rng.permutation(router_deviations(count, shape.n_experts_used))
+        router = self.rng.normal(0, 1 / math.sqrt(embd), (count, embd)) * deviations[:, None]
+        self.values("ffn_gate_inp.weight", router, layer)
         if shape.arch == "lfm2moe":
-            self.values("exp_probs_b.bias", self.rng.normal(0, 0.05, count), layer)
+            self.values("exp_probs_b.bias", self.rng.normal(0, 0.01, count), layer)
+        if self.gemma:
+            self.values("ffn_gate_inp.scale", math.sqrt(embd) * self.rng.uniform(0.8, 1.2, embd), layer)
+            self.values("ffn_down_exps.scale", self.rng.uniform(0.8, 1.2, count), layer)
+            for norm in ("pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2"):
+                self.norm(f"{norm}.weight", embd, layer)
         self.matrix("ffn_gate_exps.weight", embd, ff, 1.0, layer, count)
         self.matrix("ffn_up_exps.weight", embd, ff, 1.0, layer, count)
         self.matrix("ffn_down_exps.weight", ff, embd, self.expert_gain, layer, count)
         if shape.n_ff_shared:
+            if shape.arch == "qwen35moe":
+                self.values("ffn_gate_inp_shexp.weight", self.rng.normal(0, 1 / math.sqrt(embd), embd), layer)
             self.matrix("ffn_gate_shexp.weight", embd, shape.n_ff_shared, 1.0, layer)
             self.matrix("ffn_up_shexp.weight", embd, shape.n_ff_shared, 1.0, layer)
             self.matrix("ffn_down_shexp.weight", shape.n_ff_shared, embd, self.branch / 0.6, layer)
@@ -234,7 +269,7 @@ class TensorList:
             self.norm(FEED_FORWARD_NORMS.get(shape.arch, "ffn_norm.weight"), shape.n_embd, layer)
         if shape.n_experts and layer >= shape.n_dense_layers:
             self.experts(layer)
-        else:
+        if not shape.n_experts or layer < shape.n_dense_layers or self.gemma:
             self.feed_forward(layer)
         if self.gemma or self.post_norms_only:
             self.norm("post_ffw_norm.weight", shape.n_embd, layer, self.post_norm)

@@ -240,6 +240,43 @@ def test_shapes_have_the_published_numbers_of_parameters():
     check("parameters", counted == published, counted)
 
 
+def hit_rate(chosen, slots, count):
+    """Of choices [tokens][used], those in a slot: the expert with the lowest count makes room, a token takes 1 % of it."""
+    import numpy
+    counts, held, hits = numpy.zeros(count), [], 0
+    for token, experts in enumerate(chosen):
+        counts *= 0.99
+        counts[experts] += 1
+        missing = [e for e in experts if e not in held]
+        hits += len(experts) - len(missing) if token >= 500 else 0
+        for expert in missing:
+            if len(held) == slots:
+                held.remove(min((e for e in held if e not in experts), key=lambda e: counts[e]))
+            held.append(expert)
+    return hits / (len(chosen) - 500) / chosen.shape[1]
+
+
+def test_routers_choose_as_plans_expect():
+    import numpy
+    from lib import model_tensors
+    for shape, count, used, memory in (("qwen3-30b-a3b", 128, 8, "4GB"), ("qwen3.5-35b-a3b", 256, 8, "3GB"),
+                                       ("olmoe-1b-7b", 64, 8, "1.2GB")):
+        chances = model_tensors.chances(count, used)
+        check(f"{shape}: chances", abs(chances.sum() - used) < 1e-9 and chances.max() < 0.41
+              and all(numpy.diff(chances) <= 1e-12), chances)
+        deviations = model_tensors.router_deviations(count, used)
+        logits = numpy.random.default_rng(5).normal(0, 1, (2500, count)) * deviations
+        chosen = numpy.argsort(-logits, 1)[:, :used]
+        drawn = numpy.cumsum(numpy.bincount(chosen.ravel(), minlength=count)) / chosen.size
+        wanted = numpy.cumsum(chances) / used
+        check(f"{shape}: routers choose as often", abs(drawn - wanted).max() < 0.02, abs(drawn - wanted).max())
+        plan = oriel("plan", "--arch", shape, "--memory", memory, "--window", 512)
+        measured = hit_rate(chosen, plan["expert_slots"], count)
+        check(f"{shape}: plans expect the hits", used < plan["expert_slots"] < count / 2
+              and abs(plan["predicted"]["expert_hit_rate"] - measured) < 0.05,
+              (plan["expert_slots"], plan["predicted"]["expert_hit_rate"], measured))
+
+
 def runs(*how):
     model = make(*how, "--tiny")
     text = "The house was small, and they said:\n\n    return 42\tna\u00efve \u4e2d\u6587"
@@ -278,7 +315,7 @@ def test_every_family_runs():
 def test_families_run_that_this_build_runs():
     for shape in ("gemma-4-e2b", "gemma-4-e4b", "lfm2-8b-a1b", "granite-3.1-1b-a400m", "olmoe-1b-7b", "qwen3-30b-a3b",
                   "qwen3.5-0.8b", "qwen3.5-4b", "granite-4.0-h-350m", "granite-4.0-h-tiny", "falcon-h1-tiny-90m",
-                  "mamba2-130m"):
+                  "mamba2-130m", "qwen3.5-35b-a3b", "gemma-4-26b-a4b"):
         info = oriel("info", make(shape, "q4_0", "--tiny", "--pure"))
         if info["runs"]:
             runs(shape, "q4_0", "--pure")

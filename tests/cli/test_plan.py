@@ -392,7 +392,7 @@ def test_on_file():
           and held["on_file_bytes"] == 0 and held["predicted"]["expert_hit_rate"] == 1, held)
     some = plan_of(experts, *memory, "--expert-slots", "3")
     check("slots as asked for", some["expert_slots"] == 3 and some["on_file_bytes"] > 0
-          and some["predicted"]["expert_hit_rate"] == 0.5, some)
+          and 0.45 < some["predicted"]["expert_hit_rate"] < 0.6, some)
     every = plan_of(experts, *memory, "--on-file", "all")
     check("all that can stay does", every["expert_slots"] == 6 and every["on_file_bytes"] == some["on_file_bytes"], every)
     big = plan_of("--arch", "lfm2-8b-a1b", "--memory", "2GB")

@@ -190,12 +190,105 @@ def test_names_and_places():
     refused("no file's name", place(), server.address + "/", code=2, words=b"--to")
     refused("above the folder", place(), server.put("/..%2fx.gguf", MODEL), code=2)
     refused("a missing folder", place(), url, "--to", str(scratch / "missing") + "/", words=b"no folder")
-    refused("one part of several", place(), server.address + "/m-00001-of-00003.gguf", words=b"split")
     path = scratch / "none"
     path.mkdir(exist_ok=True)
     lone = program.oriel("pull", url, env={**at(folder := place()), "PATH": str(path)})
     check("without curl", one_line_failure(lone, 1) and b"curl is not installed" in lone.err
           and url.encode() in lone.err and not list(folder.iterdir()), lone)
+
+
+def split(model, count):
+    """-> the files of a model in `count` parts; the first has the metadata."""
+    at = 8
+    n_tensors, n_keys = struct.unpack_from("<QQ", model, at)
+    at += 16
+
+    def take(code):
+        nonlocal at
+        at += struct.calcsize("<" + code)
+        return struct.unpack_from("<" + code, model, at - struct.calcsize("<" + code))[0]
+
+    def text():
+        nonlocal at
+        size = take("Q")
+        at += size
+
+    def skip(kind):
+        nonlocal at
+        if kind == 8:
+            text()
+        elif kind == 9:
+            element = take("I")
+            for _ in range(take("Q")):
+                skip(element)
+        else:
+            at += {0: 1, 1: 1, 2: 2, 3: 2, 7: 1, 10: 8, 11: 8, 12: 8}.get(kind, 4)
+
+    keys_at = at
+    for _ in range(n_keys):
+        text()
+        skip(take("I"))
+    keys = model[keys_at:at]
+    tensors = []
+    for _ in range(n_tensors):
+        begin = at
+        text()
+        n_dims = take("I")
+        at += 8 * n_dims + 4
+        tensors.append((model[begin:at], take("Q")))
+    data = model[(at + 31) // 32 * 32:]
+    ends = sorted(offset for _, offset in tensors)[1:] + [len(data)]
+
+    def key(name, kind, code, value):
+        return struct.pack("<Q", len(name)) + name + struct.pack("<I" + code, kind, value)
+
+    parts = []
+    for number in range(count):
+        own = tensors[number * n_tensors // count:(number + 1) * n_tensors // count]
+        texts = (keys if number == 0 else b"") + key(b"split.no", 2, "H", number) + key(
+            b"split.count", 2, "H", count) + key(b"split.tensors.count", 5, "i", n_tensors)
+        entries, body = b"", b""
+        for entry, offset in own:
+            entries += entry + struct.pack("<Q", len(body))
+            body += data[offset:min(end for end in ends if end > offset)]
+            body += bytes(-len(body) % 32)
+        head = b"GGUF" + struct.pack("<IQQ", 3, len(own), 3 + (n_keys if number == 0 else 0)) + texts + entries
+        parts.append(head + bytes(-len(head) % 32) + body)
+    return parts
+
+
+def test_models_in_several_files():
+    parts = split(MODEL, 3)
+    names = [f"m-q8_0-0000{i}-of-00003.gguf" for i in (1, 2, 3)]
+    urls = [server.put("/" + name, data) for name, data in zip(names, parts)]
+    folder = place()
+    got = pull(folder, urls[1], "--json")
+    check("any part gets all of them", got.code == 0 and got.json["file_bytes"] == sum(map(len, parts))
+          and [(folder / name).read_bytes() for name in names] == parts and got.json["name"] == "m-q8_0", got)
+    check("the first one is the model", got.json["path"] == str(folder / names[0]) and got.json["runs"], got)
+    run = program.oriel("run", "m-q8_0", "--prompt", "Hi", "--tokens", "2", *CPU, env=at(folder))
+    check("it runs by its name", run.code == 0, run)
+    listed = program.oriel("list", "--json", env=at(folder)).json["models"]
+    check("it is one model", [(m["id"], m["file_bytes"]) for m in listed] == [("m-q8_0", sum(map(len, parts)))], listed)
+    again = pull(folder, urls[0])
+    check("again: is there already", again.code == 0 and b"is there already" in again.out, again)
+    server.files["/" + names[2]].cut_after = [len(parts[2]) // 2, 0]
+    folder = place()
+    cut = pull(folder, urls[0], "--retries", "0")
+    check("a cut keeps the parts", one_line_failure(cut, 1) and (folder / names[1]).read_bytes() == parts[1], cut)
+    going = pull(folder, urls[0], "--json")
+    check("and goes on in the third", going.code == 0 and going.json["resumed_from"] > 0
+          and (folder / names[2]).read_bytes() == parts[2], going)
+    gone = program.oriel("rm", "m-q8_0", "--yes", env=at(folder))
+    check("rm removes all parts", gone.code == 0 and not list(folder.glob("*.gguf")), gone)
+    refused("a checksum is of one file", place(), urls[0], "--sha256", SUM, code=2, words=b"no --sha256")
+    refused("into one file", folder := place(), urls[0], "--to", folder / "x.gguf", code=2, words=b"a folder with --to")
+    other = split(MODEL, 2)
+    server.put("/o-00001-of-00002.gguf", other[0])
+    mixed = pull(place(), server.put("/o-00002-of-00002.gguf", parts[1]))
+    check("parts of different models", one_line_failure(mixed, 1) and b"no whole model" in mixed.err, mixed)
+    lacks = pull(place(), server.put("/l-00001-of-00002.gguf", other[0]))
+    check("a part that the server lacks", one_line_failure(lacks, 1) and b"404" in lacks.err, lacks)
 
 
 def test_names_for_commands():

@@ -7,6 +7,7 @@
 
 #include "support/against_float64.h"
 #include "support/files.h"
+#include "support/guessed_replies.h"
 #include "support/sessions.h"
 
 namespace oriel_internal::test::test_layer_kinds {
@@ -16,7 +17,10 @@ class LayerKinds : public testing::TestWithParam<const char*> {
  protected:
   static constexpr uint32_t kSinks = 4;
 
-  void SetUp() override { path_ = dataFile("models/" + std::string(GetParam()) + ".gguf"); }
+  void SetUp() override {
+    ORIEL_NEED_DATA(model, "models/" + std::string(GetParam()) + ".gguf");
+    path_ = model;
+  }
 
   Loaded fresh(uint32_t window, uint32_t chunk) const {
     Options options = windowOptions(kSinks, window, chunk);
@@ -99,9 +103,30 @@ TEST_P(LayerKinds, that_were_cancelled_go_on) {
   EXPECT_EQ(logitsOf(other), logitsOf(loaded));
 }
 
+// Guesses change no token, right or wrong. Of states no step is taken back, so those models guess nothing.
+TEST_P(LayerKinds, write_the_same_with_guesses) {
+  Options options = windowOptions(kSinks, 24, 8);
+  const Loaded plain = load(path_, options);
+  options.set("speculate", 4);
+  const Loaded guessing = load(path_, options);
+  ASSERT_TRUE(plain.session && guessing.session);
+  for (const Loaded* const loaded : {&plain, &guessing}) {
+    ASSERT_EQ(ORIEL_OK, append(*loaded, someIds(30, 250)));
+  }
+  for (const uint64_t seed : {1u, 2u}) {
+    const Written expected = generate(plain, few(seed, 30), "auto");
+    const Written got = generate(guessing, few(seed, 30), "always");
+    EXPECT_EQ(ORIEL_OK, got.status);
+    EXPECT_EQ(expected.ids, got.ids);
+    EXPECT_EQ(logitsOf(plain), logitsOf(guessing));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, LayerKinds,
                          testing::Values("lfm3", "gpt-oss-mxfp4", "gemma4-moe-fused", "phi2",
-                                         "nanbeige-skip", "llama-q1_0", "nemotron_h_moe-latent"),
+                                         "nanbeige-skip", "llama-q1_0", "nemotron_h_moe-latent",
+                                         "qwen35moe", "spark2_5", "granite_swa", "k2-horizon-mova",
+                                         "laguna", "deepseek2-groups", "cohere2moe"),
                          [](const testing::TestParamInfo<const char*>& row) {
                            std::string name = row.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "base/workspace.h"
@@ -145,11 +147,14 @@ TEST_P(ExpertSlots, compute_what_is_wanted_once_from_its_own_weights) {
   }
 }
 
-// Steps of one token never need more experts than slots: the latest distinct experts are kept.
-TEST_P(ExpertSlots, keep_what_was_used_latest) {
-  std::vector<uint32_t> latest;  // first: the latest
+// The expert with the lowest count makes room; every step takes a hundredth of all counts. Of equals, the one that was used
+// longest ago.
+TEST_P(ExpertSlots, keep_what_is_used_often_and_lately) {
+  float counts[kExperts] = {};
+  std::map<uint32_t, uint64_t> there;  // with the time of the last use
   uint64_t hits = 0;
   uint64_t misses = 0;
+  uint64_t now = 0;
   uint32_t state = 7;
   for (int i = 0; i < 300; ++i) {
     std::set<uint32_t> wanted;
@@ -157,22 +162,55 @@ TEST_P(ExpertSlots, keep_what_was_used_latest) {
       state = state * 1664525u + 1013904223u;
       wanted.insert((state >> 16) % kExperts);
     }
-    std::set<uint32_t> there(latest.begin(), latest.end());
-    for (const bool cached : {true, false}) {  // experts already in a slot come first
-      for (const uint32_t e : wanted) {
-        if ((there.count(e) != 0) == cached) {
-          ++(cached ? hits : misses);
-          latest.erase(std::remove(latest.begin(), latest.end(), e), latest.end());
-          latest.insert(latest.begin(), e);
-        }
+    for (uint32_t e = 0; e < kExperts; ++e) {
+      counts[e] = 0.99f * counts[e] + static_cast<float>(wanted.count(e));
+    }
+    std::set<uint32_t> missing;
+    for (const uint32_t e : wanted) {  // those that are there are used first
+      if (there.count(e) != 0) {
+        there[e] = ++now;
+        ++hits;
+      } else {
+        missing.insert(e);
       }
     }
-    latest.resize(std::min<size_t>(latest.size(), GetParam()));
+    for (const uint32_t e : missing) {
+      if (there.size() == GetParam()) {
+        const auto least = std::min_element(there.begin(), there.end(), [&](auto& x, auto& y) {
+          const bool used_x = wanted.count(x.first) != 0;
+          const bool used_y = wanted.count(y.first) != 0;
+          return std::make_tuple(used_x, counts[x.first], x.second) <
+                 std::make_tuple(used_y, counts[y.first], y.second);
+        });
+        there.erase(least);
+      }
+      there[e] = ++now;
+      ++misses;
+    }
     step(0, wanted);
     ASSERT_EQ(hits, cache_->hits()) << "step " << i;
     ASSERT_EQ(misses, cache_->misses()) << "step " << i;
   }
   EXPECT_GT(misses, 0u);
+}
+
+// Experts that all steps use stay, however many others pass through.
+TEST_P(ExpertSlots, keep_the_hot_expert) {
+  if (GetParam() <= kUsed) {
+    GTEST_SKIP() << "a step takes all slots";
+  }
+  for (uint32_t i = 0; i < 40; ++i) {
+    step(0, {0, 1});
+  }
+  const uint64_t read = cache_->misses();
+  for (uint32_t i = 0; i < 20; ++i) {
+    step(0, {2 + i % 5});
+  }
+  const uint64_t passed = cache_->misses();
+  step(0, {0, 1});
+  EXPECT_EQ(2u, read);
+  // In 3 slots one expert at a time passes through.
+  EXPECT_EQ(passed, cache_->misses());
 }
 
 INSTANTIATE_TEST_SUITE_P(Slots, ExpertSlots, testing::Values(2u, 3u, 4u, 6u, 7u));

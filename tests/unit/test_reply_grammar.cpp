@@ -158,6 +158,25 @@ const Written kWritten[] = {
      "<tool_call>battery\n</tool_call>",
      {"<tool_call>weather\n</tool_call>", "<tool_call>other\n</tool_call>",
       "<tool_call>battery\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>"}},
+    {"horizon",
+     kFormHorizon,
+     "<ifm|tool_calls>\n<ifm|tool_call>weather\n<ifm|arg_key>city</ifm|arg_key>\n"
+     "<ifm|arg_value>Oslo</ifm|arg_value>\n<ifm|arg_key>unit</ifm|arg_key>\n"
+     "<ifm|arg_value>C</ifm|arg_value>\n<ifm|arg_key>days</ifm|arg_key>\n"
+     "<ifm|arg_value>3</ifm|arg_value>\n<ifm|arg_key>tags</ifm|arg_key>\n"
+     "<ifm|arg_value>[\"a\", \"b\"]</ifm|arg_value>\n</ifm|tool_call>\n</ifm|tool_calls>",
+     "<ifm|tool_calls>\n<ifm|tool_call>battery\n</ifm|tool_call>\n</ifm|tool_calls>",
+     {"<ifm|tool_calls>\n<ifm|tool_call>weather\n</ifm|tool_call>\n</ifm|tool_calls>",
+      "<ifm|tool_calls>\n<ifm|tool_call>other\n</ifm|tool_call>\n</ifm|tool_calls>",
+      "<ifm|tool_calls>\n</ifm|tool_calls>"}},
+    {"harmony",
+     kFormHarmony,
+     "<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{\"city\": \"Oslo\", "
+     "\"unit\": \"C\", \"days\": 3, \"tags\": [\"a\", \"b\"]}",
+     "<|channel|>commentary to=functions.battery <|constrain|>json<|message|>{}",
+     {"<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{}",
+      "<|channel|>commentary to=functions.other <|constrain|>json<|message|>{}",
+      "<|channel|>commentary to=functions.battery <|constrain|>json<|message|>{\"a\": 1}"}},
     {"named",
      kFormNamedTag,
      "<function name=\"weather\"><param name=\"city\">Oslo</param>\n<param "

@@ -210,6 +210,8 @@ TEST(ReplyReader, marks_of_thoughts) {
        "<|end|><|start|>assistant<|channel|>final<|message|>"},
       {kFormSolar, "<|think|>", "<|end|><|begin|>assistant<|content|>"},
       {kFormKimi3, "<|open|>think<|sep|>", "<|close|>think<|sep|><|open|>response<|sep|>"},
+      {kFormHorizon, "<ifm|think>", "</ifm|think>"},
+      {kFormHorizon, "<ifm|think_faster>\n", "\n</ifm|think_faster>\n"},
       {kFormThinkingTag, "<thinking>", "</thinking>"},
       {kFormAtem, " to=self<|message|>", "<|eom|><|start|>assistant to=user<|message|>"},
       {kFormFinalResponse, "Here are my reasoning steps:\n", "\n[BEGIN FINAL RESPONSE]\n"},
@@ -503,6 +505,11 @@ TEST(ReplyReader, parameters_in_tags) {
                "<tool_call>f\n<arg_key>" + key + "</arg_key>\n<arg_value>" + value +
                    "</arg_value>\n</tool_call>",
                "f", arguments, &tools);
+    expectCall(kFormHorizon,
+               "<ifm|tool_calls><ifm|tool_call>f\n<ifm|arg_key>" + key +
+                   "</ifm|arg_key>\n<ifm|arg_value>" + value +
+                   "</ifm|arg_value>\n</ifm|tool_call></ifm|tool_calls>",
+               "f", arguments, &tools);
     expectCall(kFormMiniMax3,
                "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<" + key +
                    ">" + value + "]<]minimax[>[</" + key +
@@ -510,6 +517,12 @@ TEST(ReplyReader, parameters_in_tags) {
                "f", arguments, &tools);
   }
   expectCall(kFormToolCall, "<tool_call>f</tool_call>", "f", "{}", &tools);
+  expectCall(kFormHorizon, "<ifm|tool_call>f</ifm|tool_call>", "f", "{}", &tools);
+  expectCall(
+      kFormHorizon,
+      "<ifm|tool_calls>\n<ifm|tool_call>{\"name\": \"f\", \"arguments\": {}}</ifm|tool_call>\n"
+      "</ifm|tool_calls>",
+      "f", "{}", &tools);
   expectText(kFormToolCall, "<tool_call>tags are marks</tool_call>");
 }
 

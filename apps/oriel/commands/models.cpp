@@ -103,6 +103,7 @@ Json modelJson(const ListedModel& model) {
   json["context_train"] = model.shape["context_train"];
   json["file"] = published.file;
   json["file_bytes"] = knownOr(published.file_bytes);
+  json["file_bytes_derived"] = published.derived;
   json["on_file_bytes"] = published.file_bytes != 0 ? Json(model.on_file_bytes) : Json(nullptr);
   json["memory_bytes_4096"] = knownOr(model.memory_bytes_4096);
   json["memory_bytes_32768"] = knownOr(model.memory_bytes_32768);
@@ -168,7 +169,9 @@ std::string describeModel(const ListedModel& model) {
     text += "  size        not confirmed\n";
   } else {
     text += "  size        " + formatSize(published.file_bytes) + " (" +
-            grouped(published.file_bytes) + " bytes)\n";
+            (published.derived ? "derived from the tensors, not confirmed"
+                               : grouped(published.file_bytes) + " bytes") +
+            ")\n";
   }
   if (model.on_file_bytes != 0) {
     text += "  on file     " + formatSize(model.on_file_bytes) +
@@ -195,9 +198,9 @@ std::string markdown(const Models& models) {
     const PublishedModel& published = *model.published;
     text += "| [" + std::string(published.name) + "](" + published.page + ") | `" + published.id +
             "` | " + parametersOf(model) + " | `" + published.file + "` | " +
-            sizeOr(published.file_bytes, "not confirmed") + " | " +
-            sizeOr(model.memory_bytes_4096, "?") + " | " + sizeOr(model.memory_bytes_32768, "?") +
-            " | " + licenseOf(published) + " |\n";
+            sizeOr(published.file_bytes, "not confirmed") + (published.derived ? " *" : "") +
+            " | " + sizeOr(model.memory_bytes_4096, "?") + " | " +
+            sizeOr(model.memory_bytes_32768, "?") + " | " + licenseOf(published) + " |\n";
   }
   return text;
 }

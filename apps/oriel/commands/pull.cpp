@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -12,6 +13,8 @@
 #include "models/address.h"
 #include "models/catalogue.h"
 #include "models/download.h"
+#include "models/fetch.h"
+#include "models/model_parts.h"
 #include "models/model_store.h"
 #include "models/repository.h"
 #include "models/sha256.h"
@@ -45,14 +48,6 @@ struct Source {
 
 bool isUrl(const std::string& text) { return text.find("://") != std::string::npos; }
 
-/// "...-00001-of-00003.gguf"
-bool isOneOfSeveral(const std::string& file) {
-  const size_t of = file.rfind("-of-");
-  return of != std::string::npos && of >= 5 && file.size() >= of + 9 &&
-         file.find_first_not_of("0123456789", of - 5) == of &&
-         file.find_first_not_of("0123456789", of + 4) == of + 9;
-}
-
 Source sourceOfUrl(std::string url) {
   if (!isPlainText(url) || url.find(' ') != std::string::npos) {
     throw Failure{kExitUsage,
@@ -75,10 +70,10 @@ Source sourceOfUrl(std::string url) {
   source.url = url;
   source.file = fileOfUrl(url);
   const std::string ending = ".gguf";
-  source.name = source.file;
-  if (source.file.size() > ending.size() &&
-      lowerCase(source.file.substr(source.file.size() - ending.size())) == ending) {
-    source.name.resize(source.file.size() - ending.size());
+  source.name = withoutPart(source.file);
+  if (source.name.size() > ending.size() &&
+      lowerCase(source.name.substr(source.name.size() - ending.size())) == ending) {
+    source.name.resize(source.name.size() - ending.size());
   }
   return source;
 }
@@ -198,33 +193,74 @@ std::string describe(const PullOptions& options, const Source& source, const std
       : result.checked_by == CheckedBy::kServer ? "Its SHA-256 is the one that the server says.\n"
       : result.was_there                        ? ""
                          : "Not verified: the server gave no checksum, so only the length and the "
-                           "GGUF structure were checked. SHA-256: " +
-                               result.sha256 + "\n";
+                           "GGUF structure were checked." +
+                               (result.sha256.empty() ? "" : " SHA-256: " + result.sha256) + "\n";
   if (!result.missing.empty()) {
     return text + "This build cannot run it: " + result.missing + "\n";
   }
   return text + "\n  oriel chat " + modelWord(options, source, target) + "\n";
 }
 
-int runPull(const PullOptions& options) {
-  const Source source = sourceOf(options.what);
-  if (isOneOfSeveral(source.file)) {
-    throw Failure{kExitFailed, source.file +
-                                   " is one part of a model that was split: get a file "
-                                   "that is whole, or join the parts with llama.cpp's "
-                                   "gguf-split --merge"};
-  }
-  const std::string target = targetOf(options, source);
+Download downloadOf(const PullOptions& options, const Source& source) {
   Download wanted;
   wanted.title = source.name;
   wanted.url = source.url;
-  wanted.target = target;
+  wanted.target = targetOf(options, source);
   wanted.sha256 = lowerCase(options.sha256);
   wanted.expected_bytes = source.bytes;
   wanted.retries = options.retries;
   wanted.verbose = options.verbose;
   wanted.again = again(options);
-  const Downloaded result = download(wanted);
+  return wanted;
+}
+
+/// Each part on its own, so that a stop loses none; then all of them are opened as one model.
+Downloaded downloadParts(const PullOptions& options, const Source& source, std::string* first) {
+  const std::vector<std::string> files = allParts(source.file);
+  const std::vector<std::string> urls = allParts(source.url);
+  Download wanted = downloadOf(options, source);
+  const std::string folder = wanted.target.substr(0, wanted.target.size() - source.file.size());
+  const bool named = folder + source.file != wanted.target;
+  if (files.size() != urls.size() || named || !options.sha256.empty()) {
+    throw Failure{kExitUsage, source.name + " has " + std::to_string(files.size()) +
+                                  " files: name the address of one, a folder with --to, and no "
+                                  "--sha256"};
+  }
+  *first = folder + files.front();
+  wanted.is_part = true;
+  wanted.expected_bytes = 0;
+  Downloaded all;
+  all.was_there = true;
+  all.checked_by = CheckedBy::kServer;
+  for (size_t i = 0; i < files.size(); ++i) {
+    wanted.title = source.name + " " + std::to_string(i + 1) + "/" + std::to_string(files.size());
+    wanted.url = urls[i];
+    wanted.target = folder + files[i];
+    const Downloaded got = download(wanted);
+    all.was_there = all.was_there && got.was_there;
+    all.bytes += got.bytes;
+    all.resumed_from += got.resumed_from;
+    all.checked_by = std::min(all.checked_by, got.checked_by);
+  }
+  const std::string why_not = inspected(*first, &all.missing);
+  if (!why_not.empty()) {
+    throw Failure{kExitFailed, "the parts are no whole model (" + why_not +
+                                   "): remove them, or try another address"};
+  }
+  return all;
+}
+
+int runPull(const PullOptions& options) {
+  const Source source = sourceOf(options.what);
+  std::string target;
+  Downloaded result;
+  if (partNumber(source.file) != 0) {
+    result = downloadParts(options, source, &target);
+  } else {
+    const Download wanted = downloadOf(options, source);
+    target = wanted.target;
+    result = download(wanted);
+  }
   if (options.json) {
     printJson(resultJson(source, target, result));
   } else {

@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "failure.h"
+#include "models/model_parts.h"
 #include "models/model_store.h"
 #include "options.h"
 #include "output.h"
@@ -42,17 +43,19 @@ int runRemove(const RemoveOptions& options) {
                                    modelsFolder().u8string() +
                                    ": `oriel list` names those that are"};
   }
-  const std::filesystem::path file = std::filesystem::u8path(*path);
+  const uint64_t bytes = bytesOfModel(*path);
   std::error_code error;
-  const uint64_t bytes = std::filesystem::file_size(file, error);
   const std::string what = oneLine(*path) + " (" + formatSize(bytes) + ")";
   if (!options.yes && !agrees("Delete " + what + "?")) {
     tell("Nothing was deleted\n");
     return kExitCancelled;
   }
-  if (!std::filesystem::remove(file, error)) {
-    throw Failure{kExitFailed, *path + " cannot be deleted (" + error.message() +
-                                   "): check the permissions of its folder"};
+  for (const std::string& file : allParts(*path)) {
+    (void)std::filesystem::remove(std::filesystem::u8path(file), error);
+    if (error) {
+      throw Failure{kExitFailed, file + " cannot be deleted (" + error.message() +
+                                     "): check the permissions of its folder"};
+    }
   }
   if (options.json) {
     printJson({{"removed", *path}, {"file_bytes", bytes}});

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <iterator>
 
+#include "models/model_parts.h"
 #include "validators.h"
 
 namespace cli {
 namespace {
 
-// Sizes are confirmed by other published lists of these files; 0: unconfirmed. If several people converted a model,
-// this is a common choice.
+// Sizes were confirmed by lists that others keep of these files; a size that was not is
+// derived from the tensors, or 0. Of a model that several
+// people have converted this is one file of the kind that most take.
 // clang-format off
 constexpr PublishedModel kModels[] = {
     {"gemma-4-e2b", "Gemma 4 E2B it", "gemma-4-e2b",
@@ -62,13 +64,19 @@ constexpr PublishedModel kModels[] = {
      "Qwen3-30B-A3B-Q4_K_M.gguf", 18556685824, "Apache-2.0"},
     {"qwen3.5-0.8b", "Qwen3.5 0.8B", "qwen3.5-0.8b",
      "https://huggingface.co/unsloth/Qwen3.5-0.8B-GGUF",
-     "Qwen3.5-0.8B-Q4_K_M.gguf", 0, "Apache-2.0"},
+     "Qwen3.5-0.8B-Q4_K_M.gguf", 530000000, "Apache-2.0", true},
     {"qwen3.5-2b", "Qwen3.5 2B", "qwen3.5-2b",
      "https://huggingface.co/unsloth/Qwen3.5-2B-GGUF",
      "Qwen3.5-2B-Q4_K_M.gguf", 1280835840, "Apache-2.0"},
     {"qwen3.5-4b", "Qwen3.5 4B", "qwen3.5-4b",
      "https://huggingface.co/unsloth/Qwen3.5-4B-GGUF",
-     "Qwen3.5-4B-Q4_K_M.gguf", 0, "Apache-2.0"},
+     "Qwen3.5-4B-Q4_K_M.gguf", 2720000000, "Apache-2.0", true},
+    {"qwen3.5-35b-a3b", "Qwen3.5 35B-A3B", "qwen3.5-35b-a3b",
+     "https://huggingface.co/unsloth/Qwen3.5-35B-A3B-GGUF",
+     "Qwen3.5-35B-A3B-Q4_K_M.gguf", 22016023168, "Apache-2.0"},
+    {"lfm3-1.7b", "LFM3 1.7B", "lfm3-1.7b",
+     "https://huggingface.co/LiquidAI/LFM3-1.7B-GGUF",
+     "LFM3-1.7B-Q4_K_M.gguf", 1095000000, "LicenseRef-LFM-1.0", true},
     {"qwen2.5-0.5b", "Qwen2.5 0.5B Instruct", "qwen2.5-0.5b",
      "https://huggingface.co/Qwen/Qwen2.5-0.5B-Instruct-GGUF",
      "qwen2.5-0.5b-instruct-q4_k_m.gguf", 491400032, "Apache-2.0"},
@@ -202,7 +210,8 @@ std::vector<const PublishedModel*> catalogue() {
   return models;
 }
 
-std::string quantisationOf(const std::string& file) {
+std::string quantisationOf(const std::string& name) {
+  const std::string file = withoutPart(name);
   const size_t at = quantisationAt(file);
   return lowerCase(file.substr(at, file.size() - at - (sizeof(kGguf) - 1)));
 }
@@ -221,7 +230,7 @@ std::optional<CataloguedFile> cataloguedFile(const std::string& given) {
     return std::nullopt;
   }
   if (colon == std::string::npos || name.substr(colon + 1) == quantisationOf(found->file)) {
-    return CataloguedFile{found, found->file, found->file_bytes};
+    return CataloguedFile{found, found->file, found->derived ? 0 : found->file_bytes};
   }
   const std::string quantisation = name.substr(colon + 1);
   const bool known = std::find(std::begin(kQuantisations), std::end(kQuantisations),

@@ -11,11 +11,12 @@ namespace cli {
 struct PublishedModel {
   const char* id;  ///< the short name: "smollm2-135m"
   const char* name;
-  const char* shape;    ///< name in oriel_shape_list
-  const char* page;     ///< address of the page
-  const char* file;     ///< file name on that page
-  uint64_t file_bytes;  ///< 0: not confirmed
-  const char* license;  ///< SPDX identifier
+  const char* shape;     ///< as oriel_shape_list names it
+  const char* page;      ///< where the file is
+  const char* file;      ///< its name there
+  uint64_t file_bytes;   ///< 0: not confirmed
+  const char* license;   ///< as SPDX writes it
+  bool derived = false;  ///< file_bytes was added up from the shapes of the tensors
 };
 
 std::vector<const PublishedModel*> catalogue();

@@ -121,7 +121,7 @@ Downloaded alreadyThere(const Download& wanted) {
                       "): move it, or name another place with --to" +
                       (wanted.sha256.empty() ? ", or its checksum with --sha256" : "")};
   }
-  if (!inspected(wanted.target, &result.missing).empty()) {
+  if (!wanted.is_part && !inspected(wanted.target, &result.missing).empty()) {
     throw Failure{
         kExitFailed,
         wanted.target + " exists and is damaged: move it, or name another place with --to"};

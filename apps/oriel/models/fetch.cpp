@@ -420,6 +420,9 @@ void Fetch::check() {
   result_.checked_by = !wanted_.sha256.empty() ? CheckedBy::kUser
                        : !want.empty()         ? CheckedBy::kServer
                                                : CheckedBy::kNothing;
+  if (wanted_.is_part) {
+    return;
+  }
   const std::string open_path = part_.openPath();
   std::string why_not = inspected(open_path, &result_.missing);
   if (why_not.compare(0, open_path.size(), open_path) == 0) {

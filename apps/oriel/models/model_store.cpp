@@ -6,6 +6,7 @@
 #include "failure.h"
 #include "measure/nearest.h"
 #include "models/catalogue.h"
+#include "models/model_parts.h"
 #include "models/repository.h"
 #include "sizes.h"
 #include "system.h"
@@ -75,11 +76,11 @@ std::optional<std::string> storedModel(const std::string& name) {
     return storedOfRepository(name);
   }
   const auto known = cataloguedFile(name);
-  const std::string file = lowerCase(known              ? known->file
-                                     : endsInGguf(name) ? name
-                                                        : name + kEnding);
+  const std::string file = withoutPart(lowerCase(known              ? known->file
+                                                 : endsInGguf(name) ? name
+                                                                    : name + kEnding));
   for (const StoredModel& model : storedModels()) {
-    if (lowerCase(fs::u8path(model.path).filename().u8string()) == file) {
+    if (withoutPart(lowerCase(fs::u8path(model.path).filename().u8string())) == file) {
       return model.path;
     }
   }

@@ -11,6 +11,7 @@
 #include "models/curl.h"
 #include "models/http_body.h"
 #include "models/http_head.h"
+#include "models/model_parts.h"
 #include "output.h"
 #include "system.h"
 #include "terminal/interrupt.h"
@@ -126,9 +127,7 @@ RepositoryFile repositoryFile(const std::string& word) {
     const std::string path = entry.is_object() ? entry.value("path", "") : "";
     const std::string url = endpoint() + "/" + repository + "/resolve/main/" + path;
     const std::string file = fileOfUrl(url);
-    const bool other = file.find("mmproj") != std::string::npos ||
-                       file.find("-of-") != std::string::npos;  // projectors, and parts of split
-                                                                // models
+    const bool other = file.find("mmproj") != std::string::npos || partNumber(file) > 1;
     if (!endsWith(lowerCase(file), ".gguf") || other || path.find("..") != std::string::npos) {
       continue;
     }
@@ -138,7 +137,7 @@ RepositoryFile repositoryFile(const std::string& word) {
   }
   if (files.empty()) {
     throw Failure{kExitFailed, repository +
-                                   " has no GGUF file in one piece: name a repository "
+                                   " has no GGUF file: name a repository "
                                    "that ends in -GGUF, or an address"};
   }
   if (wanted.empty()) {

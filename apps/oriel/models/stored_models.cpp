@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "models/catalogue.h"
+#include "models/model_parts.h"
 #include "system.h"
 #include "validators.h"
 
@@ -12,8 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The catalogue's name of a file, or its file name without the extension.
-std::string nameOf(const std::string& file) {
+/// The catalogue's name of a file, else its own without the ending.
+std::string nameOf(const std::string& part) {
+  const std::string file = withoutPart(part);
   for (const PublishedModel* const model : catalogue()) {
     if (lowerCase(file) == lowerCase(model->file)) {
       return model->id;
@@ -47,10 +49,10 @@ void addModels(const fs::path& folder, const std::string& repository,
   for (fs::directory_iterator at(folder, error); !error && at != end; at.increment(error)) {
     const std::string file = at->path().filename().u8string();
     std::error_code unreadable;
-    if (endsInGguf(file) && at->is_regular_file(unreadable)) {
+    if (endsInGguf(file) && partNumber(file) <= 1 && at->is_regular_file(unreadable)) {
       models->push_back(
           {repository.empty() ? nameOf(file) : repository + ":" + quantisationOf(file),
-           at->path().u8string(), at->file_size(unreadable)});
+           at->path().u8string(), bytesOfModel(at->path().u8string())});
     }
   }
 }
@@ -61,6 +63,16 @@ bool endsInGguf(const std::string& text) {
   const std::string ending = ".gguf";
   return text.size() > ending.size() &&
          lowerCase(text.substr(text.size() - ending.size())) == ending;
+}
+
+uint64_t bytesOfModel(const std::string& file) {
+  uint64_t bytes = 0;
+  for (const std::string& part : allParts(file)) {
+    std::error_code error;
+    const uint64_t size = fs::file_size(fs::u8path(part), error);
+    bytes += error ? 0 : size;
+  }
+  return bytes;
 }
 
 fs::path modelsFolder() {

@@ -14,6 +14,9 @@ bool endsInGguf(const std::string& text);
 /// $ORIEL_MODELS, or `oriel/models` in the user's data folder. Empty: no such folder.
 std::filesystem::path modelsFolder();
 
+/// Of a file with all other parts of its model that are there.
+uint64_t bytesOfModel(const std::string& file);
+
 struct StoredModel {
   std::string name;  ///< the name to type
   std::string path;

@@ -1,0 +1,17 @@
+// Names of models in several files: "m-00001-of-00003.gguf".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+/// The number of the part that a file's name gives it, from 1 on; 0: the name is not one of a part.
+uint32_t partNumber(const std::string& file);
+/// The names of all parts, or the addresses that end with them. `file` alone where it is not a part.
+std::vector<std::string> allParts(const std::string& file);
+/// The name of the model's file if it were one.
+std::string withoutPart(const std::string& file);
+
+}  // namespace cli
