@@ -125,7 +125,7 @@ int runCommand(int argc, char** argv) {
       addChatCommand(&program),   addRunCommand(&program),      addPlanCommand(&program),
       addBenchCommand(&program),  addEvalCommand(&program),     addCalibrateCommand(&program),
       addInfoCommand(&program),   addTokenizeCommand(&program), addRenderCommand(&program),
-      addParseCommand(&program),  addEmbedCommand(&program),    addServeCommand(&program),
+      addParseCommand(&program),  addEmbedCommand(&program),    addRerankCommand(&program),    addServeCommand(&program),
       addModelsCommand(&program), addPullCommand(&program),     addDevicesCommand(&program),
       addDoctorCommand(&program), addOptionsCommand(&program),  addCompletionsCommand(&program),
       addManualCommand(&program), addRemoveCommand(&program),
