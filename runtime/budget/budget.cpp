@@ -17,6 +17,8 @@ namespace {
 constexpr uint32_t kMinChunk = 8;
 /// Tokens of a text of an encoder, where nobody asks for more.
 constexpr uint32_t kEncoderWindow = 2048;
+/// And so many for any model that can.
+constexpr uint32_t kShortEncoderWindow = 512;
 constexpr uint32_t kMaxAutoChunk = 64;
 // Experts share the tokens of a chunk: of 256, each of 32 experts of which tokens use 4 has 32. With 64 that would be
 // 8, and unpacking its weights nearly half of the work.
@@ -330,7 +332,10 @@ Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log)
 Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_t sinks,
                    const Log& log, WindowRange* windows) {
   *windows = {request.window, request.window};
-  const uint32_t context = chosenContext(model);
+  uint32_t context = chosenContext(model);
+  if (model.encoder && !model.learned_positions) {  // attention without a bound of its own
+    context = std::max(context, kShortEncoderWindow);
+  }
   if (model.learned_positions && model.encoder && request.window > context) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a window of %u tokens is longer than the %u positions of the model: ask for "

@@ -183,13 +183,6 @@ Status refuseVariants(const GgufFile& file, const Architecture& architecture, co
                       key.text, value, needed.what);
     }
   }
-  const KeyName causal(architecture, "attention.causal");
-  bool is_causal = true;
-  if (file.getBool(causal.text, &is_causal) && !is_causal) {
-    return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "%s is false, the model embeds text rather than writes it: use a chat model",
-                    causal.text);
-  }
   return kOk;
 }
 

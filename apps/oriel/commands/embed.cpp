@@ -41,7 +41,7 @@ struct EmbedOptions {
 };
 
 /// A text, or ids, and where it comes from.
-struct Input {
+struct EmbedInput {
   std::string text;
   std::vector<int32_t> ids;
   std::string name;  ///< for errors
@@ -66,12 +66,12 @@ oriel_pooling poolingOf(const std::string& given) {
                              "'" + given + "' is no way to pool: use auto, mean, last or first");
 }
 
-Rows embed(const Model& model, const Session& session, const EmbedOptions& options, uint32_t flags,
-           const std::vector<Input>& inputs) {
+Rows embedTexts(const Model& model, const Session& session, const EmbedOptions& options, uint32_t flags,
+           const std::vector<EmbedInput>& inputs) {
   const bool ids = !inputs.empty() && !inputs[0].ids.empty();
   std::vector<oriel_text> texts;
   texts.reserve(inputs.size());
-  for (const Input& input : inputs) {
+  for (const EmbedInput& input : inputs) {
     oriel_text one = {input.text.data(), input.text.size(), nullptr, 0};
     if (ids) {
       one.text = static_cast<const char*>(static_cast<const void*>(input.ids.data()));
@@ -113,7 +113,7 @@ Json listOfRow(const Rows& rows, size_t i) {
   return list;
 }
 
-void show(const Rows& rows, const std::vector<Input>& inputs, const EmbedOptions& options) {
+void showRows(const Rows& rows, const std::vector<EmbedInput>& inputs, const EmbedOptions& options) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Json list = listOfRow(rows, i);
     if (options.common.json) {
@@ -137,7 +137,7 @@ void show(const Rows& rows, const std::vector<Input>& inputs, const EmbedOptions
 /// Calls take(inputs) for what there is to read: ids, files, or lines of stdin, as many together as there are already.
 template <typename Take>
 int forEachBatch(const EmbedOptions& options, bool all, const Take& take) {
-  std::vector<Input> inputs;
+  std::vector<EmbedInput> inputs;
   if (!options.tokens_file.empty()) {
     const std::string name = inputName(options.tokens_file);
     inputs.push_back({"", idsFromJson(readJson(options.tokens_file), name), name});
@@ -146,8 +146,7 @@ int forEachBatch(const EmbedOptions& options, bool all, const Take& take) {
     }
   }
   for (const std::string& file : options.files) {
-    TextInput whole(file);
-    inputs.push_back({whole.all(), {}, file});
+    inputs.push_back({readAll(file), {}, file});
   }
   if (!inputs.empty()) {
     take(inputs);
@@ -202,11 +201,11 @@ int runEmbed(const EmbedOptions& options) {
   std::vector<float> all;
   size_t cols = 0;
   size_t done = 0;
-  const int code = forEachBatch(options, false, [&](const std::vector<Input>& inputs) {
-    const Rows rows = embed(model, session, options, 0, inputs);
+  const int code = forEachBatch(options, false, [&](const std::vector<EmbedInput>& inputs) {
+    const Rows rows = embedTexts(model, session, options, 0, inputs);
     cols = rows.cols;
     if (options.out.empty()) {
-      show(rows, inputs, options);
+      showRows(rows, inputs, options);
     } else {
       all.insert(all.end(), rows.values.begin(), rows.values.end());
     }
@@ -227,8 +226,8 @@ int runRerank(const EmbedOptions& options) {
   }
   const Model model(options.common, Load::kDevice);
   const Session session(model);
-  return forEachBatch(options, true, [&](const std::vector<Input>& inputs) {
-    const Rows rows = embed(model, session, options, ORIEL_EMBED_SCORES, inputs);
+  return forEachBatch(options, true, [&](const std::vector<EmbedInput>& inputs) {
+    const Rows rows = embedTexts(model, session, options, ORIEL_EMBED_SCORES, inputs);
     std::vector<size_t> order(inputs.size());
     std::iota(order.begin(), order.end(), size_t{0});
     const auto score = [&](size_t i) { return rows.values[i * rows.cols]; };
