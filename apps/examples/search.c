@@ -1,7 +1,7 @@
 /* Answers from text files, with their sources: search CHAT.gguf ENCODER.gguf FILE.txt...
  *
  * Every paragraph becomes a vector. A question on stdin finds the nearest ones; the chat model answers from them. For a
- * folder: search CHAT.gguf ENCODER.gguf folder/*.txt */
+ * whole folder, name all of its files. */
 #include <oriel/advanced.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,12 +57,14 @@ static float product(const float* a, const float* b, size_t count) {
 }
 
 /* The nearest paragraphs, best first; how many. */
-static size_t nearest(const float* question, const float* vectors, size_t count, size_t width, size_t* found) {
+static size_t nearest(const float* question, const float* vectors, size_t count, size_t width,
+                      size_t* found) {
   size_t n = 0;
   for (size_t i = 0; i < count; ++i) {
     const float score = product(question, vectors + i * width, width);
     size_t place = n < FOUND ? n++ : FOUND;
-    for (; place > 0 && product(question, vectors + found[place - 1] * width, width) < score; --place) {
+    for (; place > 0 && product(question, vectors + found[place - 1] * width, width) < score;
+         --place) {
       if (place < FOUND) found[place] = found[place - 1];
     }
     if (place < FOUND) found[place] = i;
@@ -78,17 +80,22 @@ static oriel_session* open(const char* path, oriel_model** model) {
   return oriel_session_create(*model, NULL, &session) == ORIEL_OK ? session : NULL;
 }
 
-static int answer(oriel_session* chat, const char* question, const Paragraph* paragraphs, const size_t* found, size_t n) {
+static int answer(oriel_session* chat, const char* question, const Paragraph* paragraphs,
+                  const size_t* found, size_t n) {
   static char prompt[FOUND * (PARAGRAPH + 16) + 2048];
-  size_t used = (size_t)snprintf(prompt, sizeof(prompt), "Answer from these sources and name them as [1], [2] or [3].\n");
+  size_t used = (size_t)snprintf(prompt, sizeof(prompt),
+                                 "Answer from these sources and name them as [1], [2] or [3].\n");
   for (size_t i = 0; i < n; ++i) {
-    used += (size_t)snprintf(prompt + used, sizeof(prompt) - used, "\n[%u] %s", (unsigned)i + 1, paragraphs[found[i]].text);
+    used += (size_t)snprintf(prompt + used, sizeof(prompt) - used, "\n[%u] %s", (unsigned)i + 1,
+                             paragraphs[found[i]].text);
   }
   used += (size_t)snprintf(prompt + used, sizeof(prompt) - used, "\nQuestion: %s", question);
-  int ok = oriel_session_reset(chat) == ORIEL_OK && oriel_chat_add(chat, "user", prompt, used) == ORIEL_OK &&
+  int ok = oriel_session_reset(chat) == ORIEL_OK &&
+           oriel_chat_add(chat, "user", prompt, used) == ORIEL_OK &&
            oriel_chat_reply(chat, NULL, print, stdout, NULL) == ORIEL_OK;
   for (size_t i = 0; i < n; ++i) {
-    printf("\n  [%u] %s, paragraph %u", (unsigned)i + 1, paragraphs[found[i]].file, paragraphs[found[i]].number);
+    printf("\n  [%u] %s, paragraph %u", (unsigned)i + 1, paragraphs[found[i]].file,
+           paragraphs[found[i]].number);
   }
   puts("");
   return ok;
@@ -116,14 +123,15 @@ int main(int argc, char** argv) {
   if (ok) {
     (void)oriel_embed_many(encoder, ORIEL_POOLING_AUTO, 0, texts, count, NULL, 0, &needed, NULL);
     vectors = malloc((needed + needed / count) * sizeof(float));
-    ok = vectors != NULL &&
-         oriel_embed_many(encoder, ORIEL_POOLING_AUTO, 0, texts, count, vectors, needed, &needed, NULL) == ORIEL_OK;
+    ok = vectors != NULL && oriel_embed_many(encoder, ORIEL_POOLING_AUTO, 0, texts, count, vectors,
+                                             needed, &needed, NULL) == ORIEL_OK;
   }
   while (ok && fgets(question, sizeof(question), stdin) != NULL) {
     const size_t width = needed / count;
     float* asked = vectors + needed;
     size_t found[FOUND], n = 0;
-    ok = oriel_embed(encoder, ORIEL_POOLING_AUTO, 0, question, strlen(question), asked, width, &n, NULL) == ORIEL_OK;
+    ok = oriel_embed(encoder, ORIEL_POOLING_AUTO, 0, question, strlen(question), asked, width, &n,
+                     NULL) == ORIEL_OK;
     n = ok ? nearest(asked, vectors, count, width, found) : 0;
     ok = ok && answer(chat, question, paragraphs, found, n);
   }

@@ -220,7 +220,7 @@ void change(const float* values, uint32_t change, float limit, uint32_t cols, fl
   for (uint32_t c = 0; c < cols; ++c) {
     out[c] = change == kChangeAdd || change == kChangeAddRows ? out[c] + values[c]
              : change == kChangeTimes                         ? out[c] * times
-                                      : std::clamp(out[c], -limit, limit);
+                                                              : std::clamp(out[c], -limit, limit);
   }
 }
 

@@ -68,8 +68,8 @@ void average(float* values, uint32_t count, uint32_t tokens) {
 // That of an encoder is in its plan, as far as its file says what a text is made of.
 Status chooseOfEncoder(int wanted, const ModelDesc& desc, const Log& log, uint32_t* pooling) {
   Pooling chosen = Pooling::kMean;
-  ORIEL_TRY(choosePooling(desc.labels != 0 ? ORIEL_POOLING_AUTO : wanted, desc.pooling, log,
-                          &chosen));
+  ORIEL_TRY(
+      choosePooling(desc.labels != 0 ? ORIEL_POOLING_AUTO : wanted, desc.pooling, log, &chosen));
   *pooling = chosen == Pooling::kMean   ? kPoolMean
              : chosen == Pooling::kLast ? kPoolLast
                                         : kPoolFirst;
@@ -113,7 +113,8 @@ Status embedWhole(oriel_session* handle, int wanted, uint32_t flags, const oriel
   Workspace memory(nullptr, 0, &handle->model->allocator);
   const BorrowedBytes room(&memory, count * sizeof(WholeText));
   if (room.data() == nullptr) {
-    return handle->log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %zu texts: give fewer", count);
+    return handle->log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %zu texts: give fewer",
+                            count);
   }
   for (size_t i = 0; i < count; ++i) {
     WholeText one;
@@ -164,8 +165,8 @@ Status embedOne(oriel_session* handle, int wanted, uint32_t flags, const char* t
 }  // namespace
 
 oriel_status oriel_embed_many(oriel_session* handle, oriel_pooling wanted, uint32_t flags,
-                              const oriel_text* texts, size_t count, float* values,
-                              size_t capacity, size_t* needed, uint32_t* tokens) {
+                              const oriel_text* texts, size_t count, float* values, size_t capacity,
+                              size_t* needed, uint32_t* tokens) {
   constexpr uint32_t kFlags = ORIEL_EMBED_RAW | ORIEL_EMBED_IDS | ORIEL_EMBED_SCORES;
   if (handle == nullptr || needed == nullptr || (texts == nullptr && count != 0) ||
       (values == nullptr && capacity != 0) || (flags & ~kFlags) != 0) {
@@ -189,9 +190,9 @@ oriel_status oriel_embed_many(oriel_session* handle, oriel_pooling wanted, uint3
           return ORIEL_ERROR_BUFFER_TOO_SMALL;
         }
         if (model.desc.encoder) {
-          return count == 0 ? Status(kOk)
-                            : embedWhole(handle, rawEnum(wanted), flags, texts, count, values,
-                                         tokens);
+          return count == 0
+                     ? Status(kOk)
+                     : embedWhole(handle, rawEnum(wanted), flags, texts, count, values, tokens);
         }
         for (size_t i = 0; i < count; ++i) {
           ORIEL_TRY(embedOne(handle, rawEnum(wanted), flags, texts[i].text, texts[i].bytes,

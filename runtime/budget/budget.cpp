@@ -138,8 +138,10 @@ class Weigher {
   }
 
   CacheShape shapeOf(uint32_t window, uint32_t chunk) const {
-    CacheShape cache = {model_.n_kv_heads, model_.head_dim,
-                        sinks_,            window,
+    CacheShape cache = {model_.n_kv_heads,
+                        model_.head_dim,
+                        sinks_,
+                        window,
                         model_.encoder ? chunk : window + chunk - 1,
                         checkpoints_};
     cache.drafts = request_.drafts;
@@ -342,9 +344,8 @@ Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_
                     "at most that",
                     request.window, context);
   }
-  const uint32_t most_window = model.encoder && request.most_window == kDefaultWindow
-                                   ? kEncoderWindow
-                                   : request.most_window;
+  const uint32_t most_window =
+      model.encoder && request.most_window == kDefaultWindow ? kEncoderWindow : request.most_window;
   if (request.window == 0) {
     const uint32_t most = std::min(context > sinks ? context - sinks : 0, most_window);
     windows->least = std::max(1u, std::min(kMinAutoWindow, most));

@@ -43,7 +43,7 @@ struct WayBack {
 
 /// A text that an encoder reads whole, among others in a step.
 struct TextOfStep {
-  uint32_t first = 0;   ///< row of its first token
+  uint32_t first = 0;  ///< row of its first token
   uint32_t tokens = 0;
   uint32_t second = 0;  ///< its tokens from there on are of the second type
 };

@@ -90,9 +90,8 @@ Status WholeTexts::encodeTemplate(const WholeText& text, Ids* out, size_t* neede
     std::memcpy(to, parts.parts[i].data, parts.parts[i].bytes);
     to += parts.parts[i].bytes;
   }
-  const Status status =
-      context_.tokenizer->encode(whole.as<char>(), bytes, options, &workspace, context_.log,
-                                 out->ids, out->capacity, needed);
+  const Status status = context_.tokenizer->encode(whole.as<char>(), bytes, options, &workspace,
+                                                   context_.log, out->ids, out->capacity, needed);
   return status.code() == ORIEL_ERROR_BUFFER_TOO_SMALL ? Status(kOk) : status;
 }
 
@@ -122,9 +121,9 @@ Status WholeTexts::check(const WholeText& text, size_t number, size_t count, siz
   return *needed <= most
              ? kOk
              : context_.log.fail(
-                   ORIEL_ERROR_CONTEXT, "%sthe text has %zu tokens, the session sees %u: shorten it%s",
-                   which, *needed, most,
-                   can_grow ? ", or load the model with a longer window (--window)" : "");
+                   ORIEL_ERROR_CONTEXT,
+                   "%sthe text has %zu tokens, the session sees %u: shorten it%s", which, *needed,
+                   most, can_grow ? ", or load the model with a longer window (--window)" : "");
 }
 
 Status WholeTexts::read(const WholeText* texts, size_t count, uint32_t pooling, float* values,

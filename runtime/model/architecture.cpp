@@ -758,12 +758,10 @@ constexpr Traits encoder(const Change& change) {
 constexpr Traits kBertTraits =
     encoder([](Traits* t) { t->plain = t->no_rope = t->learned_positions = true; });
 constexpr Traits kNomicBertTraits = encoder([](Traits* t) { t->activation = kSilu; });
-constexpr Traits kNomicBertMoeTraits = encoder([](Traits* t) {
-  t->plain = t->experts = t->expert_interval = true;
-});
-constexpr Traits kJinaBert2Traits = encoder([](Traits* t) {
-  t->no_rope = t->alibi = t->row_norms = t->fused_gates = true;
-});
+constexpr Traits kNomicBertMoeTraits =
+    encoder([](Traits* t) { t->plain = t->experts = t->expert_interval = true; });
+constexpr Traits kJinaBert2Traits =
+    encoder([](Traits* t) { t->no_rope = t->alibi = t->row_norms = t->fused_gates = true; });
 constexpr Traits kJinaBert3Traits = encoder([](Traits* t) { t->plain = true; });
 constexpr Traits kModernBertTraits = encoder([](Traits* t) {
   t->sliding_period = 3;

@@ -163,12 +163,12 @@ struct Traits {
   bool scaled_embedding : 1;     ///< embeddings times sqrt(n_embd)
   bool row_norms : 1;            ///< LayerKind::row_norms
   // Encoders.
-  bool encoder : 1;      ///< ModelDesc::encoder, whatever the file says
-  bool alibi : 1;        ///< LayerKind::alibi
-  bool fused_gates : 1;  ///< the first layer says whether ffn_up has its gates, too
-  uint8_t rank_activation = kTanh;         ///< between the matrices that make a score
+  bool encoder : 1;                 ///< ModelDesc::encoder, whatever the file says
+  bool alibi : 1;                   ///< LayerKind::alibi
+  bool fused_gates : 1;             ///< the first layer says whether ffn_up has its gates, too
+  uint8_t rank_activation = kTanh;  ///< between the matrices that make a score
   FilePooling rank_pooling = FilePooling::kLast;  ///< what a score is made of
-  bool norms_after_rope : 1;     ///< LayerKind::norms_after_rope
+  bool norms_after_rope : 1;                      ///< LayerKind::norms_after_rope
 
   // Which layers have RoPE.
   uint32_t no_rope_period =

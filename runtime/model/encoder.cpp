@@ -60,8 +60,7 @@ Status readEncoder(const GgufFile& file, const Architecture& architecture, const
   const Traits& traits = architecture.traits;
   bool causal = !traits.encoder;
   (void)file.getBool(KeyName(architecture, "attention.causal").text, &causal);
-  const bool pools =
-      desc->pooling != FilePooling::kNone && desc->pooling != FilePooling::kUnknown;
+  const bool pools = desc->pooling != FilePooling::kNone && desc->pooling != FilePooling::kUnknown;
   if (!traits.encoder && (!canBeWhole(*desc) || (causal && !pools) || traits.drafts)) {
     return causal ? kOk
                   : log.fail(ORIEL_ERROR_UNSUPPORTED,

@@ -96,7 +96,7 @@ struct LayerKind {
   bool head_norms = false;        ///< those have weights of their own for each head
   uint8_t gate = kNoGate;         ///< what attention gives is multiplied by: kGateSigmoid and so on
   bool gate_heads = false;        ///< one gate a head; else one a value
-  bool alibi = false;  ///< scores fall with the distance: AttentionPush::alibi_heads
+  bool alibi = false;             ///< scores fall with the distance: AttentionPush::alibi_heads
   bool gate_beside = false;       ///< made beside queries, by their matrix; else by one of its own
   uint8_t state_view = 0;         ///< kParallel: index of the view of its state
   uint32_t n_heads = 0;

@@ -428,8 +428,7 @@ Status readForm(const GgufFile& file, const Architecture& architecture, const Lo
   GgufTensor tensor;
   desc->bare_norms = traits.bare_norms;
   desc->learned_positions = traits.learned_positions;
-  desc->fused_gates =
-      traits.fused_gates && !file.findTensor("blk.0.ffn_gate.weight", &tensor);
+  desc->fused_gates = traits.fused_gates && !file.findTensor("blk.0.ffn_gate.weight", &tensor);
   desc->post_norms =
       traits.optional_post_norms && (file.findTensor("blk.0.post_attention_norm.weight", &tensor) ||
                                      file.findTensor("blk.0.post_ffw_norm.weight", &tensor));

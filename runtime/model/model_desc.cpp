@@ -335,7 +335,8 @@ const TensorRule* findScaled(const Architecture& architecture, const GgufString&
   }
   const int stem = static_cast<int>(name.bytes - kBytes);
   std::snprintf(weight, sizeof(weight), "%.*s.weight", stem, name.data);
-  const TensorRule* const rule = findRule(architecture, {weight, std::strlen(weight)}, in_layers, desc, layer);
+  const TensorRule* const rule =
+      findRule(architecture, {weight, std::strlen(weight)}, in_layers, desc, layer);
   return rule != nullptr && isMatrix(*rule) && rule->role != TensorRole::kTokenEmbedding ? rule
                                                                                          : nullptr;
 }

@@ -121,7 +121,7 @@ struct ModelDesc {
   bool fused_gates = false;  ///< ffn_up has gates, too
   uint32_t token_types = 0;  ///< of tokens of an encoder; 0: they have none
   uint32_t labels = 0;       ///< scores that a text has; 0: a vector
-  uint32_t dense = 0;        ///< values between two matrices that a vector goes through; 0: it does not
+  uint32_t dense = 0;  ///< values between two matrices that a vector goes through; 0: it does not
   uint8_t rank_activation = kTanh;
   /// Values that a text becomes.
   uint32_t textCols() const { return labels != 0 ? labels : n_embd; }
@@ -278,10 +278,10 @@ enum class TensorRole : uint8_t {
   kValueRouter,           // [value experts][n_embd]
   kValueRouterBias,       // [value experts], added to scores for choosing
   kValueExperts,          // [value experts][n_kv_heads * head_dim][n_embd]
-  kStateFactorDecay,  // [2 heads][n_embd]: of each key head its heads' factors, then their decays
-  kEmbeddingNorm,            // [n_embd]
-  kEmbeddingNormBias,        // [n_embd]
-  kTokenTypes,               // [token_types][n_embd]
+  kStateFactorDecay,   // [2 heads][n_embd]: of each key head its heads' factors, then their decays
+  kEmbeddingNorm,      // [n_embd]
+  kEmbeddingNormBias,  // [n_embd]
+  kTokenTypes,         // [token_types][n_embd]
   kAttentionStreamNorm,      // [n_embd], of the residual stream behind attention
   kAttentionStreamNormBias,  // [n_embd]
   kSecondStreamNorm,         // [n_embd], of that and what was there before

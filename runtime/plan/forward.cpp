@@ -340,9 +340,8 @@ class Forward {
     const Branch out = {TensorRole::kAttentionOut, TensorRole::kAttentionOutBias,
                         TensorRole::kAttentionPostNorm};
     const BufferRef& unused = kind.isLatent() ? act_.sums : act_.queries;
-    return ops_.has(TensorRole::kSecondStreamNorm, layer)
-               ? addTwice(out, layer, attended, unused)
-               : addBranch(out, layer, attended, unused);
+    return ops_.has(TensorRole::kSecondStreamNorm, layer) ? addTwice(out, layer, attended, unused)
+                                                          : addBranch(out, layer, attended, unused);
   }
 
   // residual = norm2(residual + norm(residual + branch)): the rest is done where the residual is normed.
@@ -437,9 +436,9 @@ class Forward {
     op.push.rms_norm.weight_rows = kind.head_norms ? 1 : 0;
     op.push.rms_norm.first = op.push.rms_norm.out_first = first;
     ops_.toBody(op);
-    ops_.addBias(role == TensorRole::kQueryNorm ? TensorRole::kQueryNormBias
-                                                : TensorRole::kKeyNormBias,
-                 layer, {act_.qkv, act_.qkv_stride, cols, first});
+    ops_.addBias(
+        role == TensorRole::kQueryNorm ? TensorRole::kQueryNormBias : TensorRole::kKeyNormBias,
+        layer, {act_.qkv, act_.qkv_stride, cols, first});
   }
 
   void normValues(const LayerKind& kind, uint32_t from, uint32_t to) {
@@ -688,8 +687,7 @@ class Forward {
     }
     if (ops_.has(TensorRole::kRank, 0)) {
       ORIEL_TRY(textProduct(TensorRole::kRank, TensorRole::kRankBias, to, from));
-      Op activated =
-          ops_.make(OpKind::kGatedActivation, {from.place, act_.device_step, to.place});
+      Op activated = ops_.make(OpKind::kGatedActivation, {from.place, act_.device_step, to.place});
       GatedActivationPush& push = activated.push.gated_activation;
       push.cols = model_.n_embd;
       push.in_stride = push.out_stride = from.stride;
@@ -699,8 +697,7 @@ class Forward {
       ops_.toHead(activated);
     }
     if (ops_.has(TensorRole::kRankNorm, 0)) {
-      ops_.toHead(
-          ops_.norm(TensorRole::kRankNorm, 0, to, to, model_.rms_eps, Write::kOver));
+      ops_.toHead(ops_.norm(TensorRole::kRankNorm, 0, to, to, model_.rms_eps, Write::kOver));
     }
     return textProduct(TensorRole::kLabels, TensorRole::kLabelsBias, to, out);
   }

@@ -322,8 +322,9 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   const uint64_t texts_end =
       model.encoder
           ? layout.qkv.offset_bytes +
-                layout.stagedAt(layout.qkv, std::max(layout.embd_stride, layout.dense_stride),
-                                layout.output_rows)
+                layout
+                    .stagedAt(layout.qkv, std::max(layout.embd_stride, layout.dense_stride),
+                              layout.output_rows)
                     .size_bytes
           : 0;
   const uint64_t outputs_end =
@@ -386,14 +387,13 @@ bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheForm
                 uint64_t* bytes) {
   uint64_t used = 0;
   uint64_t largest = 0;
-  forEachPlacedMemory(model, cache, formats,
-                      [&](const Memory& memory, const BufferRef(&sides)[2]) {
-                        for (uint32_t side = 0; side < memory.sides(); ++side) {
-                          const uint64_t size = memory.sideBytes(side);
-                          largest = std::max(largest, size);
-                          used = std::max(used, sides[side].offset_bytes + size);
-                        }
-                      });
+  forEachPlacedMemory(model, cache, formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
+    for (uint32_t side = 0; side < memory.sides(); ++side) {
+      const uint64_t size = memory.sideBytes(side);
+      largest = std::max(largest, size);
+      used = std::max(used, sides[side].offset_bytes + size);
+    }
+  });
   *bytes = alignUp(used, kArenaGranularity);
   return largest <= kMaxBindingBytes;
 }

@@ -102,7 +102,7 @@ struct ActivationLayout {
   BufferRef head_normed;  ///< [chunk][n_embd]: where normed is
   BufferRef head_staged;  ///< another form of those rows, as kMatmulStaged; of no bytes: none
   BufferRef logits;  ///< [output_rows][n_vocab]: rows but the first lie where a body's vectors do
-  BufferRef dense;  ///< [output_rows][ModelDesc::dense]
+  BufferRef dense;   ///< [output_rows][ModelDesc::dense]
   BufferRef kept_logits;  ///< [sessions][n_vocab]; of one session: the first row of logits
   BufferRef top_keys;     ///< [batch_rows][topBlocks(n_vocab)]
   // Attention and feed-forward never live at the same time and share their bytes. What one leaves in

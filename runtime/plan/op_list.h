@@ -152,8 +152,8 @@ class OpList {
     return op;
   }
   /// The same with a bias, where there is one.
-  void biasedNorm(TensorRole role, TensorRole bias, uint32_t layer, const Rows& in,
-                  const Rows& out, Write write = Write::kOver) {
+  void biasedNorm(TensorRole role, TensorRole bias, uint32_t layer, const Rows& in, const Rows& out,
+                  Write write = Write::kOver) {
     toBody(streamNorm(role, layer, in, out, model_.residual_eps, write));
     addBias(bias, layer, out);
   }

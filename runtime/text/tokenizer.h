@@ -22,9 +22,9 @@ constexpr uint32_t kMaxTokenBytes = 1024;
 constexpr size_t kMaxTextBytes = SIZE_MAX / 128 < (1u << 30) ? SIZE_MAX / 128 : (1u << 30);
 
 enum class TokenizerKind : uint8_t {
-  kBpe,      ///< merges over bytes, within the words of a pre-tokenizer
-  kSpm,      ///< merges by score over characters; a space is U+2581 ("llama")
-  kCharBpe,  ///< merges by rank over characters, within lines; a space is U+2581 ("gemma4")
+  kBpe,        ///< merges over bytes, within the words of a pre-tokenizer
+  kSpm,        ///< merges by score over characters; a space is U+2581 ("llama")
+  kCharBpe,    ///< merges by rank over characters, within lines; a space is U+2581 ("gemma4")
   kWordPiece,  ///< pieces of words, the longest first (text/wordpiece.h, "bert")
   kUnigram,    ///< the tokens with the best sum of scores (text/unigram.h, "t5")
 };
@@ -253,8 +253,8 @@ class Tokenizer {
   bool add_bos_ = false;
   bool add_eos_ = false;
   bool add_space_prefix_ = false;
-  bool whole_words_ = false;  ///< BPE: a word that is a token is not merged but taken
-  bool nfc_ = false;          ///< BPE: text is normalised before it is cut into words
+  bool whole_words_ = false;     ///< BPE: a word that is a token is not merged but taken
+  bool nfc_ = false;             ///< BPE: text is normalised before it is cut into words
   bool lowers_ = false;          ///< WordPiece: capitals become small letters
   bool strips_accents_ = false;  ///< WordPiece: letters lose their accents
   bool merges_spaces_ = false;   ///< unigram: runs of spaces are one, and none ends the text
@@ -270,8 +270,8 @@ class Tokenizer {
   const uint32_t* priorities_ = nullptr;
   const uint8_t* map_ = nullptr;  ///< unigram: how text is normalised
   uint64_t map_bytes_ = 0;
-  float least_score_ = 0;  ///< unigram: of ordinary tokens
-  const Merge* merges_ = nullptr;         ///< both kinds of BPE, best first
+  float least_score_ = 0;          ///< unigram: of ordinary tokens
+  const Merge* merges_ = nullptr;  ///< both kinds of BPE, best first
   IndexTable tokens_;
   IndexTable merge_index_;         ///< pair of ids to index in merges_
   int32_t byte_ids_[256] = {};     ///< token of a byte, -1: none

@@ -464,10 +464,11 @@ class TokenizerBuilder {
                  preTokenizerName(source_.rules.pre));
     }
     // The defaults are SentencePiece's own order: <unk>, <s>, </s>.
-    target_.unknown_id_ = readId("tokenizer.ggml.unknown_token_id", spm       ? 0
-                                                                    : words   ? 100
-                                                                    : unigram ? 2
-                                                                              : -1,
+    target_.unknown_id_ = readId("tokenizer.ggml.unknown_token_id",
+                                 spm       ? 0
+                                 : words   ? 100
+                                 : unigram ? 2
+                                           : -1,
                                  warn);
     target_.bos_id_ = readId("tokenizer.ggml.bos_token_id", spm ? 1 : -1, warn);
     target_.eos_id_ = readId("tokenizer.ggml.eos_token_id", spm ? 2 : unigram ? 1 : -1, warn);

@@ -30,9 +30,7 @@ class TokenizerSource {
   GgufArray merges;  ///< both kinds of BPE
   uint32_t n_vocab = 0;
   uint32_t n_merges = 0;
-  bool hasScores() const {
-    return kind == TokenizerKind::kSpm || kind == TokenizerKind::kUnigram;
-  }
+  bool hasScores() const { return kind == TokenizerKind::kSpm || kind == TokenizerKind::kUnigram; }
   bool hasMerges() const { return kind == TokenizerKind::kBpe || kind == TokenizerKind::kCharBpe; }
 
  private:

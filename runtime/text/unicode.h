@@ -79,8 +79,7 @@ inline bool isNonSpacing(uint32_t code_point) {
       high = middle;
     }
   }
-  return low == 0 ||
-         code_point - (kSpacingMarks[low - 1] >> 8) >= (kSpacingMarks[low - 1] & 0xFF);
+  return low == 0 || code_point - (kSpacingMarks[low - 1] >> 8) >= (kSpacingMarks[low - 1] & 0xFF);
 }
 
 /// The script Han.

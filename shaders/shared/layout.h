@@ -126,8 +126,9 @@ struct EmbedPush {   // bindings: 0 weights, 1 step, 2 out
 ORIEL_CONST(kEmbedIds, 0u);        // that of its id
 ORIEL_CONST(kEmbedRows, 1u);       // token i of the step has row i
 ORIEL_CONST(kEmbedPositions, 2u);  // that of its place among the tokens it sees, by the first view
-ORIEL_CONST(kEmbedSlots, 3u);      // that of its slot, by the first view: its place in a text that is read whole
-ORIEL_CONST(kEmbedPlaces, 4u);     // TokenStep::place: the type of a token of such a text
+ORIEL_CONST(kEmbedSlots,
+            3u);  // that of its slot, by the first view: its place in a text that is read whole
+ORIEL_CONST(kEmbedPlaces, 4u);  // TokenStep::place: the type of a token of such a text
 
 // out[t][r] (+)= scale * weight * in[t][r] / rms(in[t][r]), one weight for all rows, or one for each. In and out may be
 // the same piece and first word: then every row is normed in place. Of a layer norm the row's mean is taken off first.

@@ -97,17 +97,18 @@ TEST_P(GoldenEncoders, equal_float64_together_and_alone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, GoldenEncoders,
-    testing::Values("bert-cls", "bert-mean", "bert-rank", "bert-rank-labels", "eurobert",
-                    "gemma-embedding", "jina-bert-v2", "jina-bert-v2-code", "jina-bert-v3",
-                    "lfm2-embedding", "llama-embed", "modern-bert", "modern-bert-rank", "neo-bert",
-                    "nomic-bert", "nomic-bert-moe", "qwen3-embedding", "qwen3-rank"),
-    [](const auto& one) {
-      std::string name = one.param;
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Models, GoldenEncoders,
+                         testing::Values("bert-cls", "bert-mean", "bert-rank", "bert-rank-labels",
+                                         "eurobert", "gemma-embedding", "jina-bert-v2",
+                                         "jina-bert-v2-code", "jina-bert-v3", "lfm2-embedding",
+                                         "llama-embed", "modern-bert", "modern-bert-rank",
+                                         "neo-bert", "nomic-bert", "nomic-bert-moe",
+                                         "qwen3-embedding", "qwen3-rank"),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST(Encoders, many_texts_are_one_call_with_progress_and_cancel) {
   ORIEL_NEED_DATA(model, kRanker);
@@ -164,7 +165,8 @@ TEST(Encoders, a_text_that_is_too_long_is_named_before_any_is_read) {
   EXPECT_TRUE(log.says("text 2 of 2: the text has 257 tokens, the session sees 256"));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, embedMany(loaded, {textOf(wrong)}, flags).status);
   EXPECT_TRUE(log.says("token id 360"));
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, embedMany(loaded, {textOf(std::string())}, ORIEL_EMBED_SCORES).status);
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            embedMany(loaded, {textOf(std::string())}, ORIEL_EMBED_SCORES).status);
   EXPECT_TRUE(log.says("the text has no tokens"));
 }
 
@@ -217,8 +219,8 @@ TEST_F(BadEncoders, are_refused_in_one_line) {
   // The value's type, then the value.
   refused(withBytes(sound, "tokenizer.ggml.token_type_count", 4, {0xFF, 0xFF, 0xFF, 0x7F}),
           ORIEL_ERROR_UNSUPPORTED, "token_type_count");
-  refused(withBytes(sound, "tokenizer.ggml.token_type_count", 4, {0, 0, 0, 0}),
-          ORIEL_ERROR_FORMAT, "token_type_count");
+  refused(withBytes(sound, "tokenizer.ggml.token_type_count", 4, {0, 0, 0, 0}), ORIEL_ERROR_FORMAT,
+          "token_type_count");
   refused(withBytes(sound, "bert.pooling_type", 4, {1, 0, 0, 0}), ORIEL_ERROR_FORMAT,
           "cls.output.weight");
   refused(withBytes(sound, "bert.context_length", 4, {0, 0, 0, 0}), ORIEL_ERROR_FORMAT,

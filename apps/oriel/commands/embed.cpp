@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -66,8 +67,9 @@ oriel_pooling poolingOf(const std::string& given) {
                              "'" + given + "' is no way to pool: use auto, mean, last or first");
 }
 
-Rows embedTexts(const Model& model, const Session& session, const EmbedOptions& options, uint32_t flags,
-           const std::vector<EmbedInput>& inputs) {
+/// No rows: one of several texts is at fault.
+Rows embedTexts(const Model& model, const Session& session, const EmbedOptions& options,
+                uint32_t flags, const std::vector<EmbedInput>& inputs) {
   const bool ids = !inputs.empty() && !inputs[0].ids.empty();
   std::vector<oriel_text> texts;
   texts.reserve(inputs.size());
@@ -96,9 +98,13 @@ Rows embedTexts(const Model& model, const Session& session, const EmbedOptions& 
     rows.values.resize(needed);
     status = session.cancellable(call);
   }
-  if (inputs.size() == 1 && (status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT ||
-                             status == ORIEL_ERROR_TEXT)) {
+  const bool of_a_text =
+      status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT || status == ORIEL_ERROR_TEXT;
+  if (of_a_text && inputs.size() == 1) {
     throw Failure{kExitFailed, inputs[0].name + ": " + model.diagnostics().reason(status)};
+  }
+  if (of_a_text) {
+    return {};
   }
   session.check(status);
   rows.cols = inputs.empty() ? 0 : needed / inputs.size();
@@ -113,7 +119,8 @@ Json listOfRow(const Rows& rows, size_t i) {
   return list;
 }
 
-void showRows(const Rows& rows, const std::vector<EmbedInput>& inputs, const EmbedOptions& options) {
+void showRows(const Rows& rows, const std::vector<EmbedInput>& inputs,
+              const EmbedOptions& options) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Json list = listOfRow(rows, i);
     if (options.common.json) {
@@ -201,19 +208,27 @@ int runEmbed(const EmbedOptions& options) {
   std::vector<float> all;
   size_t cols = 0;
   size_t done = 0;
-  const int code = forEachBatch(options, false, [&](const std::vector<EmbedInput>& inputs) {
-    const Rows rows = embedTexts(model, session, options, 0, inputs);
-    cols = rows.cols;
-    if (options.out.empty()) {
-      showRows(rows, inputs, options);
-    } else {
-      all.insert(all.end(), rows.values.begin(), rows.values.end());
-    }
-    done += inputs.size();
-    if (progress) {
-      progress->show(done, 0);
-    }
-  });
+  const std::function<void(const std::vector<EmbedInput>&)> take =
+      [&](const std::vector<EmbedInput>& inputs) {
+        const Rows rows = embedTexts(model, session, options, 0, inputs);
+        if (rows.cols == 0) {  // up to the one at fault, which is named
+          for (const EmbedInput& input : inputs) {
+            take({input});
+          }
+          return;
+        }
+        cols = rows.cols;
+        if (options.out.empty()) {
+          showRows(rows, inputs, options);
+        } else {
+          all.insert(all.end(), rows.values.begin(), rows.values.end());
+        }
+        done += inputs.size();
+        if (progress) {
+          progress->show(done, 0);
+        }
+      };
+  const int code = forEachBatch(options, false, take);
   if (code == kExitDone && !options.out.empty()) {
     writeNpy(options.out, all, cols);
   }
@@ -228,6 +243,9 @@ int runRerank(const EmbedOptions& options) {
   const Session session(model);
   return forEachBatch(options, true, [&](const std::vector<EmbedInput>& inputs) {
     const Rows rows = embedTexts(model, session, options, ORIEL_EMBED_SCORES, inputs);
+    for (size_t i = 0; rows.cols == 0; ++i) {
+      (void)embedTexts(model, session, options, ORIEL_EMBED_SCORES, {inputs.at(i)});
+    }
     std::vector<size_t> order(inputs.size());
     std::iota(order.begin(), order.end(), size_t{0});
     const auto score = [&](size_t i) { return rows.values[i * rows.cols]; };
@@ -271,7 +289,8 @@ Command addEmbedCommand(CLI::App* program) {
          "as the file says, else mean)")
       ->type_name("WHAT");
   addTokensOption(app, options.get());
-  app->add_option("--file", options->files, "Embed this file as one text, in place of lines (repeatable)")
+  app->add_option("--file", options->files,
+                  "Embed this file as one text, in place of lines (repeatable)")
       ->type_name("FILE");
   app->add_option("--out", options->out, "Write all vectors to this file, in NumPy's format (.npy)")
       ->type_name("FILE");
@@ -282,7 +301,8 @@ Command addEmbedCommand(CLI::App* program) {
 
 Command addRerankCommand(CLI::App* program) {
   auto options = std::make_shared<EmbedOptions>();
-  CLI::App* app = program->add_subcommand("rerank", "Score each line of stdin as an answer to a query");
+  CLI::App* app =
+      program->add_subcommand("rerank", "Score each line of stdin as an answer to a query");
   addModelOption(app, &options->common);
   app->footer("Example:\n  oriel rerank reranker.gguf --query \"what eats mice\" < lines.txt");
   app->add_option("--query", options->query, "What the lines are compared with")->type_name("TEXT");

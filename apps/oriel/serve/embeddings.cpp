@@ -41,8 +41,7 @@ EmbeddingRequest readEmbeddingRequest(const Json& body, const ModelFacts& facts)
   const Fields fields(body, "");
   EmbeddingRequest request;
   request.inputs = readEmbedInputs(fields, "input", facts);
-  request.dimensions =
-      static_cast<size_t>(fields.whole("dimensions", 1, facts.n_embd).value_or(0));
+  request.dimensions = static_cast<size_t>(fields.whole("dimensions", 1, facts.n_embd).value_or(0));
   const std::string format = fields.text("encoding_format").value_or("float");
   if (format != "float" && format != "base64") {
     throw wrongField("encoding_format", "\"float\" or \"base64\"");
@@ -69,12 +68,10 @@ RerankRequest readRerankRequest(const Json& body, const ModelFacts&) {
   }
   request.query = query.get<std::string>();
   if (!documents.is_array() || documents.empty() || documents.size() > kMostDocuments) {
-    throw wrongField("documents",
-                     "a list of 1 to " + std::to_string(kMostDocuments) + " texts");
+    throw wrongField("documents", "a list of 1 to " + std::to_string(kMostDocuments) + " texts");
   }
   for (const Json& item : documents) {
-    const Json* const text =
-        item.is_object() && item.contains("text") ? &item["text"] : &item;
+    const Json* const text = item.is_object() && item.contains("text") ? &item["text"] : &item;
     if (!text->is_string()) {
       throw wrongField("documents", "a list of texts");
     }

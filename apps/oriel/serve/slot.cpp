@@ -386,7 +386,8 @@ std::vector<std::vector<float>> Slot::embed(const std::vector<RawPrompt>& inputs
     std::vector<oriel_text> texts;
     for (size_t i = first; i < inputs.size() && inputs[i].from_ids == ids; ++i) {
       const RawPrompt& input = inputs[i];
-      const void* const given = ids ? static_cast<const void*>(input.ids.data()) : input.text.data();
+      const void* const given =
+          ids ? static_cast<const void*>(input.ids.data()) : input.text.data();
       const size_t bytes = ids ? input.ids.size() * sizeof(int32_t) : input.text.size();
       texts.push_back({static_cast<const char*>(given), bytes,
                        query != nullptr ? query->data() : nullptr,
