@@ -24,11 +24,14 @@ class TokenizerSource {
   bool pre_guessed = false;  ///< the file names none, as with old converters
   bool has_types = false;
   GgufArray tokens;
-  GgufArray types;   ///< if has_types: one per token
-  GgufArray scores;  ///< SPM: one per token
+  GgufArray types;   ///< if has_types: one for each token
+  GgufArray scores;  ///< SPM and unigram: one for each token
+  GgufArray map;     ///< unigram: bytes, perhaps none
   GgufArray merges;  ///< both kinds of BPE
   uint32_t n_vocab = 0;
   uint32_t n_merges = 0;
+  bool hasScores() const { return kind == TokenizerKind::kSpm || kind == TokenizerKind::kUnigram; }
+  bool hasMerges() const { return kind == TokenizerKind::kBpe || kind == TokenizerKind::kCharBpe; }
 
  private:
   Status readKind();

@@ -464,7 +464,7 @@ TEST(Architectures, what_is_missing_for_others_is_named) {
       {"nobodymoe", "mixture of experts"},
       {"jamba", "state-space"},
       {"clip", "images"},
-      {"bert", "encoder"},
+      {"t5encoder", "encoder"},
       {"mpt", "position biases"},
       {"starcoder", "a table"}};
   for (const auto& [name, what] : needs) {

@@ -11,7 +11,7 @@ namespace cli {
 class Service;
 
 void answerEmbeddings(Service* service, Exchange* exchange);
-/// Refuses: no reranking encoder exists.
+/// Scores of texts as answers to a query, the best first.
 void answerRerank(Service* service, Exchange* exchange);
 
 /// Sends JSON with vectors one at a time, since all of them as JSON would take many times their bytes. `before` and
