@@ -1,4 +1,5 @@
 #include "vulkan/shader_table.h"
+#include "vulkan/spirv.h"
 
 namespace oriel_internal {
 namespace {
@@ -7,9 +8,6 @@ namespace {
 constexpr uint32_t kResult = 0x80000000u;
 constexpr uint32_t kOther = 0x40000000u;
 constexpr uint32_t kReach = 0x8000;
-
-constexpr size_t kHeaderWords = 5;
-constexpr uint32_t kOpFunction = 54;
 
 void restoreWord(uint32_t* word, uint32_t* latest) {
   if (const uint32_t step = *word - kResult; step != 0 && step < kReach) {
@@ -25,7 +23,7 @@ void restoreWord(uint32_t* word, uint32_t* latest) {
 bool restoreIds(uint32_t* words, size_t count) {
   uint32_t latest = 0;
   bool in_functions = false;
-  for (size_t at = kHeaderWords; at < count;) {
+  for (size_t at = kSpirvHeaderWords; at < count;) {
     const size_t length = words[at] >> 16;
     if (length == 0 || length > count - at) {
       return false;
@@ -36,7 +34,7 @@ bool restoreIds(uint32_t* words, size_t count) {
     }
     at += length;
   }
-  return count > kHeaderWords;
+  return count > kSpirvHeaderWords;
 }
 
 }  // namespace oriel_internal

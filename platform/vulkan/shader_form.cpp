@@ -2,51 +2,15 @@
 #include <initializer_list>
 
 #include "vulkan/shader_table.h"
+#include "vulkan/spirv.h"
 
 namespace oriel_internal {
 namespace {
 
-constexpr size_t kHeaderWords = 5;
 constexpr size_t kBoundWord = 3;
 constexpr uint32_t kMostIds = 1u << 16;
 constexpr uint32_t kSpecId = 1;        // a decoration
 constexpr uint32_t kInputStorage = 1;  // of what the entry point lists
-
-// Instructions, and operations on constants, by their numbers in the specification of SPIR-V 1.3.
-enum Code : uint32_t {
-  kOpName = 5,
-  kOpEntryPoint = 15,
-  kOpTypeVoid = 19,
-  kOpTypeBool = 20,
-  kOpConstantTrue = 41,
-  kOpConstantFalse = 42,
-  kOpConstant = 43,
-  kOpSpecConstant = 50,
-  kOpSpecConstantOp = 52,
-  kOpFunction = 54,
-  kOpFunctionEnd = 56,
-  kOpFunctionCall = 57,
-  kOpVariable = 59,
-  kOpDecorate = 71,
-  kOpMemberDecorate = 72,
-  kOpIAdd = 128,
-  kOpISub = 130,
-  kOpIMul = 132,
-  kOpUDiv = 134,
-  kOpLogicalOr = 166,
-  kOpLogicalAnd = 167,
-  kOpLogicalNot = 168,
-  kOpSelect = 169,
-  kOpIEqual = 170,
-  kOpINotEqual = 171,
-  kOpPhi = 245,
-  kOpLoopMerge = 246,
-  kOpSelectionMerge = 247,
-  kOpLabel = 248,
-  kOpBranch = 249,
-  kOpBranchConditional = 250,
-  kOpSwitch = 251,
-};
 
 bool isTerminator(uint32_t code) { return code >= kOpBranch && code <= 255; }
 
@@ -148,7 +112,7 @@ class Cutter {
 
   bool readAll(const uint8_t form[kFormConstants]) {
     uint32_t function = 0;  // whose first label is still to come
-    size_t at = kHeaderWords;
+    size_t at = kSpirvHeaderWords;
     for (Instruction i; at < count_; at += i.length) {
       if (!read(at, &i) || !isWhole(i)) {
         return false;
@@ -242,7 +206,7 @@ class Cutter {
 
   // Finds every block that the entry point can come to.
   bool walk() {
-    size_t at = kHeaderWords;
+    size_t at = kSpirvHeaderWords;
     for (Instruction i; at < first_function_; at += i.length) {
       if (!read(at, &i)) {
         return false;
@@ -305,11 +269,11 @@ class Cutter {
   }
 
   bool write() {
-    std::memcpy(out_, words_, kHeaderWords * sizeof(uint32_t));
-    written_ = kHeaderWords;
+    std::memcpy(out_, words_, kSpirvHeaderWords * sizeof(uint32_t));
+    written_ = kSpirvHeaderWords;
     uint32_t block = 0;
     bool skips_function = false;
-    size_t at = kHeaderWords;
+    size_t at = kSpirvHeaderWords;
     for (Instruction i; at < count_; at += i.length) {
       if (!read(at, &i)) {
         return false;
@@ -383,7 +347,8 @@ class Cutter {
 }  // namespace
 
 size_t formWorkBytes(const uint32_t* words, size_t count) {
-  const bool good = count > kHeaderWords && words[kBoundWord] != 0 && words[kBoundWord] <= kMostIds;
+  const bool good =
+      count > kSpirvHeaderWords && words[kBoundWord] != 0 && words[kBoundWord] <= kMostIds;
   return good ? words[kBoundWord] * sizeof(Fact) : 0;
 }
 
