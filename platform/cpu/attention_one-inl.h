@@ -1,5 +1,5 @@
-// Attention of one token: reading the cache is what it costs, so that slots go from memory straight
-// into registers, once for all query heads that share them. Compiled once per target.
+// Attention of one token. Reading the cache dominates the time, so slots go from memory straight into registers, once
+// for all query heads that share them. Compiled once per target.
 #if defined(ORIEL_CPU_ATTENTION_ONE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_ATTENTION_ONE_INL_H_
 #undef ORIEL_CPU_ATTENTION_ONE_INL_H_
@@ -21,7 +21,7 @@ constexpr uint32_t kMostHeads = kManyRegisters ? 4 : 2;  // worked on at a time
 constexpr uint32_t kBlockSlots = 128;                    // at most
 constexpr uint32_t kMostGroups = kvGroups(kMaxHeadDim);
 
-/// Some query heads of a token, and what they have gathered so far.
+/// Some query heads of a token, and their sums so far.
 struct Heads {
   // For window keys, as their format has its lanes, and for sinks.
   HWY_ALIGN float queries[2][kMostHeads][kMaxHeadDim];
@@ -35,7 +35,7 @@ struct Heads {
   float most[kMostHeads];
 };
 
-/// Slots to read, and what will be read next, as many of them: asked for meanwhile.
+/// Slots to read, and the same number of following slots to prefetch.
 struct Rows {
   const uint8_t* first;
   uint32_t bytes;  // from one to the next
@@ -68,7 +68,7 @@ HWY_INLINE VF sumBlocks(const VF* fours) {
 #endif
 }
 
-/// Asks for what is read soon; may reach behind the cache, as nothing is read yet.
+/// Prefetches; the address may be beyond the cache, because nothing is read yet.
 HWY_INLINE void askFor(const void* first, uint64_t bytes) {
   const uint8_t* begin = static_cast<const uint8_t*>(first);
   for (const uint8_t* end = begin + bytes; begin < end; begin += 64) {
@@ -76,13 +76,13 @@ HWY_INLINE void askFor(const void* first, uint64_t bytes) {
   }
 }
 
-/// What lies ahead of slots first .. first + count - 1.
+/// Prefetches the slots after first .. first + count - 1.
 HWY_INLINE void prefetch(const Rows& rows, uint32_t first, uint32_t count) {
   askFor(rows.ahead + static_cast<uint64_t>(first) * rows.ahead_bytes,
          static_cast<uint64_t>(count) * rows.ahead_bytes);
 }
 
-/// The slots s .. s + kCount - 1; the last one again for those that are not there.
+/// The slots s .. s + kCount - 1; the last one repeated for missing ones.
 template <uint32_t kCount>
 HWY_INLINE void slotsFrom(const Rows& rows, uint32_t s, const uint8_t* (&slots)[kCount]) {
   const uint8_t* slot = rows.first + static_cast<uint64_t>(HWY_MIN(s, rows.count - 1)) * rows.bytes;
@@ -92,7 +92,7 @@ HWY_INLINE void slotsFrom(const Rows& rows, uint32_t s, const uint8_t* (&slots)[
   }
 }
 
-/// Adds to the products of kHeads heads with four slots those of values c .. c + kVectors * kN - 1.
+/// Adds values c .. c + kVectors * kN - 1 of four slots to the products of kHeads heads.
 template <KvFormat kFormat, uint32_t kHeads, uint32_t kVectors>
 HWY_INLINE void addScores(const uint8_t* const (&slots)[4], uint32_t s, uint32_t c,
                           const float (*queries)[kMaxHeadDim], const Heads& heads,
@@ -198,7 +198,7 @@ HWY_NOINLINE void scoreIntegers(const Rows& keys, Heads* heads) {
           tile[i + 3] = hn::LoadU(kF, reinterpret_cast<const float*>(slot + 3 * bytes));
         }
       } else {
-        for (uint32_t i = 0; i < kN; ++i) {  // the last one again for those that are not there
+        for (uint32_t i = 0; i < kN; ++i) {  // the last one repeated for missing ones
           tile[i] = hn::LoadU(kF, reinterpret_cast<const float*>(slot));
           slot += s + i + 1 < keys.count ? bytes : 0;
         }
@@ -365,8 +365,8 @@ inline void unpackScales(const uint16_t* halves, uint32_t count, uint32_t groups
   }
 }
 
-/// Slots of a block. What lies between scores and sums costs the same for any number, so of few
-/// bits there are many; the first-level cache holds a block and what is asked for meanwhile.
+/// Slots of a block. The work between scores and sums does not depend on their number, so low-bit formats use many; the
+/// first-level cache holds a block and the prefetched slots.
 inline uint32_t blockSlots(const AttentionTask& task) {
   constexpr uint32_t kMostBytes = 16384;
   const uint32_t bytes = 4 * (kvValueWords(task.k_format, task.push.head_dim) +
@@ -413,7 +413,7 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
     if (task.k_format == KvFormat::kInt4) {
       reorder<true>(d, heads.queries[0][h]);
     }
-    // A last group may be shorter: its scale is that of what is there.
+    // A last group may be shorter: its scale covers the existing values.
     std::fill(heads.queries[0][h] + d, heads.queries[0][h] + groups * kKvGroup, 0.0f);
     for (uint32_t g = 0; g < groups && integers; ++g) {
       Codes codes;

@@ -24,7 +24,7 @@ static_assert(kLatentSlots % kN == 0, "scores are whole vectors");
 static_assert(kMostLatentQueries % kSumQueries == 0 && kMostLatentQueries % kTileHeads == 0,
               "whole tiles of queries");
 
-/// Query heads of neighbouring tokens, and what they have gathered so far.
+/// Query heads of neighbouring tokens, and their sums so far.
 struct LatentQueries {
   uint32_t n = 0;
   uint32_t n_sinks[kMostLatentQueries];
@@ -38,7 +38,7 @@ struct LatentQueries {
   HWY_ALIGN float rows[kMostCols * kLatentSlots];  // [slot][value]
   HWY_ALIGN float gathered_rows[kGatheredLatentFloats];
 };
-/// Queries as they are scored, scaled: rows of as many floats as a slot has, with padding.
+/// Scaled queries: rows as long as a slot in floats, with padding.
 struct ScoredQueries {
   HWY_ALIGN float rows[kScoredFloats];
 };
@@ -114,7 +114,7 @@ inline void attendLatents(const Slots& slots, bool sinks, uint32_t order, uint32
     return;
   }
   unpackSlots(slots, count, {cols, 0, cols}, stride, queries->rows);
-  // What comes next is on its way while this is worked on.
+  // Prefetches the next slots during this work.
   const uint64_t slot_words = kvValueWords(slots.format, cols);
   askFor(slots.words + count * slot_words, 4 * slot_words * kLatentSlots);
   const uint32_t whole = (count + kN - 1) / kN * kN;
@@ -135,7 +135,7 @@ inline void attendLatents(const Slots& slots, bool sinks, uint32_t order, uint32
     const uint32_t end = from[q] < to[q] ? (to[q] + kN - 1) / kN * kN : 0;
     std::fill(queries->weights[q] + end, queries->weights[q] + kLatentSlots, 0.0f);
   }
-  // Beyond the latent, where that is no whole vector, sums are of keys and count for nothing.
+  // After the latent, in an incomplete vector, the sums are of keys and are ignored.
   for (uint32_t q = 0; q < queries->n; q += kSumQueries) {
     sumRows(queries->weights + q, queries->rows, first, last, stride, gathered, 0,
             queries->gathered + q);

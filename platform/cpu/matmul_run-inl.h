@@ -3,7 +3,7 @@
 
 constexpr uint32_t kFewTokens = kTileTokens / 2;
 
-// What is the same for many formats once their weights are unpacked.
+// Shared by many formats once their weights are unpacked.
 template <bool kHalves, bool kMinimum>
 struct IntTiles {
   using Wide = WideUnit;
@@ -88,7 +88,7 @@ struct ByteKernel {
 };
 #endif
 
-// What lies ahead of these units: few tokens leave little time to fetch them in.
+// Prefetches the following units: with few tokens there is little time to fetch them.
 HWY_INLINE void askForUnits(const RowsView& rows, uint32_t quad_words, uint32_t side_words,
                             uint32_t unit, uint32_t count) {
   for (uint32_t u = unit; u < unit + count; ++u) {
@@ -122,8 +122,8 @@ static HWY_NOINLINE void unpackUnits(const RowsView& rows, uint32_t first, uint3
   Kernel::unpack(rows, first, count, wide);
 }
 
-// kMany times kN rows that begin at `row`. Formats are told apart by how they are unpacked alone: this is large, and
-// they are many.
+// kMany times kN rows from `row` on. Formats differ only in unpacking, because this code is large and used by many
+// formats.
 template <class Tiles, uint32_t kMany>
 HWY_NOINLINE void runMany(const MatmulTask& task,
                           void (*unpack)(const RowsView&, uint32_t, uint32_t,
@@ -139,7 +139,7 @@ HWY_NOINLINE void runMany(const MatmulTask& task,
   const uint32_t units =
       task.units;  // which no call between can change, but a compiler does not know that
   const uint32_t blocks = (units + kWideUnits - 1) / kWideUnits;
-  // Of one tile, whose products take no longer than to unpack weights, the one is done beside the other.
+  // With one tile the products take no longer than unpacking, so both run interleaved.
   const uint32_t at_once = n <= kTileTokens ? 1 : (units + blocks - 1) / blocks;
   const uint32_t quad_words = task.side_word / units;
   const uint32_t side_words = (task.group_words - task.side_word) / units;
@@ -150,7 +150,7 @@ HWY_NOINLINE void runMany(const MatmulTask& task,
   for (uint32_t unit = 0; unit < units; unit += at_once) {
     const uint32_t count = HWY_MIN(at_once, units - unit);
     const bool last = unit + count == units;
-    RowsView next[kMany];  // what is unpacked after these: of these rows, or behind them
+    RowsView next[kMany];  // unpacked after these: in these rows, or the following ones
     for (uint32_t v = 0; v < kMany; ++v) {
       if (at_once == 1) {
         askForUnits(rows[v], quad_words, side_words, unit, count);
@@ -216,7 +216,7 @@ void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
 }
 
 #if HWY_TARGET == HWY_AVX3
-// Of one token the codes are smaller, and all else is as it is.
+// For one token the codes are smaller; the rest is the same.
 template <class Format>
 void runBytes(const MatmulTask& task, uint32_t first_group, uint32_t count) {
   if (task.n_tokens == 1 && !task.one_of_many) {

@@ -166,7 +166,7 @@ void Pool::leave(uint32_t thread, bool last) {
     }
     const bool over = sectionOf(next) != section;
     if (over && (next & kOpen) != 0) {
-      // Nobody uses this one: it is of the section before and of the one after.
+      // Unused now: it belongs to the section before and the one after.
       next_piece_[(section + 1) & 1].value.store(0, std::memory_order_relaxed);
     }
     if (state_.compare_exchange_weak(state, next)) {
@@ -184,7 +184,7 @@ void Pool::sync(uint32_t thread) {
     leave(thread, false);
   }
   waitWhile(member.section << kSectionShift, kSectionMask, kSpinInRunMs);
-  if (member.section >= member.joined) {  // in no section, so that nobody waits
+  if (member.section >= member.joined) {  // in no section, so no thread waits for it
     testGap();
   }
   ++member.section;

@@ -37,15 +37,14 @@ class Pool {
   /// when the caller has returned and nobody takes part any more. All must go through the same sections.
   /// Until its first sync() the body may read what changes from run to run, present() or not.
   void run(void (*body)(void* user, uint32_t thread), void* user);
-  /// Between runs: waits for those who have not come out of a body that was over without them. Until then they may look
-  /// at what it reads.
+  /// Between runs: waits for workers that are still in a finished body, which may read its data until then.
   void settle();
 
   // Of a running body only.
 
   /// Takes part in this section. Always true of thread 0.
   bool present(uint32_t thread) const { return members_[thread].present; }
-  /// 0, 1, 2, ... in each section, each number to one thread; kNoPiece to those who are not present.
+  /// 0, 1, 2, ... in each section, each number for one thread; kNoPiece for absent threads.
   uint32_t claim(uint32_t thread) {
     const Member& member = members_[thread];
     return member.present

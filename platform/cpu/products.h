@@ -25,7 +25,7 @@ class Products {
   Products(const HostExecutor& memory, Pool* pool, const MatmulKernels& matmul)
       : memory_(memory), pool_(*pool), matmul_(matmul) {}
 
-  /// Memory that nobody else uses during run(); `units`: of the widest op. The pool has been started.
+  /// Memory that is unused by others during run(); `units`: of the widest op. The pool has been started.
   void setRing(uint8_t* ring, uint64_t bytes, uint32_t units);
   /// Bytes of the smallest ring for ops of a width.
   static uint64_t leastRing(uint32_t units);

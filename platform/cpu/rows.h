@@ -21,7 +21,7 @@ static_assert(sizeof(PlaneUnit) == sizeof(IntUnit), "a row of either takes the s
 /// The largest value of each: both bytes have a sign.
 constexpr int32_t kMostOfPairs = 32767;
 constexpr int32_t kMostOfPlanes = 256 * 127 + 127;
-/// Of activations rounded to 8 bits, whatever they are stored as.
+/// The limit of activations rounded to 8 bits, in any storage.
 constexpr int32_t kMostOfBytes = 127;
 
 /// What goes with a unit: kernels read weights without their zero point or minimum and correct by these. Of
@@ -30,7 +30,7 @@ constexpr uint32_t kWhole = 2;
 struct IntUnitSums {
   float scale;
   float scaled[3];       ///< scale * sum of the values
-  int32_t minus_sum[3];  ///< what a zero point of 1 adds to the products
+  int32_t minus_sum[3];  ///< the effect of a zero point of 1 on the products
 };
 
 /// The same of kTileTokens tokens side by side, for chunks, whose weights have lost their zero point.

@@ -14,7 +14,7 @@ class Bindings {
   /// hold what was made.
   Status createSets(const VulkanDevice& device, const DeviceArenas& arenas, const Plan& plan,
                     const Log& log, OpHandles* handles);
-  /// Before arenas go that they name; createSets() makes new ones. None is no error.
+  /// Before their arenas are freed; createSets() makes new ones. Having none is not an error.
   void releaseSets(const VulkanDevice& device);
   void release(const VulkanDevice& device);
 

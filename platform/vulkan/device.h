@@ -16,7 +16,7 @@ struct VulkanDevice {
   VkQueue queue = VK_NULL_HANDLE;
   DeviceCaps caps = {};
   uint32_t number = 0;  ///< 1 + index in the driver's order
-  Verdict verdict;      ///< what is known about it here; ExecutorOptions::verdict goes before it
+  Verdict verdict;      ///< the known facts about it; ExecutorOptions::verdict has priority
   mutable DriverWatch watch;
 
   /// Loader, instance, choice of a device (options.device_number or the best) and the device itself.
@@ -31,10 +31,10 @@ struct VulkanDevice {
   Status createLogical(const Log& log);
 };
 
-/// Whether a device is chosen before another one. Of two drivers of one card the faster one is.
+/// Whether a device is chosen before another. Of two drivers for one card, the faster one.
 bool isPreferred(const DeviceCaps& candidate, const DeviceCaps& to);
 
-/// Creates an instance; `device->instance` stays null, and the status kOk, where there is no Vulkan.
+/// Creates an instance; without Vulkan, `device->instance` stays null with status kOk.
 Status createInstance(const ExecutorOptions& options, VulkanDevice* device);
 
 /// Devices that are looked at; further ones are ignored.

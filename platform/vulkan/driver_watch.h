@@ -1,6 +1,6 @@
-// What stands in the cache folder while the driver is at something that may end this process: a start that finds it
-// left behind knows where the driver died. Only what is under way in that moment is marked, so that a process that is
-// ended while it reads or waits leaves nothing.
+// A marker in the cache folder during driver calls that may crash the process. A start that finds the marker knows the
+// place of the crash. The marker exists only during such a call, so a process that is killed while it reads or waits
+// leaves none.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace oriel_internal {
 
-/// What a driver may die of, in the order of a load. Of several that are under way the last counts: where kernels are
-/// compiled beside its first work, it was that.
+/// Places of possible crashes, in the order of a load. If several are active the last counts: compilation that runs
+/// during the first work is blamed on that work.
 enum class DriverPlace : uint32_t {
   kNone,         ///< nothing was under way
   kInstance,     ///< the loader, an instance, what there is and can do
@@ -22,7 +22,7 @@ enum class DriverPlace : uint32_t {
 /// "making the device"
 const char* placeName(DriverPlace place);
 
-/// What was under way.
+/// The active call.
 struct DriverContact {
   DriverPlace place = DriverPlace::kNone;
   uint32_t features = 0;  ///< featureBit()s that it needed; 0: nothing optional
@@ -30,13 +30,13 @@ struct DriverContact {
 
 class DriverWatch {
  public:
-  /// Of the marker `path` from now on. What another process left there, of this driver; kNone: nothing.
+  /// Uses the marker `path` from now on. Returns the place another process left there for this driver; kNone: none.
   DriverContact begin(const char* path, uint32_t driver_version);
   /// From here on ...
   void enter(DriverPlace place, uint32_t features);
   /// ... to here the driver is at work. May be called from several threads at a time.
   void leave(DriverPlace place, uint32_t features);
-  /// Nothing more is to be marked; what was marked is removed.
+  /// Ends marking and removes the marker.
   void end() { marker_.end(); }
 
  private:

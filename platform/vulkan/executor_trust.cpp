@@ -1,4 +1,4 @@
-// Which device is used: one whose kernels are right as far as anybody has looked, without what came out wrong.
+// Choice of the device: one without known wrong kernels, or without the features of wrong kernels.
 #include <algorithm>
 #include <cstdio>
 
@@ -24,8 +24,8 @@ void VulkanExecutor::closeDevice() {
   device_.verdict = known;
 }
 
-// Step by step: what a kernel needs that came out wrong is turned off and what stands in for it tested, until all are
-// right or a device is given up for the next one.
+// Step by step: features of wrong kernels are turned off and their replacements tested, until all kernels are right or
+// the next device is tried.
 Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
   constexpr uint32_t kMostTests = 16;
   uint32_t enabled = 0;
@@ -43,7 +43,7 @@ Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
     const char* wrong = trusts ? nullptr : wrongKernel();
     if (wrong == nullptr) {
       if (!wantsTest(asked)) {
-        // What stands in for a wrong kernel may have come out wrong in the same test.
+        // The replacement of a wrong kernel may be wrong in the same test.
         if (!trusts && turned_off < kVulkanFeatures && turnOffWrong(enabled, options.log)) {
           ++turned_off;
           device_.verdict.keep(device_.caps, options_.trust_dir);
@@ -97,7 +97,7 @@ bool VulkanExecutor::wantsTest(const ExecutorOptions& options) const {
   return options.test_again;
 }
 
-// What a test says is no error of the load, and what it chooses nobody's business.
+// Errors of a test are not errors of the load, and the chosen kernels of a test are not logged.
 void VulkanExecutor::warnOnly(oriel_log_level level, const char* message, void* log) {
   if (level <= ORIEL_LOG_WARNING) {
     static_cast<const Log*>(log)->write(ORIEL_LOG_WARNING, "%s", message);
@@ -176,7 +176,7 @@ void VulkanExecutor::judgeKernel(uint32_t shader, bool right) {
   }
 }
 
-// Where several kernels had a part in what is wrong, those that need something optional are to blame.
+// If several kernels contributed to a wrong result, those with optional features are blamed.
 void VulkanExecutor::judge(StepList list, const Op* ops, uint32_t count, bool right) {
   const KernelRows rows = kernelRows(plan_, list);
   bool blamed = right;

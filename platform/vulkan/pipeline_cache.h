@@ -19,7 +19,7 @@ class PipelineCache {
   void release(const VulkanDevice& device);
 
   VkPipelineCache handle() const { return cache_; }
-  /// What a driver that dies while it compiles with this has died of.
+  /// The place of a crash during compilation with this cache.
   DriverPlace place() const {
     return loaded_bytes_ != 0 ? DriverPlace::kKeptKernels : DriverPlace::kCompile;
   }
@@ -30,7 +30,7 @@ class PipelineCache {
   uint64_t loaded_bytes_ = 0;  // of a good file's payload
 };
 
-/// Removes what is kept for a device: its driver did not survive it.
+/// Removes a device's cache, because its driver crashed.
 void dropKeptKernels(const DeviceCaps& caps, const char* dir, const Log& log);
 
 }  // namespace oriel_internal

@@ -14,7 +14,7 @@ enum class KernelState : uint8_t {
   kPassedOver,  ///< a test has nothing for it
 };
 
-/// featureBit()s without which there is no such kernel, by the end of its name.
+/// featureBit()s that the kernel needs, from the end of its name.
 uint32_t featuresOfKernel(const char* name);
 /// The least safe feature of a set: turned off first. 0 of none.
 uint32_t riskiest(uint32_t features);
@@ -25,11 +25,11 @@ class Verdict {
   /// Ways to multiply: by use, then by type of weights. The `position` of a candidate is that in its table.
   static constexpr uint32_t kChoices = kMatmulUses * kWeightTypes;
 
-  /// Of the device that `caps` describes: what DIR has of it, or nothing. `begins`: for a start, which may be the one
-  /// that asks again for everything; else what a driver died of is left off until such a start has gone well.
+  /// Reads the record of the device `caps` from DIR, if any. `begins`: for a start, which may be one that tries all
+  /// features again; otherwise suspected features are left off until such a start has succeeded.
   void read(const DeviceCaps& caps, const char* dir, bool begins = false);
-  /// Writes the file where there is a folder and something has changed since. Deaths that another process has found
-  /// meanwhile stay. Nothing here can fail a load.
+  /// Writes the file if there is a folder and something has changed. Crashes found by another process meanwhile stay. A
+  /// failure here never fails a load.
   void keep(const DeviceCaps& caps, const char* dir);
 
   KernelState state(uint32_t shader) const {
@@ -41,7 +41,7 @@ class Verdict {
     return (kept_.aside[choice] >> position & 1u) != 0;
   }
   void putAside(uint32_t choice, uint32_t position);
-  /// Their kernels came out wrong. All that were wrong are forgotten by forgetWrong().
+  /// Kernels with these features gave wrong results. forgetWrong() removes all such records.
   void turnOff(uint32_t features);
   void forgetWrong();
   uint32_t wrongFeatures() const { return kept_.wrong_features; }
@@ -49,22 +49,22 @@ class Verdict {
 
   /// A driver ended a process: `contact` says at what. False: that says nothing about the device.
   bool died(const DriverContact& contact);
-  /// A start that goes without what the driver died of, or tries it again: once it was suspected for so many starts.
+  /// A start without the suspected features, or with them again after a number of such starts.
   void starting();
   /// The driver has done its first work.
   void survived();
   /// It has done that in a test, which asks for everything.
   void survivedTest();
-  /// What it died of and is not asked for in this start.
+  /// Features that crashed the driver and are not used in this start.
   uint32_t diedFeatures() const { return suspected_ ? kept_.died.features : 0; }
   bool isDeadly() const { return suspected_ && kept_.died.deadly != 0; }
 
-  /// One line for people, without what was right: "" where there is nothing to say.
+  /// One line for people, without working features: "" if there is nothing to report.
   void describe(char* text, size_t capacity) const;
   void countKernels(uint32_t* right, uint32_t* wrong) const;
 
-  /// Starts that go without what a driver has died of once: a process may have been killed by somebody just then. Four
-  /// times as many each time that it is found again.
+  /// Starts without a feature after one crash: a user may have killed the process at that moment. Four times as many
+  /// after each further crash.
   static constexpr uint32_t kSuspectStarts = 3;
   static constexpr uint32_t kMostSuspectStarts = 3u << 20;
 
@@ -94,8 +94,8 @@ class Verdict {
   bool deaths_changed_ = false;
 };
 
-/// The same of Vulkan as a whole, before any device is known. No version says when it is another driver's turn: what it
-/// died of is tried again after some starts, more of them each time.
+/// The same for Vulkan as a whole, before any device is known. No version identifies the driver, so a suspected driver
+/// is tried again after some starts, and later each time.
 class VulkanRecord {
  public:
   /// `died`: another process left its marker. `counts`: of those starts one is over. False: Vulkan is not to be started
@@ -109,7 +109,7 @@ class VulkanRecord {
   bool there_ = false;
 };
 
-/// Removes every verdict, mark and record of `dir`. How many files that were; `*left` grows by those that stay.
+/// Removes every verdict, mark and record of `dir`. Returns the number of files; `*left` grows by the files that stay.
 uint32_t forgetVerdicts(const char* dir, uint32_t* left);
 
 }  // namespace oriel_internal

@@ -100,7 +100,7 @@ const uint32_t* ConstrainedReply::mask() {
     case Place::kConstrained:
       break;
   }
-  // Behind a trigger, what is complete may be left.
+  // After a trigger, a complete form may be left.
   return start_.trigger_bytes != 0 && constraint_->complete() ? nullptr : constraint_->mask();
 }
 
@@ -148,7 +148,7 @@ bool ConstrainedReply::holdsMark(uint16_t kind) const {
 bool ConstrainedReply::matchTrigger(char byte) {
   uint32_t& n = state_.matched;
   while (n != 0 && trigger_[n] != byte) {
-    // The longest beginning that is an end of what was matched.
+    // The longest prefix that is a suffix of the matched text.
     const uint32_t matched = n--;
     while (n != 0 && std::memcmp(trigger_, trigger_ + matched - n, n) != 0) {
       --n;
@@ -181,7 +181,7 @@ bool ConstrainedReply::acceptFree(Tokenizer::Piece piece) {
       state_.place = behindThought();
       state_.n_last = 0;
       if (state_.place == Place::kConstrained) {
-        // White space behind a thought belongs to neither.
+        // White space after a thought belongs to neither.
         size_t rest = i + 1;
         while (rest < piece.bytes && std::strchr(" \t\r\n", piece.data[rest]) != nullptr) {
           ++rest;

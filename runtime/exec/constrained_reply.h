@@ -1,4 +1,4 @@
-// Decides from where on a reply is held to a grammar: from its beginning, behind the thought, or behind a trigger.
+// Decides where a grammar begins in a reply: at its beginning, after the thought, or after a trigger.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ struct ConstrainedStart {
   /// Of kMostTriggerBytes at most; 0 bytes: it holds from the beginning. Copied.
   const char* trigger = nullptr;
   size_t trigger_bytes = 0;
-  bool again = false;           ///< behind what the trigger began, it is waited for once more
+  bool again = false;           ///< after the triggered text, waits for the trigger again
   ReplyForms forms = 0;         ///< whose thoughts are known; <think> always is
   bool inside_thought = false;  ///< the prompt has opened one
-  bool may_think = false;       ///< the model may open one before anything else
+  bool may_think = false;       ///< the model may open a thought first
   int32_t extra_stop = -1;      ///< as Constraint::compile() has it
 };
 
@@ -38,7 +38,7 @@ class ConstrainedReply {
   /// Keywords of the schemas in force that have no effect.
   IgnoredKeywords& ignored() { return ignored_; }
   const IgnoredKeywords& ignored() const { return ignored_; }
-  /// A reply begins that has to match what was compiled.
+  /// Begins a reply that must match the compiled grammar.
   void start(const ConstrainedStart& start);
   /// Replies are free again.
   void stop() { state_.place = Place::kFree; }
@@ -47,15 +47,14 @@ class ConstrainedReply {
 
   /// Null: any token may come. Valid until the next call.
   const uint32_t* mask();
-  /// Goes on behind a token. False, and nothing changes, for one that may not come although the mask has it: a trigger or
-  /// the end of a thought with text behind it, in one token, that the grammar does not begin with. forbid() it then, and
-  /// choose again.
+  /// Continues after a token. False, and nothing changes, for a token that the mask allows but the grammar does not: a
+  /// trigger or the end of a thought with further text in the same token. Then forbid() it and choose again.
   bool accept(int32_t id);
   /// mask() is without it until the next token.
   void forbid(int32_t id);
-  /// The reply is over: what was asked for is complete, and nothing may follow.
+  /// The reply is over: the requested form is complete, and nothing may follow.
   bool ended();
-  /// It is not over, and the vocabulary has no token for what has to follow.
+  /// Not over, and the vocabulary has no token for the required text.
   bool stuck();
 
  private:
@@ -67,7 +66,7 @@ class ConstrainedReply {
     kBefore,    ///< free until the trigger
     kConstrained,
   };
-  /// What is known behind some text.
+  /// The state after some text.
   struct State {
     Place place = Place::kFree;
     uint32_t matched = 0;  ///< bytes of the trigger, or of the mark that opens a thought

@@ -1,11 +1,11 @@
-// Where a conversation stands, as a value.
+// The state of a conversation, as a value.
 //
-// A conversation is one Conversation, and two records beside it that only grow or are cut at a position:
+// A conversation is one Conversation, and two separate records that only grow or are cut at a position:
 //   TokenIds    the ids of the tokens that the cache holds (kv/token_ids.h)
 //   Transcript  the messages (exec/transcript.h)
 //
-// A call that fails assigns the copy that it took at its start. A fork assigns another's. A snapshot stores SessionState as
-// it is. So nothing of it is copied member by member, and no other object keeps a part of it.
+// A call that fails assigns the copy that it took at its start. A fork assigns another's. A snapshot stores
+// SessionState unchanged. So nothing of it is copied member by member, and no other object keeps a part of it.
 //
 // It knows:
 // - positions: tokens committed, slots that count as written, where states begin
@@ -15,7 +15,7 @@
 // It must never know:
 // - where bytes lie on a device, and which ids they have
 // - a template, a message, a token's text
-// - what is going on: a step, a call, a reply
+// - the running step, call or reply
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct CarriedOver {
   uint64_t least = 0;      ///< the earliest position to go back to, but the sinks
 };
 
-/// The part of a conversation that a snapshot stores as it is. No gaps between members.
+/// The part of a conversation that a snapshot stores unchanged. No gaps between members.
 struct SessionState {
   uint64_t position = 0;  ///< tokens committed
   /// Tokens whose slots count as written, at least `position`. It is more after going back, after a failed step, and
@@ -46,7 +46,7 @@ struct SessionState {
   uint32_t stale =
       0;  ///< 1: the recurrent state is of no use until the visible tokens were read again
   uint32_t sinks = 0;     ///< first tokens that every token sees
-  uint32_t recalled = 0;  ///< tokens in the slots behind the sinks that came back
+  uint32_t recalled = 0;  ///< retrieved tokens in the slots after the sinks
   CarriedOver carried;
   SamplerState sampler;
 };
@@ -59,14 +59,14 @@ struct Conversation : SessionState {
   uint32_t prompt_tokens = 0;  ///< read since the latest reply
   double prompt_ms = 0;        ///< that reading them took
 
-  /// An empty conversation with room for so many sinks.
+  /// An empty conversation with room for `sinks` sinks.
   static Conversation empty(uint64_t first_position, uint32_t sinks) {
     Conversation begin;
     begin.first_position = first_position;
     begin.sinks = sinks;
     return begin;
   }
-  /// Only the first `end` tokens are left. The sampler remembers what it has accepted.
+  /// Keeps only the first `end` tokens. The sampler's history stays.
   void truncate(uint64_t end) {
     position = end;
     base = end < base ? 0 : base;

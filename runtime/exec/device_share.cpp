@@ -17,8 +17,7 @@ struct DeviceWaiter {
 
 namespace {
 
-/// Of the latest step: what waiting for one more session may cost those that are there. A session that comes along
-/// saves a step of its own.
+/// Longest wait for one more session, relative to the latest step. A session that joins saves its own step.
 constexpr double kLingerPart = 1.0 / 8;
 
 }  // namespace
@@ -140,7 +139,7 @@ void DeviceShare::decode(DecodeRequest* requests, uint32_t count) {
 void DeviceShare::lead(Waiter* waiter, Lock* lock) {
   linger(waiter, lock);
   if (!isFor(*waiter, Claim::kStep)) {
-    return;  // somebody reads what a step left
+    return;  // a session reads the results of a step
   }
   DecodeRequest* batch[kMaxSessions];
   const uint32_t count = collect(batch);
@@ -155,7 +154,7 @@ void DeviceShare::lead(Waiter* waiter, Lock* lock) {
   end();
 }
 
-// Others may use the device meanwhile to read what a step left. Who does not come in time is not waited for again.
+// Others may use the device meanwhile to read results. A session that comes late is not waited for again.
 void DeviceShare::linger(Waiter* waiter, Lock* lock) {
   if (!hasRoomForOthers()) {
     return;
@@ -186,7 +185,7 @@ uint32_t DeviceShare::collect(DecodeRequest** batch) {
   return count;
 }
 
-// As many of its requests as there is room for. Who has none left waits in line no longer.
+// As many of its requests as fit. A session without remaining requests leaves the queue.
 uint32_t DeviceShare::takeAlong(Waiter* waiter, DecodeRequest** batch, uint32_t room) {
   uint32_t taken = 0;
   uint32_t left = 0;

@@ -28,10 +28,10 @@ struct DecodeRequest {
   DeviceWaiter* waiter = nullptr;
 };
 
-/// Thread-safe. First come, first served; nobody has the device for longer than a step, or than it takes to read what a
-/// step left. Whoever has the device calls nobody back, so nobody waits for an app. Nothing is allocated.
-///
-/// Where there is one session nobody waits, and nothing is locked.
+/// Thread-safe. First come, first served; no thread has the device for longer than a step, or than reading its results
+/// takes. No callback runs meanwhile, so no thread waits for an app. No allocations.
+//
+/// With one session there is no waiting and no lock.
 class DeviceShare {
  public:
   /// Runs the steps of these requests as one, and fills in their statuses.
@@ -49,19 +49,19 @@ class DeviceShare {
   }
   bool several() const { return several_; }
 
-  /// Waits until every request is done: each in one step with whatever else waits when its turn comes. Who would go
-  /// without sessions that were in a step lately, and are choosing their next token, waits a little for them.
+  /// Waits until every request is done: each in one step with the other waiting requests. If other sessions were in a
+  /// recent step and are choosing their next token, it waits briefly for them.
   void decode(DecodeRequest* requests, uint32_t count);
-  /// The session wants no more tokens: nobody waits for it.
+  /// The session wants no more tokens: others no longer wait for it.
   void leave(uint32_t session);
 
-  /// How often the device was given to somebody. Who gives it back and takes it again sees whether others had it.
+  /// How often the device changed hands. A session that gives it back and takes it again sees whether others had it.
   uint64_t turns() const { return turns_; }
 
   /// How a turn comes about.
   enum class Claim : uint8_t {
     kStep,   ///< in its turn
-    kBrief,  ///< to read what the session's latest step left: before those that wait for a step
+    kBrief,  ///< to read the results of the session's latest step: before waiting steps
   };
 
  private:
@@ -107,7 +107,7 @@ class DeviceShare {
   uint32_t n_waiting_ = 0;  ///< requests
 };
 
-/// The device for one session, as long as the object is there. `share` may be null: nobody else uses the device.
+/// The device for one session during the object's lifetime. `share` may be null: no other users.
 class DeviceTurn {
  public:
   DeviceTurn(DeviceShare* share, uint32_t session,

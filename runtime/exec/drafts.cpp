@@ -5,13 +5,13 @@
 namespace oriel_internal {
 namespace {
 
-// What was assumed counts as so many tokens.
+// The assumed share counts as this number of tokens.
 constexpr uint32_t kAssumed = 3;
 // A time is moved by so much towards the latest one.
 constexpr double kTimeStep = 1.04;
 // Sizes that do not pay are tried again in the end: their times shrink by so little whenever they are not taken.
 constexpr double kFading = 0.999;
-// A token has to be expected to take so much less time: what is expected is not what comes.
+// Required ratio of expected times: the estimate may be wrong.
 constexpr double kWorthIt = 1.08;
 // Every so often a step has one row, so that it is known how long that takes.
 constexpr uint32_t kStepsOfMany = 64;
@@ -178,7 +178,7 @@ void Drafter::chosen(const DraftText& text) {
   seen_ = last + 1;
 }
 
-// What is guessed may repeat itself before it ends.
+// The guessed text may repeat itself before it ends.
 uint32_t Drafter::guess(const DraftText& text, uint32_t room, int32_t* ids) {
   uint32_t count = 0;
   const uint64_t begin = text.count();

@@ -1,6 +1,6 @@
-// Guesses what comes next from what the session has read and written: prompt lookup (Saxena, 2023). A guess is a token that
-// followed the last few tokens when they stood in the context before. Whether it is right the model says: several are
-// verified in one step, and only those that would have been chosen anyhow count.
+// Guesses the next tokens from the session's tokens: prompt lookup (Saxena, 2023). A guess is a token that followed the
+// same last few tokens earlier in the context. The model decides whether it is right: one step verifies several
+// guesses, and only the tokens that would have been chosen anyway count.
 #pragma once
 
 #include "base/arena.h"
@@ -11,8 +11,8 @@ namespace oriel_internal {
 
 /// When guesses are verified.
 enum class DraftUse : uint8_t {
-  kAsItPays,  ///< where it is expected to take less time
-  kAlways,    ///< whatever it costs
+  kAsItPays,  ///< if the expected time is less
+  kAlways,    ///< at any cost
   kNever,
 };
 
@@ -28,7 +28,7 @@ class DraftText {
   int32_t at(uint64_t token) const {
     return token == held_.position ? next_ : held_.has(token) ? ids_.at(token) : TokenIds::kUnknown;
   }
-  /// visit(token) for those from `from` on that are held, but for the last.
+  /// visit(token) for the held tokens from `from` on, except the last.
   template <typename Visit>
   void forEach(uint64_t from, const Visit& visit) const {
     for (uint64_t t = from; t < held_.sinks; ++t) {
@@ -45,8 +45,8 @@ class DraftText {
   const int32_t next_;
 };
 
-/// Where groups of kGroup tokens last stood. Entries are only hints: whoever follows one compares the tokens. So nothing
-/// has to be taken out of it when tokens are evicted, or a session goes back. Fixed memory.
+/// The last places of groups of kGroup tokens. Entries are only hints: the reader compares the tokens. So entries stay
+/// when tokens are evicted or a session goes back. Fixed memory.
 class DraftIndex {
  public:
   static constexpr uint32_t kGroup = 3;
@@ -55,7 +55,7 @@ class DraftIndex {
   void init(Arena* arena) { entries_ = arena->take<uint32_t>(kEntries); }
   void forget() { std::fill_n(entries_, kEntries, 0u); }
 
-  /// The token behind an earlier place of the kGroup tokens that end with `last`; 0: none is known.
+  /// The token after an earlier place of the kGroup tokens that end with `last`; 0: none is known.
   uint64_t after(const DraftText& text, uint64_t last) const;
   void add(const DraftText& text, uint64_t last);
 
@@ -65,7 +65,7 @@ class DraftIndex {
   uint32_t* entries_ = nullptr;  ///< the lower bits of the last token's number
 };
 
-/// How often guesses are right, as of late: what was assumed counts as a few tokens.
+/// The recent share of right guesses; the assumed share counts as a few tokens.
 class GuessShare {
  public:
   static constexpr uint32_t kRemembered = 16;
@@ -77,15 +77,15 @@ class GuessShare {
 
  private:
   double share_;
-  uint32_t remembered_;  ///< no more than the latest so many tokens count
+  uint32_t remembered_;  ///< only the latest tokens count, at most this number
   uint32_t judged_ = 0;
 };
 
-/// `time`, a little nearer to the latest one: so it stays near the median, whatever single steps take. 0: not known.
+/// `time`, a little nearer to the latest one, so it stays near the median in spite of single outliers. 0: unknown.
 double movedTowards(double time, double latest);
 
-/// What steps of several rows cost beside those of one, and how often guesses are right. Both are learned from every token:
-/// a guess that was not sent to the model is judged by the token that came.
+/// The cost of steps of several rows relative to one row, and the share of right guesses. Both are learned from every
+/// token: a guess that was not sent to the model is compared with the token that came.
 class DraftCost {
  public:
   /// Guesses in a step, up to `most`, that a token is expected to cost the least with. `length`: tokens that agree in front
@@ -100,7 +100,7 @@ class DraftCost {
   /// Whether that is known, as of late.
   bool knowsOne() const;
   void judged(uint32_t length, bool right);
-  /// A step of so many rows took so long.
+  /// A step of `rows` rows took `ms`.
   void took(uint32_t rows, double ms);
 
  private:
@@ -110,7 +110,7 @@ class DraftCost {
   static uint32_t sizeClass(uint32_t rows);
 
   GuessShare right_[kLengths] = {0.3, 0.4, 0.5, 0.6, 0.7, 0.8};
-  /// Of the time of a step of one row, near the median. What kernels were measured to take is not far from these.
+  /// Relative to a step of one row, near the median. Measured kernels are close to these.
   double times_[kSizes] = {1, 1.4, 2, 3, 5};
   double one_ms_ = 0;           ///< of one row; 0: not known
   uint32_t steps_of_many_ = 0;  ///< since the last of one
@@ -121,7 +121,7 @@ struct DraftCounts {
   uint64_t accepted = 0;  ///< and were right
 };
 
-/// The guesses of one session. Nothing is allocated after init().
+/// The guesses of one session. No allocations after init().
 class Drafter {
  public:
   static constexpr uint32_t kMost = 15;
@@ -140,7 +140,7 @@ class Drafter {
 
   /// A token was chosen, the last of `text`.
   void chosen(const DraftText& text);
-  /// Guesses for the tokens behind it, best first; their number. `room`: at most so many.
+  /// Guesses for the following tokens, best first; returns their number, at most `room`.
   uint32_t guess(const DraftText& text, uint32_t room, int32_t* ids);
   /// As DraftCost::took().
   void took(uint32_t rows, double ms) { cost_.took(rows, ms); }
@@ -156,9 +156,8 @@ class Drafter {
   DraftCounts counts_;
   DraftUse use_ = DraftUse::kNever;
   uint32_t most_ = 0;
-  uint64_t seen_ = 0;  ///< tokens that the index knows of
-  uint64_t source_ =
-      0;  ///< the token that the next one is guessed to be like; 0: there is no guess
+  uint64_t seen_ = 0;    ///< tokens that the index knows of
+  uint64_t source_ = 0;  ///< the token before the next guess; 0: no guess
   uint32_t length_ = 0;  ///< tokens that agree before it
 };
 

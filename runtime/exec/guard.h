@@ -1,8 +1,8 @@
-// Who may do what with a model and its sessions: one mutex, one phase, one list of calls, one table of sessions.
+// Decides which calls a model and its sessions admit: one mutex, one phase, one list of calls, one table of sessions.
 //
-// Every call on a model is in the list until it returns. A thread that is in the list may only read: any other call that
-// it makes comes from a callback, and is refused. Nobody holds the mutex while it calls back, allocates or does I/O, so
-// getters never wait for a call or for the device.
+// Every call on a model is in the list until it returns. A thread that is in the list may only read: any other call
+// that it makes comes from a callback, and is refused. No thread holds the mutex during a callback, an allocation or
+// I/O, so getters never wait for a call or for the device.
 //
 // Two mechanisms stay apart, each for a reason:
 //  - DeviceShare (device_share.h) orders the steps of calls that are inside. It computes waiting tokens of several
@@ -23,7 +23,7 @@ namespace oriel_internal {
 /// Thread-safe.
 class Guard {
  public:
-  /// What a call does.
+  /// The kind of a call.
   enum class Work : uint8_t {
     kReads,     ///< changes nothing: may be made inside another call
     kRefuses,   ///< writes the line of a refused call
@@ -43,7 +43,7 @@ class Guard {
   enum class Phase : uint8_t {
     kOpen,
     kStopped,  ///< no call on the device begins
-    kPaused,   ///< likewise, and running ones rest
+    kPaused,   ///< the same, and running calls rest
   };
   static constexpr uint64_t bit(uint32_t session) { return uint64_t{1} << session; }
 
@@ -61,7 +61,7 @@ class Guard {
     bool entered() const { return answer_ == Answer::kEntered; }
     /// Goes on with other work. Waits and is refused as at its beginning; then its work is kHost.
     Answer become(Work work);
-    /// Takes a session, too, once nobody has it. False: `wait_ms` were not enough.
+    /// Takes a session as soon as it is free. False: not within `wait_ms`.
     bool take(uint32_t session, double wait_ms);
     void giveBack(uint32_t session);
     /// Takes the room of a session that is not there. False: it is taken.
@@ -81,7 +81,7 @@ class Guard {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  /// For a few loads and stores of what getters read and calls write: no callback, allocation or I/O.
+  /// For a few loads and stores of data shared by getters and calls: no callback, allocation or I/O.
   std::unique_lock<std::mutex> lock() const { return std::unique_lock<std::mutex>(mutex_); }
 
   // For the call that controls.
@@ -96,14 +96,14 @@ class Guard {
   // For a call on the device.
 
   bool wantsRest() const;
-  /// Between two steps: waits until open(), or until cancelled(user) and nobody controls.
+  /// Between two steps: waits until open(), or until cancelled(user) without a controlling call.
   void rest(bool (*cancelled)(const void* user), const void* user);
 
   // Sessions, by index.
 
   struct Entry {
     oriel_session* handle = nullptr;  ///< null: it is not there, or being made
-    const Call* call = nullptr;       ///< that has the session; null: nobody
+    const Call* call = nullptr;       ///< that has the session; null: none
     bool isFree() const { return handle == nullptr && call == nullptr; }
   };
   Entry entry(uint32_t session) const;

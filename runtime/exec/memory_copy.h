@@ -13,19 +13,19 @@ void sessionPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
 
 /// Which tokens are copied from one session to another.
 struct TokenRange {
-  uint64_t sinks = 0;  ///< the first so many, and
+  uint64_t sinks = 0;  ///< the first `sinks` sinks, and
   uint64_t first = 0;  ///< those from here on,
   uint64_t end = 0;    ///< up to here
 };
 
-/// What to copy, and of what.
+/// The parts to copy.
 struct MemoryCopy {
   CacheShape from;
   CacheShape to;
   TokenRange tokens;
   bool sinks = false;       ///< sinks, too: sessions have their own
   uint32_t from_state = 0;  ///< slot of the state; it goes to slot 0
-  /// Only memories without sinks: what a prefix keeps beside them.
+  /// Only memories without sinks, for a prefix.
   bool beside_sinks = false;
 };
 

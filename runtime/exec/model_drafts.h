@@ -1,4 +1,4 @@
-// What a model's guesses of the next tokens are worth: how often they are right, as sure as they are, and what they cost.
+// The benefit of a model's guesses of the next tokens: their share of right ones by sureness, and their cost.
 #pragma once
 
 #include "exec/drafts.h"
@@ -16,15 +16,15 @@ class ModelDrafter {
  public:
   static constexpr uint32_t kClasses = 5;
 
-  /// The class of a guess whose share of what the best few tokens have is `share`.
+  /// The class of a guess whose part of the best tokens' probability is `share`.
   static uint32_t surenessOf(double share);
 
   void forget() { *this = ModelDrafter(); }
-  /// Guesses that are worth making, up to `most`. Where none are one is made now and then, to see what it would be worth.
+  /// Number of guesses to make, up to `most`. If none pay, one is made now and then to measure the benefit.
   uint32_t wanted(const DraftCost& cost, uint32_t most, DraftUse use) const;
-  /// Whether it is worth guessing for the token behind the next, as far as that is known.
+  /// Whether guessing one token further is expected to pay.
   bool pays(const DraftCost& cost, uint32_t most, DraftUse use) const;
-  /// Guesses were made, which took so long. Those of them, from the first on, that are worth verifying.
+  /// Records guesses and their time. Returns how many of them, from the first on, are worth verifying.
   uint32_t made(const ModelGuess* guesses, uint32_t count, double ms, DraftCost* cost,
                 DraftUse use);
   /// A token was chosen: the guess of it, if there is one, was right or not.

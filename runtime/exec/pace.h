@@ -6,8 +6,8 @@
 
 namespace oriel_internal {
 
-/// What one submission should take at most, in milliseconds. Two are in flight at a time, so a call that is
-/// cancelled waits for twice that.
+/// The longest wanted time of a submission, in milliseconds. Two are in flight at a time, so a call that is cancelled
+/// waits for twice that.
 constexpr double kSubmissionMs = 40;
 
 /// Learns from submissions how much a device does in kSubmissionMs. Work is counted as in plan/op.h.
@@ -19,10 +19,10 @@ class Pace {
     work_ = std::min(work_, most_work_);
   }
 
-  /// What a submission may hold.
+  /// The limit of work in a submission.
   double work() const { return work_; }
 
-  /// One that held `work` was done `ms` after it could begin.
+  /// A submission of `work` finished `ms` after it could begin.
   void took(double work, double ms) {
     if (ms > kSubmissionMs) {
       // At most by half: it may have been the processor that was late.

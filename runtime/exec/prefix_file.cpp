@@ -51,7 +51,7 @@ Status readTokens(const GgufFile& file, const Log& log, uint32_t* tokens) {
   return kOk;
 }
 
-// Only what stands in sinks can come from a file.
+// Only the contents of sinks can come from a file.
 Status checkMemories(const PrefixTarget& target, const Log& log) {
   const char* found = nullptr;
   forEachMemory(target.model, target.cache, target.plan.formats, [&](const Memory& memory) {
@@ -192,7 +192,7 @@ Status readSide(const ModelFile& file, const GgufTensor& tensor, const PrefixTar
   return kOk;
 }
 
-// One head's tokens lie one behind another, in the file as in its sinks.
+// A head's tokens are consecutive, in the file as in its sinks.
 Status writeSide(const ModelFile& file, const GgufTensor& tensor, const Memory& memory,
                  const BufferRef& side, const PrefixTarget& target, void* room, const Log& log,
                  uint64_t* sum) {
@@ -207,7 +207,7 @@ Status writeSide(const ModelFile& file, const GgufTensor& tensor, const Memory& 
                   });
 }
 
-// One that was loaded before is to be the same.
+// Must equal the loaded one.
 Status checkSame(const ModelFile& file, const PrefixTarget& target, uint32_t tokens, void* room,
                  const Log& log, const Prefix& prefix) {
   uint64_t sum = hashBytes(nullptr, 0);

@@ -1,4 +1,4 @@
-// Keys and values of a session's tokens in a file, and back into slots behind its sinks.
+// Keys and values of a session's tokens in a file, and back into slots after its sinks.
 #pragma once
 
 #include "exec/executor.h"
@@ -8,7 +8,7 @@
 
 namespace oriel_internal {
 
-/// What is moved, and by what.
+/// The data to move, and the means.
 struct RecallPlace {
   const Plan* plan = nullptr;
   const ModelDesc* model = nullptr;
@@ -34,16 +34,16 @@ struct RecallKeys {
 /// may come from anyone) says nothing.
 void roundKey(const float* values, uint32_t head_dim, bool says, uint8_t* key);
 
-/// The file is a ring of blocks of kRecallBlock tokens: block b lies where b modulo the number of blocks says. A block has
-/// the ids of its tokens, then memory by memory (those with Memory::isRecalled()), keys then values, head by head: the
-/// tokens' values, then their scales, as they lie in the cache; at the end RecallKeys, token by token. So a token takes
-/// little more than it took there.
+/// The file is a ring of blocks of kRecallBlock tokens: block b is at b modulo the number of blocks. A block has the ids
+/// of its tokens, then memory by memory (those with Memory::isRecalled()), keys then values, head by head: the tokens'
+/// values, then their scales, as they lie in the cache; at the end RecallKeys, token by token. So a token takes little
+/// more than it took there.
 class RecallFile {
  public:
-  /// Bytes of a token in a plan like this; the keys that are kept a second time are those of the widest layer.
+  /// Bytes of a token in such a plan; the second keys come from the widest layer.
   static uint64_t tokenBytes(const ModelDesc& model, const CacheShape& cache,
                              const CacheFormats& formats);
-  /// Tokens that a file of so many bytes has room for: whole blocks.
+  /// Tokens that a file of `bytes` can hold: whole blocks.
   static uint64_t tokensIn(uint64_t bytes, uint64_t token_bytes) {
     return bytes / (kRecallBlock * token_bytes) * kRecallBlock;
   }

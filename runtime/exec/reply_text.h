@@ -9,26 +9,26 @@
 
 namespace oriel_internal {
 
-/// What can be shown of a reply. Stop texts are never shown, in whole or in part: what may be the beginning of one is
-/// held back until it is known, or the reply ends. Fixed memory.
+/// The visible text of a reply. Stop texts are never shown, in whole or in part: a possible beginning of one is held
+/// back until it is decided, or the reply ends. Fixed memory.
 class ReplyText {
  public:
   struct Shown {
     const char* text =
         nullptr;  ///< whole characters; inside this object, valid until the next call
     size_t bytes = 0;
-    bool stopped = false;  ///< a stop text ends the reply here; nothing comes behind it
+    bool stopped = false;  ///< a stop text ends the reply here; no text follows
   };
 
   /// `count` stop texts, as StopTexts has them.
   void start(const char* const* stop_texts, size_t count);
-  /// Overwrites what it has held.
+  /// Overwrites its contents.
   void forget();
   /// A token's text. `may_stop`: a stop text that it completes ends the reply; else that is text like any other.
   Shown push(Tokenizer::Piece piece, bool may_stop);
-  /// Something that is no text stands here: what was held back, and no stop text goes on behind it.
+  /// A token without text: returns the held text, and no stop text continues across it.
   Shown breakOff(bool may_stop);
-  /// The reply is over: what was held back, unless a stop text ended it, but no character that is not whole.
+  /// The reply ends: returns the held text, unless a stop text ended it, without an incomplete character.
   Shown finish(bool may_stop);
   bool insideCharacter() const { return decoder_.insideCharacter(); }
 
@@ -39,7 +39,7 @@ class ReplyText {
   StopTexts stop_texts_;
   bool stopped_ = false;
   size_t n_shown_ = 0;  ///< of text_: the app has them
-  size_t n_text_ = 0;   ///< behind what is shown, what is held back
+  size_t n_text_ = 0;   ///< shown text, then held text
   char text_[StopTexts::kMostBytes + StreamDecoder::kMostBytes] = {};
 };
 

@@ -1,4 +1,4 @@
-// Rows of a table that stays in the model's file, with those that were read lately.
+// Rows of a table that stays in the model's file, with a cache of recent ones.
 #pragma once
 
 #include "base/arena.h"
@@ -18,11 +18,11 @@ class RowCache {
 
   /// Reads rows that will be wanted, in their order, as many as are kept. With an error none of them is kept.
   Status readAhead(const int32_t* ids, size_t count, const Log& log);
-  /// Row first + i of `place` becomes that of ids[i]. With an error those rows are undefined.
+  /// Row first + i of `place` becomes that of ids[i]. After an error those rows are undefined.
   Status fill(const int32_t* ids, uint32_t count, const Log& log, void* place, uint32_t first = 0);
   void forget();
 
-  /// Rows that were put into place, and those of them that had to be read, ahead or then.
+  /// Rows that were placed, and the part of them that was read from the file.
   uint64_t wanted() const { return wanted_; }
   uint64_t reads() const { return reads_; }
 

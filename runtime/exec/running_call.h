@@ -15,7 +15,7 @@ class RunningCall {
  public:
   explicit RunningCall(const SessionContext& context) : context_(context) {}
 
-  /// Around every call: cancel() counts for the one that runs, progress begins anew with each.
+  /// Around every call: cancel() applies to the running call, progress restarts with each.
   void begin() {
     done_ = total_ = 0;
     cancel_.begin();
@@ -23,7 +23,7 @@ class RunningCall {
   void end() { cancel_.end(); }
   void cancel() { cancel_.cancel(); }
   bool cancelled() const { return cancel_.cancelled(); }
-  /// ORIEL_ERROR_CANCELLED, but for work that must not be left half done.
+  /// ORIEL_ERROR_CANCELLED, except during work that must be completed.
   Status check() const {
     return cancelled() && !finishes ? Status(ORIEL_ERROR_CANCELLED) : Status(kOk);
   }
@@ -50,9 +50,9 @@ class RunningCall {
     }
   }
 
-  /// So many tokens more are to be read. Tokens that are recovered were counted before.
+  /// Adds tokens to read. Recovered tokens were counted before.
   void expect(uint64_t tokens) { total_ += recovers ? 0 : tokens; }
-  /// From here on so many tokens are to be read.
+  /// Sets the number of tokens still to read.
   void expectAgain(uint64_t tokens) { total_ = done_ + tokens; }
   /// Tells the app, which may cancel.
   void read(uint32_t tokens) {

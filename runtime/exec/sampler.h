@@ -28,7 +28,7 @@ struct DryOptions {
   /// Texts of at most kMostBreakerBytes: no sequence goes on beyond a token with which one ends. Read by start() only.
   const char* const* breakers = nullptr;
   uint32_t n_breakers = 0;                                       ///< at most kMostStops
-  TokenText (*text_of)(int32_t id, const void* user) = nullptr;  ///< null: there are no breakers
+  TokenText (*text_of)(int32_t id, const void* user) = nullptr;  ///< null: no breakers
   const void* text_user = nullptr;
 };
 
@@ -55,7 +55,7 @@ struct SamplerOptions {
   uint64_t seed = 0;
 };
 
-/// What a sampler remembers between tokens.
+/// The state of a sampler between tokens.
 struct SamplerState {
   static constexpr uint32_t kRecentTokens = 256;
   int32_t recent[kRecentTokens] = {};
@@ -90,13 +90,13 @@ class Sampler {
   void start(const SamplerOptions& options);
   /// Remembers a token of the context for the penalties.
   void accept(int32_t id);
-  /// Biases, and what it took from logits. The history is its owner's.
+  /// Removes biases and penalties. The owner keeps the history.
   void forget();
 
   /// Of the choices from now on: a bit for each token, id i in bit i % 32 of word i / 32; 1: allowed. Null: all are. It
   /// is read by each choice.
   void setMask(const uint32_t* mask) { mask_ = mask; }
-  /// Tokens that may not be chosen while hold(true) is in force, whatever the mask says.
+  /// Tokens that must not be chosen during hold(true), also if the mask allows them.
   void holdBack(int32_t id) { held_back_[static_cast<uint32_t>(id) / 32] |= bitOf(id); }
   void hold(bool on) { holds_ = on; }
 
@@ -111,7 +111,7 @@ class Sampler {
   /// Whether these say as much as all logits would: as many of them as may be drawn are, when adjusted, no worse than the
   /// last of them is as it stands, and so than any other, and no other can have been moved up.
   bool suffices(const TopTokens& top);
-  /// Whether the best token is taken, whatever came before.
+  /// Whether the best token is always chosen.
   bool takesTheBest() const {
     return options_.greedy && !penalises() && n_biases_ == 0 && !masked();
   }
@@ -187,8 +187,8 @@ class Sampler {
   SamplerOptions options_;
   Candidate* candidates_ = nullptr;
   Adjustment* adjustments_ = nullptr;  ///< by id, each token once
-  Adjustment* biases_ = nullptr;       ///< likewise
-  uint32_t* held_back_ = nullptr;      ///< a mask of tokens, 1: held back
+  Adjustment* biases_ = nullptr;
+  uint32_t* held_back_ = nullptr;  ///< a mask of tokens, 1: held back
   const uint32_t* mask_ = nullptr;
   bool holds_ = false;
   bool prepared_ = false;

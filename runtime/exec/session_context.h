@@ -42,14 +42,14 @@ struct SessionContext {
   LearnedTemplate learned;
   bool own_template = true;  ///< the model file's, not a given one
   Executor* executor = nullptr;
-  DeviceShare* share = nullptr;  ///< with the model's other sessions; null: there are none
+  DeviceShare* share = nullptr;  ///< with the model's other sessions; null: no others
   const oriel_allocator* allocator = nullptr;
   Guard* guard = nullptr;  ///< where calls rest between two steps; null: never
   Log log;
   uint64_t model_hash = 0;
   const char* model_name = "";  ///< for snapshots
   uint32_t index = 0;           ///< among the plan's sessions
-  /// The text that sessions begin behind, once it is set. Null: the plan has no room for one.
+  /// The text at the beginning of all sessions, once it is set. Null: the plan has no room for one.
   const Prefix* prefix = nullptr;
   /// Layers that write no memory are left out for tokens whose logits are not used.
   bool stops_early = true;
@@ -68,7 +68,7 @@ struct SessionContext {
   oriel_progress_fn progress = nullptr;  ///< as SessionSettings says
   void* progress_user = nullptr;
 
-  /// Of the prefix that sessions begin behind; 0: there is none.
+  /// Tokens of the shared prefix; 0: none.
   uint64_t prefixTokens() const;
   bool sharesDevice() const { return share != nullptr && share->several(); }
   DeviceTurn turn() const { return DeviceTurn(share, index); }

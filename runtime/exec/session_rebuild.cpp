@@ -110,7 +110,7 @@ void Session::truncate(uint64_t position) {
     at_.recalled = 0;
     recall_.forgetShown(/*history=*/true);
   }
-  if (position < at_.carried.least) {  // before all that was carried over
+  if (position < at_.carried.least) {  // before all carried tokens
     at_.carried = {};
     at_.sinks = ownSinks();
   }
@@ -123,8 +123,8 @@ void Session::truncate(uint64_t position) {
   }
 }
 
-// After a failure the conversation is what it was before, so that no half message stays. It remains as it is where going
-// back would read tokens again, or where the tokens before were overwritten: a message longer than the ring's slack.
+// After a failure the conversation is as before, without half a message. It stays changed if going back would read
+// tokens again, or if the previous tokens were overwritten: by a message longer than the ring's slack.
 Status Session::rollBack(Status done, const Conversation& before) {
   if (done.ok() || at_.position <= before.position ||
       memory_.wayBack(before.position).how != WayBack::How::kAtOnce) {
@@ -176,10 +176,10 @@ void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
   transcript_.close(position, -1);
 }
 
-// ---- With other turns behind the sinks -----------------------------------------------------------
+// ---- With other turns after the sinks -------------------------------------------------------------
 
-// The opening of a reply was read after `before`. If turns come back it is read again, so that the reply begins with what
-// it sees then.
+// The opening of a reply was read after `before`. If turns come back, it is read again, so that the reply begins with
+// the same visible tokens.
 Status Session::showAskedTurns(const Conversation& before) {
   RecallSpans found;
   bool changed = false;
@@ -187,8 +187,8 @@ Status Session::showAskedTurns(const Conversation& before) {
   return changed ? readWith(found, before.position, before.sampler) : Status(kOk);
 }
 
-// With the messages since the latest reply, where going back to them is possible: what they ask for is then seen while they
-// are read, too. In the same steps, but for batches that ended with another message's.
+// Includes the messages since the latest reply, if going back to them is possible: then they also see the retrieved
+// turns. In the same steps, except for batches shared with another message.
 Status Session::readWith(const RecallSpans& found, uint64_t opening, const SamplerState& before) {
   const RecallStand& recall = recall_.state();
   const uint64_t end = at_.position;
@@ -202,7 +202,7 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
     return kOk;
   }
   if (!memory_.wayBack(from).holds) {
-    // Steps are so small that the opening took the place of what it saw.
+    // The steps are so small that the opening overwrote tokens that it saw.
     return recall_.showFromHere(found);
   }
   WipedArray<int32_t, kMaxChunk> ids;
@@ -220,7 +220,7 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
   at_.sampler = whole ? recall.before : before;
   at_.prompt_tokens -= std::min(at_.prompt_tokens, static_cast<uint32_t>(end - from));
   call_.expect(end - from);
-  call_.finishes = true;  // half a message must not stay behind a cancel
+  call_.finishes = true;  // a cancel must not leave half a message
   Status status = recall_.show(found);
   while (at_.position < end && status.ok()) {
     const uint64_t at = at_.position - from;
@@ -235,7 +235,7 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
   }
   call_.finishes = false;
   if (!status.ok()) {
-    // What was said before stays said. Who called goes back to where the reply was opened; the next one reads it again.
+    // Earlier replies stay. The caller goes back to the opening of the reply; the next call reads it again.
     at_.position = end;
     at_.sampler = at_end;
     at_.prompt_tokens = prompt_tokens;
@@ -277,8 +277,8 @@ Status Session::readMessages(const char* json, size_t bytes) {
   return addMessages(*messages, bytes);
 }
 
-// Messages as another transcript has them; the session begins anew. Where they cannot be read its own transcript is still
-// to be read.
+// Messages from another transcript; the session begins again. If they cannot be read, its own transcript remains to be
+// read.
 Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t position) {
   JsonRoom text;
   Transcript::write(entries, bytes, position, true, text.sink());
@@ -314,7 +314,7 @@ Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t posi
   return status;
 }
 
-// What is no message, or finds no memory to be read into, is refused while nothing has changed.
+// Refuses invalid messages, and missing memory, before any change.
 Status Session::checkStored(uint64_t position) const {
   Transcript::Entry entry;
   const char* json = nullptr;
@@ -327,7 +327,7 @@ Status Session::checkStored(uint64_t position) const {
   return kOk;
 }
 
-// On the host, at the beginning. Messages that end behind `position` are gone, the others are to be read.
+// On the host, at the beginning. Messages that end after `position` are removed, the others are marked as unread.
 void Session::standUnread(uint64_t position) {
   Transcript::Entry cut;
   (void)transcript_.truncate(position, &cut);
@@ -353,7 +353,7 @@ Status Session::readTranscript(uint64_t position) {
   return readUnread();
 }
 
-// All of them in one text. From one that fails on they stay unread.
+// All of them in one text. If one fails, it and the later ones stay unread.
 Status Session::readUnread() {
   const uint64_t first = ownMessages();
   Transcript::Entry entry;

@@ -99,7 +99,7 @@ Status SessionRecall::giveUp(Status status) {
   return show({});
 }
 
-// The first token behind the sinks that all layers hold whose tokens are kept.
+// The first token after the sinks that all layers hold whose tokens are kept.
 uint64_t SessionRecall::heldByAll() const {
   const HeldTokens held = memory_.held();
   uint64_t first = held.first > held.sinks ? held.first : 0;
@@ -120,7 +120,7 @@ Status SessionRecall::saveBlocks() {
   }
   RecallState& recall = *recall_;
   if (const uint64_t held = heldByAll();
-      held > recall.saved) {  // what was before came from elsewhere
+      held > recall.saved) {  // earlier tokens came from elsewhere
     recall.first = recall.saved = blockOf(held + kRecallBlock - 1);
     recall.reader.restart();
   }
@@ -148,7 +148,7 @@ Status SessionRecall::saveBlocks() {
   return kOk;
 }
 
-// Frames of turns are control tokens and the role behind one; they and punctuation draw attention whatever is asked.
+// Frames of turns are control tokens and the role after them; they and punctuation attract attention for any question.
 bool SessionRecall::saysSomething(int32_t id, int32_t before) const {
   const Tokenizer& tokenizer = *context_.tokenizer;
   if (id < 0 || tokenizer.isControl(id) || (before >= 0 && tokenizer.isControl(before))) {
@@ -170,7 +170,7 @@ void SessionRecall::addWords(uint64_t token, int32_t id) {
   }
 }
 
-// Words of a user's message that was read behind `begin` tokens: what they ask for comes back before the reply.
+// Words of a user's message read after `begin` tokens: turns that they ask for come back before the reply.
 void SessionRecall::askFor(const char* text, size_t bytes, uint64_t begin,
                            const SamplerState& before) {
   if (recall_ == nullptr || call_.recovers) {
@@ -206,17 +206,17 @@ void SessionRecall::askFor(const JsonValue& message, uint64_t begin, const Sampl
   }
 }
 
-// Weighs what left the window. Whether there is anything.
+// Weighs the evicted turns. Returns whether there are any.
 bool SessionRecall::weighKept() {
   RecallState& recall = *recall_;
-  // What is seen needs not come back.
+  // Visible turns need not come back.
   const uint64_t first_seen = at_.position + 1 - memory_.viewOf(at_.position).count;
   const uint64_t begin = std::max(recall.kept(), uint64_t{memory_.cache().sinks});
   recall.index.weigh(recall.query, begin, std::min(first_seen, recall.saved), room());
   return recall.index.passageCount() != 0;
 }
 
-// The attention that queries give to each passage, of all that they give to what left the window.
+// The attention of queries to each passage, relative to all evicted tokens.
 Status SessionRecall::weighByAttention() {
   RecallState& recall = *recall_;
   if (recall.n_queries == 0) {
@@ -253,14 +253,14 @@ Status SessionRecall::weighByAttention() {
     for (uint32_t k = 0; k < scorer.sums(); ++k) {
       share += all[k] > 0 ? own[k] / all[k] : 0;
     }
-    // The root, lest one turn that draws much attention whatever is asked outweighs all words.
+    // The square root, so that a turn that attracts attention for any question does not outweigh all words.
     share = std::sqrt(share / static_cast<double>(index.passage(i).size()));
     index.setAttention(i, static_cast<float>(share));
   }
   return kOk;
 }
 
-// The best of what was weighed, and beside it what stood there before as far as there is room: it may still be spoken of.
+// The best of the weighed turns and, if space remains, the earlier ones: the conversation may still be about them.
 RecallSpans SessionRecall::chooseKept() const {
   const RecallState& recall = *recall_;
   RecallSpans found = recall.index.best(room());
@@ -351,7 +351,7 @@ void SessionRecall::willReadAgain(uint64_t end) {
   recall.reader.restart();
 }
 
-// Slots behind the sinks that a session has.
+// Slots after the sinks that a session has.
 uint32_t SessionRecall::room() const {
   return recall_ != nullptr
              ? std::min(context_.recall.tokens, memory_.cache().sinkRoom() - memory_.cache().sinks)

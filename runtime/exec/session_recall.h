@@ -1,7 +1,7 @@
-// Turns that left the window and may come back (docs/recall.md): their keys and values in a file, and slots behind the
+// Turns that left the window and may come back (docs/recall.md): their keys and values in a file, and slots after the
 // sinks.
 //
-// It knows: the file, the index of words, which turns stand behind the sinks and since when.
+// It knows: the file, the index of words, the turns in the slots after the sinks and their positions.
 // It must never know: templates, batches, replies.
 #pragma once
 
@@ -14,12 +14,12 @@
 
 namespace oriel_internal {
 
-/// What stood behind the sinks, and since when: so that going back finds it as it was.
+/// The turns after the sinks over time, so that going back restores them.
 class RecallHistory {
  public:
   static constexpr uint32_t kMost = 16;
   struct Entry {
-    uint64_t position = 0;  ///< tokens that were there when it came: those behind them see it
+    uint64_t position = 0;  ///< number of tokens before it came: later tokens see it
     RecallSpans spans;
     bool unknown = false;  ///< it came with a snapshot
   };
@@ -35,7 +35,7 @@ class RecallHistory {
     }
     entries_[count_++] = entry;
   }
-  /// Forgets what came when so many tokens, or more, were there. Whether anything was.
+  /// Removes entries at or after `position`. Returns whether there were any.
   bool truncate(uint64_t position) {
     const uint32_t before = count_;
     while (count_ != 0 && entries_[count_ - 1].position >= position) {
@@ -43,7 +43,7 @@ class RecallHistory {
     }
     return count_ != before;
   }
-  /// What the token behind `position` others sees; null: nothing ever came.
+  /// The entry that the token after `position` others sees; null: none.
   const Entry* at(uint64_t position) const {
     const Entry* found = nullptr;
     for (uint32_t i = 0; i < count_ && entries_[i].position <= position; ++i) {
@@ -75,9 +75,9 @@ RecallMemory takeRecall(const RecallSettings& settings, const ModelDesc& model, 
 
 /// Where retrieval stands in a conversation, as a value.
 struct RecallStand {
-  WordReader reader;  ///< of the token after those that were saved
+  WordReader reader;  ///< of the token after the saved ones
   RecallHistory history;
-  RecallSpans shown;  ///< what stands behind the sinks now
+  RecallSpans shown;  ///< the turns now in the slots after the sinks
   /// Words of the messages since the latest reply, the position of the first of them, and the sampler there.
   RecallQuery query;
   uint64_t query_begin = 0;
@@ -103,7 +103,7 @@ struct RecallState : RecallMemory, RecallStand {
     return all;
   }
 
-  /// What has come back stays.
+  /// Retrieved turns stay.
   void stopKeeping(const Log& log) {
     log.write(ORIEL_LOG_WARNING,
               "turns that leave the window are kept no longer: make room where their file is, and "
@@ -146,21 +146,21 @@ class SessionRecall {
   // With the conversation.
 
   void clear();
-  /// What is read until then is a text for its vector.
+  /// The text until then is read for its vector.
   void embedUntilClear();
   /// Saves blocks that are complete, as long as all layers hold them. Between two steps.
   Status saveBlocks();
   void markTurn(uint64_t start);
-  /// A snapshot was restored: the origin of what stands behind the sinks is unknown.
+  /// A snapshot was restored: the origin of the tokens after the sinks is unknown.
   void restore();
-  /// The memory is copied already. A copy whose file has no room goes on with what stands behind its sinks.
+  /// The memory is copied already. If the copy's file has no space, it keeps only the turns after its sinks.
   void takeOver(const SessionRecall& other);
-  /// Nothing stands behind the sinks: the conversation is read again from its beginning, or, with its `history`, everything
-  /// that is left of it stands in sinks.
+  /// Empties the slots after the sinks: the conversation is read again from its beginning, or, with its `history`, all
+  /// its remaining tokens are sinks.
   void forgetShown(bool history);
-  /// The conversation went back, as far as the host knows. True: something else may have stood behind the sinks.
+  /// The conversation went back, as far as the host knows. True: other turns may have been after the sinks.
   bool forgetRecalled();
-  /// Shows what stood there when the session had as many tokens as now; nothing, where the file has lost some of it.
+  /// Shows the turns that were there at the current position; none if the file has lost some of them.
   Status again();
   bool isAsThen() const;
 
@@ -168,7 +168,7 @@ class SessionRecall {
 
   /// Words of a user's message that was read after `begin` tokens, with `before` of the sampler.
   void askFor(const JsonValue& message, uint64_t begin, const SamplerState& before);
-  /// Shows what the text asks for, by words alone. Where it asks for nothing that was said, nothing changes.
+  /// Shows the turns that the text asks for, by words alone. If it asks for none, nothing changes.
   Status recall(const char* text, size_t bytes);
   /// Before the opening of a reply is read: its queries are of use where anything may be found.
   Status begin();
@@ -177,7 +177,7 @@ class SessionRecall {
   Status captureQueries(uint32_t count);
   /// No reply was opened.
   Status end(Status opened);
-  /// After the opening was read: what should stand behind the sinks. *changed: it does not yet.
+  /// After the opening was read: the turns that should be after the sinks. *changed: they are not yet.
   Status find(RecallSpans* found, bool* changed);
   /// Shows it from here on, without reading anything again.
   Status showFromHere(const RecallSpans& found);

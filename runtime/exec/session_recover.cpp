@@ -31,8 +31,8 @@ void Session::putBack(const Kept& kept) {
   }
 }
 
-/// The steps of the first time, as far as the ids have their marks. Turns are known when the message that began them has
-/// been read, and checkpoints are made where they were.
+/// Repeats the original steps, as far as the ids have marks. Turns are marked after the message that began them, and
+/// checkpoints are made at the same places.
 class Session::RecoverySteps final : public ReplaySteps {
  public:
   RecoverySteps(Session* session, const Kept& kept, bool in_batches)
@@ -84,7 +84,7 @@ class Session::RecoverySteps final : public ReplaySteps {
   const bool in_batches_;
 };
 
-// The tokens whose ids are held. Where earlier ones are gone, those that are there see nothing before them but the sinks.
+// Reads the tokens with held ids. If earlier ones are gone, they see only the sinks before them.
 Status Session::readHeldAgain(const Kept& kept, bool in_batches, Rebuilt* result) {
   const uint64_t end = kept.at.position;
   const HeldTokens held =
@@ -135,7 +135,7 @@ Status Session::readHeldAgain(const Kept& kept, bool in_batches, Rebuilt* result
 
 // ---- From the transcript -------------------------------------------------------------------------
 
-// Text of a reply that is no message of the app's: its tokens came one by one. Those from `end` on are held.
+// Text of a reply that is not a message of the app: its tokens came one by one. Tokens from `end` on are held.
 Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry, uint64_t end,
                             bool in_batches, bool* fits) {
   const GenerateSettings settings;
@@ -143,7 +143,7 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
   ReplyPlace place;
   ORIEL_TRY(openReply(settings, &tools, &place));
   const uint64_t count = entry.end - entry.text;
-  // Of a transcript that came from a snapshot the counts are whatever it says. A token has a byte, but for a few before.
+  // The counts of a transcript from a snapshot are untrusted. A token has at least a byte, except for a few before.
   constexpr uint64_t kTokensBefore = 16;
   *fits = at_.position == entry.text && count <= text.bytes + kTokensBefore;
   if (!*fits) {
@@ -168,7 +168,7 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
     return encoded.code() == ORIEL_ERROR_BUFFER_TOO_SMALL ? Status(kOk) : encoded;
   }
   ORIEL_TRY(encoded);
-  // Nothing, where the first token that is held is one of the reply's opening.
+  // Zero if the first held token belongs to the reply's opening.
   const uint64_t wanted = std::max(entry.text, std::min(entry.end, end)) - entry.text;
   ORIEL_TRY(feeder_.feed(room.as<int32_t>(), static_cast<size_t>(wanted), false,
                          in_batches ? ReadAs::kReply : ReadAs::kSteps));
@@ -192,7 +192,8 @@ Status Session::streamMessage(const JsonValue& message, const Transcript::Entry&
   return *fits ? streamReply(content->text(), entry, end, in_batches, fits) : Status(kOk);
 }
 
-// As they came, through the window as it was then, until `end` tokens are there. *fits: each has the tokens that it had.
+// In the original order, through the original window, until `end` tokens are read. *fits: each message has its original
+// number of tokens.
 Status Session::streamMessages(uint64_t end, bool in_batches, bool* fits) {
   *fits = true;
   Transcript::Entry entry;
@@ -236,7 +237,7 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held, bool in_b
   }
   standAtBeginning(kept.at.first_position);
   const uint64_t origin = at_.position;
-  // What came with a snapshot may be no messages at all: then what is held is read.
+  // The transcript of a snapshot may be invalid: then the held tokens are read.
   const Log log = context_.log;
   LenientLog lenient(log);
   context_.log = lenient.log();
@@ -269,7 +270,7 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held, bool in_b
     return kOk;
   }
   result->read = at_.position - origin;
-  result->exact = false;  // of tokens that are not held nobody knows
+  result->exact = false;  // the original tokens are unknown
   RecoverySteps steps(this, kept, in_batches);
   call_.replays = true;
   const Status rest = feeder_.replay(end, true, &steps, &result->read, &result->exact);
@@ -284,7 +285,7 @@ Status Session::readAllAgain(const Kept& kept, bool in_batches, Rebuilt* result)
   const uint64_t unfinished = kept.at.unfinished >= 0 ? 1 : 0;
   const CarriedOver& carried = kept.at.carried;
   if (memory_.states != nullptr && kept.at.stale && memory_.knows(kept.at.base, end)) {
-    // What is seen was to be read again anyway.
+    // The visible tokens must be read again anyway.
     const uint64_t sinks = std::min<uint64_t>(kept.at.sinks, end);
     result->read = sinks - std::min(sinks, context_.prefixTokens()) + end - kept.at.base;
     call_.expectAgain(result->read);
@@ -379,7 +380,7 @@ Status Session::recoverPrefix(Prefix* prefix, Rebuilt* result) {
   }
   Kept of_prefix;
   of_prefix.at.turns = prefix->at.turns;
-  prefix->tokens = 0;  // as long as it is not there
+  prefix->tokens = 0;  // while it is missing
   standAtBeginning(prefix->at.first_position);
   call_.expectAgain(tokens);
   call_.recovers = call_.replays = true;

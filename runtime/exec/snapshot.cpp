@@ -15,7 +15,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Used slots of one head that lie one behind another.
+/// Consecutive used slots of one head.
 struct SlotRun {
   BufferRef place;
   CacheShape cache;
@@ -123,7 +123,7 @@ SnapshotMemory describe(const Memory& memory) {
   described.head_dim = memory.shape.head_dim;
   described.sinks = memory.shape.sinks;
   described.window = memory.shape.window;
-  // Of states the latest; checkpoints stay behind.
+  // Of states only the latest; checkpoints are not stored.
   described.ring = memory.kind == MemoryKind::kState ? 1 : memory.shape.ring;
   described.recalled = memory.shape.recalled;
   return described;
@@ -376,7 +376,7 @@ class Sides {
         uint64_t first, bool same)
       : owner_(owner), snapshot_(snapshot), cache_(cache), first_(first), same_(same) {}
 
-  /// Bytes of the largest side that is not copied as it is.
+  /// Bytes of the largest side that needs conversion.
   uint64_t mostBytes() const {
     uint64_t most = 0;
     forEachMemory(*owner_.model, cache_, owner_.plan->formats, [&](const Memory& memory) {
@@ -521,7 +521,7 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
                     static_cast<unsigned long long>(room_bytes));
   }
 
-  // The device first: where it fails the host's part stays that of the conversation before.
+  // The device first: if it fails, the host keeps the previous conversation.
   if (header.state.has_logits != 0) {
     ORIEL_TRY(sendCopy(plan, executor,
                        logitsPlace(plan, cache.session).resized(4ull * model.n_vocab),

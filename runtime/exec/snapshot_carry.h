@@ -7,7 +7,7 @@
 
 namespace oriel_internal {
 
-/// What a session gets of a snapshot of another layout.
+/// The parts of a snapshot with another layout that a session can take.
 struct Carrying {
   uint32_t sinks =
       0;  ///< tokens that become its sinks: fewer than it has room for, where some are gone
@@ -20,7 +20,7 @@ struct Carrying {
 Carrying planCarrying(const Snapshot& snapshot, const TurnMarks& turns, const ModelDesc& model,
                       const CacheShape& cache, bool whole_turns);
 
-/// One side of a memory as it lies in a snapshot of a session behind `position` tokens.
+/// One side of a memory in a snapshot of a session after `position` tokens.
 struct StoredSide {
   Memory memory;
   uint32_t side = 0;

@@ -29,10 +29,10 @@ Status checkRange(const char* key, uint64_t value, uint32_t minimum, uint32_t ma
 /// Fails for a list of another length than one entry per layer.
 Status checkPerLayer(const char* key, const GgufArray& list, uint32_t n_layers, const Log& log);
 
-/// A whole number, or an array of one number per layer as long as they are all the same.
+/// A whole number, or an array with the same number for every layer.
 Status readCount(const GgufFile& file, const char* key, const Log& log, uint64_t* value);
 
-/// A whole number of each layer: one for all of them, or an array of one each.
+/// A whole number per layer: one for all layers, or an array.
 class LayerCounts {
  public:
   /// `minimum` to `maximum`: what this build runs.
@@ -58,12 +58,12 @@ Status readCounts(const GgufFile& file, const Architecture& architecture, const 
 
 enum class Need : uint8_t { kOptional, kRequired };
 
-/// A count of the whole model; `*count` stays as it is where the key is missing and not required.
+/// A count of the whole model; `*count` does not change if the key is missing and not required.
 Status readModelCount(const GgufFile& file, const Architecture& architecture, const char* suffix,
                       Need need, uint32_t minimum, uint32_t maximum, const Log& log,
                       uint32_t* count);
 
-/// A positive, finite number; `*value` stays as it is when the key is missing and not required.
+/// A positive, finite number; `*value` does not change if the key is missing and not required.
 Status readReal(const GgufFile& file, const Architecture& architecture, const char* suffix,
                 Need need, const Log& log, double* value);
 
@@ -71,7 +71,7 @@ Status readReal(const GgufFile& file, const Architecture& architecture, const ch
 Status readScale(const GgufFile& file, const Architecture& architecture, const char* suffix,
                  Need need, const Log& log, double* value);
 
-/// A positive whole number; `*value` stays as it is when the key is missing.
+/// A positive whole number; `*value` does not change if the key is missing.
 Status readCountAsReal(const GgufFile& file, const Architecture& architecture, const char* suffix,
                        const Log& log, double* value);
 

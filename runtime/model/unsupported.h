@@ -1,4 +1,4 @@
-// Names what a model would need that is not here, so that a refusal says more than "unknown".
+// Names the missing parts for a model, so that a refusal says more than "unknown".
 #pragma once
 
 #include "gguf/gguf.h"
@@ -6,10 +6,10 @@
 
 namespace oriel_internal {
 
-/// Says that an architecture does not run, what it needs where that is known, and which ones run.
+/// Reports that an architecture does not run, its known requirements, and the supported ones.
 Status refuseArchitecture(const GgufString& name, const Log& log);
 
-/// What a tensor that no rule knows would do, to follow its name: "is a bias".
+/// The purpose of a tensor without a rule, to follow its name: "is a bias".
 const char* unknownTensorPurpose(const GgufString& name);
 
 /// Refuses keys of a known architecture that would change its arithmetic.

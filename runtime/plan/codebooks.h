@@ -7,7 +7,7 @@
 
 namespace oriel_internal {
 
-/// Bytes of all of them, one behind the other, each a multiple of kBufferAlignment long.
+/// Bytes of all codebooks in sequence, each a multiple of kBufferAlignment long.
 constexpr uint32_t kCodebookBytes = 5120;
 /// Where the type's codebook is among them. False: it has none.
 bool codebookOf(WeightType type, uint32_t* offset_bytes, uint32_t* bytes);
@@ -35,7 +35,7 @@ constexpr uint32_t kIq2XxsGrid[128] = {
     0x911690a1u, 0x92459180u, 0x94229400u, 0x95519444u, 0x99209881u, 0xa050a002u, 0xa109a085u,
     0xa418a200u, 0xa904a850u};
 
-/// IQ2_XS: 512 eights, likewise.
+/// IQ2_XS: 512 entries of eight values.
 constexpr uint32_t kIq2XsGrid[256] = {
     0x00020000u, 0x00080005u, 0x0011000au, 0x00160014u, 0x00200019u, 0x00250022u, 0x00410028u,
     0x00460044u, 0x00500049u, 0x00550052u, 0x00610058u, 0x00800064u, 0x00850082u, 0x00910088u,
@@ -75,7 +75,7 @@ constexpr uint32_t kIq2XsGrid[256] = {
     0xa208a202u, 0xa280a22au, 0xa440a2a0u, 0xa665a495u, 0xa80aa698u, 0xa822a820u, 0xa8a0a828u,
     0xa904a8a8u, 0xa986a984u, 0xaa2aaa28u, 0xaaaaaa91u};
 
-/// IQ2_S: 1024 eights, likewise.
+/// IQ2_S: 1024 entries of eight values.
 constexpr uint32_t kIq2SGrid[512] = {
     0x00020000u, 0x00080005u, 0x0011000au, 0x00160014u, 0x00200019u, 0x00250022u, 0x00410028u,
     0x00460044u, 0x00500049u, 0x00550052u, 0x00610058u, 0x00660064u, 0x00800069u, 0x00850082u,

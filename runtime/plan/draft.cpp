@@ -37,7 +37,7 @@ class Draft {
   }
 
  private:
-  // The vector of the row that the step block names goes behind the token's embedding.
+  // The vector of the row named by the step block follows the token's embedding.
   Status input() {
     const uint64_t half = sizeof(float) * uint64_t{model_.n_embd};
     BufferRef behind = act_.draft_in.resized(half);
@@ -119,7 +119,7 @@ class Draft {
                      {act_.gated, act_.gated_stride, n_ff}, true);
   }
 
-  // residual += norm(matrix * in); behind the layer it is scaled.
+  // residual += norm(matrix * in); scaled after the layer.
   Status addBranch(TensorRole matrix, TensorRole post_norm, uint32_t layer, const Rows& in,
                    bool last) {
     ORIEL_TRY(product({{matrix, first_ + layer}}, in, normed_, Write::kOver));

@@ -4,7 +4,8 @@ namespace oriel_internal {
 namespace {
 
 // With a head's matrices K (from a latent to a key) and V (to a value), q . K c = (K^T q) . c, and the weighted sum of
-// V c is V times that of c: so latents are read as they are remembered, once for all heads (DeepSeek-V2, section 2.1.2).
+// V c is V times the weighted sum of c. Latents are therefore read in stored form, once for all heads (DeepSeek-V2,
+// section 2.1.2).
 class LatentOps {
  public:
   LatentOps(uint32_t layer, const ModelDesc& model, const LatentPlaces& places, const Rows& in,
@@ -30,11 +31,11 @@ class LatentOps {
   }
 
  private:
-  // Words of a head's query as it is scored.
+  // Words of a head's scored query.
   uint32_t queryCols() const { return kind_.latent_dim + 2 * kind_.rope_dim; }
   bool isRounded() const { return memory_.formats[0] != KvFormat::kF16; }
 
-  // The heads' queries, and what is remembered: latent and key.
+  // The heads' queries, and the stored latent and key.
   Status compress() {
     const uint32_t query_cols = kind_.query_latent_dim;
     const Rows compressed = {act_.compressed, act_.compressed_stride, query_cols};
