@@ -205,8 +205,6 @@ const Mark kMarks[] = {
     {"</tool_calls:opensource>", kMarkSectionEnd, kFormHunyuan},
     {"<ifm|tool_calls>", kTriggersSection, kFormHorizon},
     {"</ifm|tool_calls>", kMarkSectionEnd, kFormHorizon},
-    {"<ifm|tool_call>", kTriggersSection, kFormHorizon},
-    {"</ifm|tool_call>", kMarkSectionEnd, kFormHorizon},
 
     // Calls.
     {"<function=", kMarkCall, kHasFunctionTag, 0, '>'},
@@ -244,6 +242,8 @@ const Mark kMarks[] = {
     {"<tool_call:opensource>", kTriggersCall, kFormHunyuan},
     {"</tool_call:opensource>", kMarkCallEnd, kFormHunyuan},
     {"<tool_sep:opensource>", kMarkArguments, kFormHunyuan},
+    {"<ifm|tool_call>", kTriggersCall, kFormHorizon},
+    {"</ifm|tool_call>", kMarkCallEnd, kFormHorizon},
 
     // Parameters.
     {"<parameter=", kMarkParameter, kHasFunctionTag, kTrimsLine, '>', nullptr, "</parameter>"},

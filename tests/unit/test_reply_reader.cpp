@@ -518,11 +518,6 @@ TEST(ReplyReader, parameters_in_tags) {
   }
   expectCall(kFormToolCall, "<tool_call>f</tool_call>", "f", "{}", &tools);
   expectCall(kFormHorizon, "<ifm|tool_call>f</ifm|tool_call>", "f", "{}", &tools);
-  expectCall(
-      kFormHorizon,
-      "<ifm|tool_calls>\n<ifm|tool_call>{\"name\": \"f\", \"arguments\": {}}</ifm|tool_call>\n"
-      "</ifm|tool_calls>",
-      "f", "{}", &tools);
   expectText(kFormToolCall, "<tool_call>tags are marks</tool_call>");
 }
 
