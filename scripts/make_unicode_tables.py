@@ -57,6 +57,13 @@ def read_classes(folder):
     return classes, version
 
 
+def read_spacing_marks(folder):
+    """Marks that take room of their own (Mc) or enclose others (Me), as ranges."""
+    return ranges_of({int(fields[0], 16)
+                      for fields in (line.split(";") for line in (folder / "UnicodeData.txt").read_text(
+                          encoding="utf-8").splitlines()) if fields[2] in ("Mc", "Me")})
+
+
 def read_script(folder, name):
     """Ranges of code points, joined where they touch."""
     text = (folder / "Scripts.txt").read_text(encoding="utf-8")
@@ -221,6 +228,7 @@ def main():
     packed = []
     for block in blocks:
         packed += [block[i] | block[i + 1] << 4 for i in range(0, BLOCK, 2)]
+    marks = [f"0x{first << 8 | (last + 1 - first):X}" for first, last, _ in read_spacing_marks(folder)]
     han = ["{%s}" % ", ".join(f"0x{point:X}" for point in one) for one in read_script(folder, "Han")]
     target = Path(__file__).resolve().parent.parent / "runtime/text/unicode_tables.cpp"
     target.write_text(
@@ -254,6 +262,12 @@ const CodePointRange kHanRanges[] = {{
 {rows(han, 100)}
 }};
 const uint32_t kHanRangeCount = {len(han)};
+
+// Marks that are not Mn: first << 8 | how many.
+const uint32_t kSpacingMarks[] = {{
+{rows(marks, 100)}
+}};
+const uint32_t kSpacingMarkCount = {len(marks)};
 
 }}  // namespace oriel_internal
 """,

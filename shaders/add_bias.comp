@@ -20,8 +20,9 @@ void main() {
   for (uint c = gl_GlobalInvocationID.x; c < push.cols; c += lanes) {
     const uint at = t * push.out_stride + push.out_first + c;
     const float x = result[at];
-    result[at] = push.change == kChangeAdd     ? x + values[c]
-                 : push.change == kChangeTimes ? x * values[0]
-                                               : clamp(x, -push.limit, push.limit);
+    result[at] = push.change == kChangeAdd       ? x + values[c]
+                 : push.change == kChangeTimes   ? x * values[0]
+                 : push.change == kChangeAddRows ? x + values[at]
+                                                 : clamp(x, -push.limit, push.limit);
   }
 }

@@ -25,6 +25,7 @@ layout(constant_id = 3) const uint kLaneOctets = 1u;
 layout(constant_id = 4) const uint kFlags = 0u;
 const bool kCapped = (kFlags & 1u) != 0u;  // push.soft_cap is none
 const bool kScored = (kFlags & 2u) != 0u;  // every head has one more score
+const bool kAlibi = (kFlags & 4u) != 0u;   // push.alibi_heads is some
 layout(constant_id = 6) const bool kApart = false;  // tiles have queries of one token only
 // The larger of 2 * kScoreWords and kLanes * kLaneValues. Not computed here: a driver of Adreno allocates too little for an array
 // whose length is chosen between constants (ncnn#6972).
@@ -36,11 +37,13 @@ layout(push_constant) uniform Push { LatentAttentionPush push; };
 const uint kKvHeads = 1u;
 #define ORIEL_KV_HEADS kKvHeads
 #define ORIEL_SOFT_CAP 0.0
+#define ORIEL_ALIBI_HEADS 1u
 #else
 const uint kValueDim = kHeadDim;
 layout(push_constant) uniform Push { AttentionPush push; };
 #define ORIEL_KV_HEADS push.n_kv_heads
 #define ORIEL_SOFT_CAP push.soft_cap
+#define ORIEL_ALIBI_HEADS push.alibi_heads
 #endif
 layout(std430, set = 0, binding = 0) readonly buffer Queries { float queries[]; };
 #include "lib/step.glsl"
@@ -70,6 +73,8 @@ float scores[kSlots * kQueries];  // [slot][query], then the weights
 uint sinks_seen[kQueries];
 uint ring_from[kQueries];
 uint ring_seen[kQueries];
+float slope[kQueries];  // kAlibi
+float place_of[kQueries];
 
 // Two halves of scores used in turn, then totals.
 shared float scratch[kScratchWords];
@@ -237,6 +242,11 @@ void walk(const bool sink, Side keys, Side values, uint begin, uint end, uint ri
         scores[i] = ORIEL_SOFT_CAP * tanhOf(scores[i] / ORIEL_SOFT_CAP);
       }
     }
+    if (kAlibi) {
+      [[unroll]] for (uint i = 0u; i < kSlots * kQueries; ++i) {
+        scores[i] -= slope[i % kQueries] * abs(float(slots[i / kQueries]) - place_of[i % kQueries]);
+      }
+    }
     [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
       float most = maximum[q];
       bool seen[kSlots];
@@ -379,6 +389,12 @@ void main() {
       sinks_seen[q] = here ? view.n_sinks : 0u;
       ring_seen[q] = here ? view.count : 0u;
       ring_from[q] = here ? view.begin - ring_begin + (view.begin < ring_begin ? ring : 0u) : 0u;
+      if (kAlibi) {
+        const uint head = kv_head * heads + index % heads;
+        const uint m = ORIEL_ALIBI_HEADS;
+        slope[q] = exp2((head < m ? -8.0 * float(head + 1u) : -4.0 * float(2u * (head - m) + 1u)) / float(m));
+        place_of[q] = float(view.slot);
+      }
       n_sinks = max(n_sinks, sinks_seen[q]);
       n_ring = max(n_ring, ring_from[q] + ring_seen[q]);
     }

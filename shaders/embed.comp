@@ -43,6 +43,12 @@ void main() {
     const View view = viewOf(t, 0u);
     row_of_token = view.n_sinks + view.count - 1u;
   }
+  if (push.of_step == kEmbedSlots) {
+    row_of_token = viewOf(t, 0u).slot;
+  }
+  if (push.of_step == kEmbedPlaces) {
+    row_of_token = tokenPlace(t);
+  }
   const uint index = row_of_token - (push.of_step == kEmbedRows ? 0u : push.first_row);  // wraps for rows before
   if (index >= push.rows) {
     return;

@@ -4,6 +4,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "shared/layout.h"
 #include "lib/erf.glsl"
+#include "lib/tanh.glsl"
 
 layout(local_size_x_id = 0) in;
 
@@ -26,6 +27,8 @@ float activated(float x) {
       return min(x, push.a) / (1.0 + exp(-push.b * min(x, push.a)));
     case kXielu:
       return push.c * x + (x > 0.0 ? push.a * x * x : (exp(min(x, push.d)) - 1.0 - x) * push.b);
+    case kTanh:
+      return tanhOf(x);
     default:
       return x / (1.0 + exp(-x));
   }

@@ -25,6 +25,18 @@ void main() {
   const uint base = tokenBase(t);
   const uint own = t * push.in_stride + c;
   float sum = 0.0;
+  if (push.centred != 0u) {
+    for (uint j = 0u; j < push.taps; ++j) {
+      const int by = int(j) - int(push.taps - 1u) / 2;
+      const int place = int(view.slot) + by;
+      if (place >= 0 && place < int(view.count)) {
+        const uint at = uint(int(own) + by * int(push.in_stride));
+        sum += taps[c * push.taps + j] * (values[at] * values[at + 2u * push.channels]);
+      }
+    }
+    result[t * push.out_stride + c] = values[own + push.channels] * sum;
+    return;
+  }
   for (uint j = 0u; j < push.taps; ++j) {
     const uint back = push.taps - 1u - j;
     // Rounded before it is added up, as what is stored is: the same sums whence ever it comes.

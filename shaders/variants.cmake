@@ -90,6 +90,7 @@ oriel_shader(sort_routes sort_routes.comp)
 oriel_shader(expert_combine expert_combine.comp)
 oriel_shader(expert_bias expert_bias.comp)
 oriel_shader(tail tail.comp)
+oriel_shader(pool pool.comp)
 
 # Of latents, by their one format.
 foreach(format "" INT8 INT4)

@@ -24,6 +24,7 @@ Command addCalibrateCommand(CLI::App* program);
 Command addBenchCommand(CLI::App* program);
 Command addTokenizeCommand(CLI::App* program);
 Command addEmbedCommand(CLI::App* program);
+Command addRerankCommand(CLI::App* program);
 Command addRenderCommand(CLI::App* program);
 Command addParseCommand(CLI::App* program);
 Command addInfoCommand(CLI::App* program);

@@ -122,13 +122,13 @@ int runCommand(int argc, char** argv) {
   program.allow_windows_style_options(false);  // what begins with a slash is a path there, too
   program.formatter(helpFormatter());
   const Command commands[] = {
-      addChatCommand(&program),   addRunCommand(&program),      addPlanCommand(&program),
-      addBenchCommand(&program),  addEvalCommand(&program),     addCalibrateCommand(&program),
-      addInfoCommand(&program),   addTokenizeCommand(&program), addRenderCommand(&program),
-      addParseCommand(&program),  addEmbedCommand(&program),    addServeCommand(&program),
-      addModelsCommand(&program), addPullCommand(&program),     addDevicesCommand(&program),
-      addDoctorCommand(&program), addOptionsCommand(&program),  addCompletionsCommand(&program),
-      addManualCommand(&program), addRemoveCommand(&program),
+      addChatCommand(&program),        addRunCommand(&program),      addPlanCommand(&program),
+      addBenchCommand(&program),       addEvalCommand(&program),     addCalibrateCommand(&program),
+      addInfoCommand(&program),        addTokenizeCommand(&program), addRenderCommand(&program),
+      addParseCommand(&program),       addEmbedCommand(&program),    addRerankCommand(&program),
+      addServeCommand(&program),       addModelsCommand(&program),   addPullCommand(&program),
+      addDevicesCommand(&program),     addDoctorCommand(&program),   addOptionsCommand(&program),
+      addCompletionsCommand(&program), addManualCommand(&program),   addRemoveCommand(&program),
   };
   program.footer(  // now: commands take over what is set before
       "MODEL is a GGUF file, or the name of a model that `oriel pull NAME` downloaded. Without it "

@@ -89,6 +89,8 @@ struct Queries {
   uint32_t n_sinks[kMostQueries];
   uint32_t ring_from[kMostQueries];  // its window, counted from the first slot that any sees
   uint32_t ring_to[kMostQueries];
+  float slope[kMostQueries];    // AttentionPush::alibi_heads
+  int32_t place[kMostQueries];  // of its token, counted likewise
   float most[kMostQueries];
   HWY_ALIGN float sums[kMostQueries][kN];  // of weights, lane by lane
   HWY_ALIGN float weight_rows[kMostQueries][kMostSlots];
@@ -188,6 +190,13 @@ inline void sumRows(const float* const* weights, const float* rows, uint32_t fir
   }
 }
 
+/// Scores fall by `slope` for each slot between theirs and the token's, from which the first one is `distance` away.
+inline void addDistances(float slope, int32_t distance, uint32_t count, float* scores) {
+  for (uint32_t s = 0; s < count; ++s) {
+    scores[s] -= slope * std::abs(static_cast<float>(distance + static_cast<int32_t>(s)));
+  }
+}
+
 /// A block that begins at slot `order` of the sinks or of the ring, for `n` queries.
 inline void attendBlock(const AttentionTask& task, const Slots& keys, const Slots& values,
                         bool sinks, uint32_t order, uint32_t count, uint32_t n, uint32_t stride,
@@ -241,6 +250,10 @@ inline void attendBlock(const AttentionTask& task, const Slots& keys, const Slot
     if (task.push.soft_cap != 0 && from[q] < to[q]) {
       capScores(task.push.soft_cap, to[q], queries->weights[q]);
     }
+    if (task.push.alibi_heads != 0) {
+      addDistances(queries->slope[q], static_cast<int32_t>(order) - queries->place[q], to[q],
+                   queries->weights[q]);
+    }
     if (from[q] < to[q]) {
       soften(from[q], to[q], stride, &queries->most[q], queries->weights[q], queries->sums[q],
              queries->gathered[q]);
@@ -278,6 +291,9 @@ inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t fir
     queries.n_sinks[q] = view.n_sinks;
     queries.ring_from[q] = (view.begin + first.ring - first.begin) % first.ring;
     queries.ring_to[q] = queries.ring_from[q] + view.count;
+    queries.place[q] = static_cast<int32_t>(view.slot) - static_cast<int32_t>(first.begin);
+    queries.slope[q] =
+        p.alibi_heads != 0 ? alibiSlope(p.alibi_heads, first_head + (q < n ? q % n_heads : 0)) : 0;
     queries.rotated[q] = task.queries + static_cast<uint64_t>(t) * p.query_stride +
                          static_cast<uint64_t>(first_head + (q < n ? q % n_heads : 0)) * 2 * d;
     queries.weights[q] = queries.weight_rows[q];

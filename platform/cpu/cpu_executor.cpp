@@ -228,9 +228,12 @@ class CpuExecutor final : public HostExecutor {
 
   void addBias(const Op& op, uint32_t row, float* out) const {
     const AddBiasPush& p = op.push.add_bias;
-    small_.change(floats(op, 0), p.change, p.limit, p.cols,
-                  out + uint64_t{row} * p.out_stride + p.out_first);
+    const uint64_t at = uint64_t{row} * p.out_stride + p.out_first;
+    small_.change(floats(op, 0) + (p.change == kChangeAddRows ? at : 0), p.change, p.limit, p.cols,
+                  out + at);
   }
+
+  void pool(const Op& op, uint32_t row, float*) const { poolText(op, block(), row); }
 
   void attentionMerge(const Op& op, uint32_t row, float* out) const {
     const AttentionMergePush& p = op.push.attention_merge;
@@ -536,6 +539,7 @@ const CpuExecutor::Way CpuExecutor::kWays[kOpKinds] = {
     {nullptr, &CpuExecutor::hadamard},
     {&CpuExecutor::keepLogits, nullptr},
     {&CpuExecutor::expertBias, nullptr},
+    {&CpuExecutor::pool, nullptr},
 };
 
 }  // namespace

@@ -101,6 +101,8 @@ HWY_INLINE VF activate(const GatedActivationPush& p, VF x) {
       const VF above = hn::MulAdd(hn::Mul(x, x), hn::Set(kF, p.a), linear);
       return hn::IfThenElse(hn::Gt(x, hn::Zero(kF)), above, below);
     }
+    case kTanh:
+      return tanhOf(x);
     default:
       return siluOf(x);
   }
@@ -183,11 +185,11 @@ HWY_INLINE void convChannels(D d, const ShortConvTask& task, const float* const*
       taps[i] = task.weights[static_cast<uint64_t>(c + i) * task.taps + j];
     }
     sum = hn::MulAdd(hn::Load(d, taps), column, sum);
-    if (j + 1 == task.taps) {
+    if (j + 1 == task.taps && task.column != nullptr) {
       hn::StoreU(column, d, task.column + c);
     }
   }
-  hn::StoreU(hn::Mul(hn::LoadU(d, inputs[task.taps - 1] + n + c), sum), d, out + c);
+  hn::StoreU(hn::Mul(hn::LoadU(d, task.gates + c), sum), d, out + c);
 }
 
 void shortConv(const ShortConvTask& task) {
@@ -216,9 +218,9 @@ void softCap(float cap, uint32_t n, float* values) {
 void change(const float* values, uint32_t change, float limit, uint32_t cols, float* out) {
   const float times = change == kChangeTimes ? values[0] : 1;
   for (uint32_t c = 0; c < cols; ++c) {
-    out[c] = change == kChangeAdd     ? out[c] + values[c]
-             : change == kChangeTimes ? out[c] * times
-                                      : std::clamp(out[c], -limit, limit);
+    out[c] = change == kChangeAdd || change == kChangeAddRows ? out[c] + values[c]
+             : change == kChangeTimes                         ? out[c] * times
+                                                              : std::clamp(out[c], -limit, limit);
   }
 }
 
@@ -283,7 +285,18 @@ ShortConvTask shortConvTask(const ShortConvPush& p, const StepBlock& step, uint3
   ShortConvTask task;
   task.channels = p.channels;
   task.taps = p.taps;
-  task.column = ring + uint64_t{view.slot} * p.channels;
+  task.column = p.centred != 0 ? nullptr : ring + uint64_t{view.slot} * p.channels;
+  task.gates = in + uint64_t{row} * p.in_stride + p.channels;
+  for (uint32_t tap = 0; tap < p.taps && p.centred != 0; ++tap) {
+    const int64_t by = int64_t{tap} - (p.taps - 1) / 2;
+    const int64_t place = view.slot + by;
+    if (place >= 0 && place < view.count) {
+      task.inputs[tap] = in + (row + by) * p.in_stride;
+    }
+  }
+  if (p.centred != 0) {
+    return task;
+  }
   for (uint32_t back = 0; back < p.taps; ++back) {
     const uint32_t tap = p.taps - 1 - back;
     if (back == 0 || (back < view.count && back <= row && step.token(row - back).base == base)) {

@@ -14,7 +14,8 @@ struct ShortConvTask {
   const float* stored[kMaxConvTaps] = {};  ///< columns that were made in earlier steps; null: none
   const float* inputs[kMaxConvTaps] =
       {};                   ///< [b][c][x] of tokens of this step; null where there is no column
-  float* column = nullptr;  ///< where the token's own goes
+  float* column = nullptr;  ///< where the token's own goes; null: nowhere
+  const float* gates = nullptr;  ///< [c] of the token
   float* out = nullptr;
 };
 

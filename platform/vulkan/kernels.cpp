@@ -323,6 +323,7 @@ const char* divideAttention(const Op& op, const Given& given, Kernel* kernel) {
   const AttentionShape& shape = shapesOf(given.caps).attention;
   divideAttention(op.push.attention, laneOctets(op.push.attention.head_dim, shape), given, kernel);
   kernel->constants[4] |= op.n_bindings > kMoreScores ? 2 : 0;
+  kernel->constants[4] |= op.push.attention.alibi_heads != 0 ? 4 : 0;
   return given.caps.readsTexels() ? "_texel" : "";
 }
 
@@ -443,6 +444,11 @@ const char* divideTail(const Op& op, const Given&, Kernel* kernel) {
   return "";
 }
 
+const char* dividePool(const Op& op, const Given& given, Kernel* kernel) {
+  divideItems(op.push.pool.cols, given.rows, kernel);
+  return "";
+}
+
 // ---- Latent attention ----
 
 // Tiles of tokens, head by head.
@@ -525,6 +531,7 @@ constexpr KernelKind kKinds[kOpKinds] = {
     {NameOf::kNothing, false, divideHadamard},
     {NameOf::kNothing, false, divideKeepLogits},
     {NameOf::kNothing, false, divideExpertBias},
+    {NameOf::kNothing, false, dividePool},
 };
 
 // "_q4_0"; "_f16" where keys and values are stored alike, else "_<keys>_<values>".

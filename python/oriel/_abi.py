@@ -15,6 +15,7 @@ TEXT_SPECIAL, TEXT_BOS, RENDER_PROMPT = 1, 2, 4
 SAVE_NEW, SAVE_OVERWRITE = 1, 2
 RESTORE_EXACT, RESTORE_READ = 1, 2
 READ_AGAIN, RECOVER_IN_BATCHES, EMBED_RAW, DEVICE_FORGET = 1, 1, 1, 1
+EMBED_SCORES = 4
 BACK_TO_POSITION, BACK_BY_TURNS, BACK_TO_MARK = 0, 1, 2
 STOP_CALLBACK, STOP_CANCELLED = 2, 3
 
@@ -108,6 +109,7 @@ Reply = _struct(
     "oriel_reply", "size struct_size", "ptr session", "oriel_reply_options* options", "oriel_token_fn on_token", "ptr user",
     "oriel_generation* result", "u32 generate", "int status",
 )
+Text = _struct("oriel_text", "ptr text", "size bytes", "ptr query", "size query_bytes")
 Restored = _struct("oriel_restored", "size struct_size", "int how", "u32 rounded", "u64 tokens_held tokens_dropped tokens_read")
 Recovered = _struct(
     "oriel_recovered", "size struct_size", "u32 on_cpu same_device", "char[256] device_name",
@@ -165,6 +167,7 @@ int oriel_snapshot_describe text ptr size ptr ptr size ptr
 int oriel_reply_many ptr size
 int oriel_session_recover ptr text u32 ptr ptr ptr
 int oriel_embed ptr int u32 ptr size ptr size ptr ptr
+int oriel_embed_many ptr int u32 ptr size ptr size ptr ptr
 int oriel_tokenize ptr ptr size u32 ptr size ptr
 int oriel_detokenize ptr ptr size u32 ptr size ptr
 int oriel_render ptr ptr ptr size u32 ptr size ptr

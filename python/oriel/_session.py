@@ -192,6 +192,31 @@ class Session:
         self._change("oriel_embed", code, flags, data, len(data), values, count, ctypes.byref(needed), None)
         return floats(values, count)
 
+    def embed_many(self, texts: Sequence[str], *, pooling: str = "auto", normalise: bool = True) -> List[Floats]:
+        """The vectors of texts. An encoder reads many in a step."""
+        flags = 0 if normalise else _abi.EMBED_RAW
+        return self._rows(texts, None, one_of("pooling", pooling, POOLINGS), flags)
+
+    def rank(self, query: str, texts: Sequence[str]) -> List[Floats]:
+        """Scores of texts as answers to a query, by a model that ranks texts: a score for each of its labels."""
+        return self._rows(texts, query, 0, _abi.EMBED_SCORES)
+
+    def _rows(self, texts: Sequence[str], query: Optional[str], pooling: int, flags: int) -> List[Floats]:
+        data = [text_bytes(text) for text in texts]
+        asked = None if query is None else text_bytes(query, "query")
+        array = (_abi.Text * len(data))()
+        for one, text in zip(array, data):
+            one.text, one.bytes = ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p), len(text)
+            if asked is not None:
+                one.query, one.query_bytes = ctypes.cast(ctypes.c_char_p(asked), ctypes.c_void_p), len(asked)
+        needed = ctypes.c_size_t()
+        # No row is wider than the model, but scores may be more than that: labels.
+        room = len(data) * max(self._model.info.n_embd, 4096 if query is not None else 0)
+        values = (ctypes.c_float * room)()
+        self._change("oriel_embed_many", pooling, flags, array, len(data), values, room, ctypes.byref(needed), None)
+        width = needed.value // len(data) if data else 0
+        return [floats(ctypes.byref(values, 4 * width * i), width) for i in range(len(data))]
+
     # ---- What it holds
 
     @property

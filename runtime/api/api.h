@@ -142,6 +142,7 @@ void copyText(const char* text, size_t bytes, char (&out)[N]) {
 inline GroupKind publicKind(ViewKind kind) {
   switch (kind) {
     case ViewKind::kSession:
+    case ViewKind::kText:
       return GroupKind::kSession;
     case ViewKind::kSliding:
       return GroupKind::kSliding;

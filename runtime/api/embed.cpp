@@ -1,4 +1,5 @@
 // Texts as vectors.
+#include <algorithm>
 #include <cmath>
 
 #include "api/session_call.h"
@@ -64,40 +65,149 @@ void average(float* values, uint32_t count, uint32_t tokens) {
   }
 }
 
+// That of an encoder is in its plan, as far as its file says what a text is made of.
+Status chooseOfEncoder(int wanted, const ModelDesc& desc, const Log& log, uint32_t* pooling) {
+  Pooling chosen = Pooling::kMean;
+  ORIEL_TRY(
+      choosePooling(desc.labels != 0 ? ORIEL_POOLING_AUTO : wanted, desc.pooling, log, &chosen));
+  *pooling = chosen == Pooling::kMean   ? kPoolMean
+             : chosen == Pooling::kLast ? kPoolLast
+                                        : kPoolFirst;
+  return kOk;
+}
+
+// A vector of a model that ranks, or a score of one that does not.
+Status checkKind(const oriel_model& model, bool scores, const Log& log) {
+  const ModelDesc& desc = model.desc;
+  if (scores == (desc.labels != 0)) {
+    return kOk;
+  }
+  return scores ? log.fail(ORIEL_ERROR_UNSUPPORTED,
+                           "the file holds %s (%s), which gives no scores: rank with a file whose "
+                           "pooling_type is 4",
+                           desc.encoder ? "an embedding model" : "a chat model", desc.architecture)
+                : log.fail(ORIEL_ERROR_UNSUPPORTED,
+                           "the file holds a model that ranks texts (%s) rather than embeds them: "
+                           "rank with it, or use an embedding model",
+                           desc.architecture);
+}
+
+// To probabilities, as the decoders that rank are trained to answer.
+void softmax(float* values, uint32_t count) {
+  double sum = 0;
+  const double most = *std::max_element(values, values + count);
+  for (uint32_t i = 0; i < count; ++i) {
+    sum += std::exp(values[i] - most);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    values[i] = static_cast<float>(std::exp(values[i] - most) / sum);
+  }
+}
+
+Status embedWhole(oriel_session* handle, int wanted, uint32_t flags, const oriel_text* texts,
+                  size_t count, float* values, uint32_t* tokens) {
+  const ModelDesc& desc = handle->model->desc;
+  const bool ids = (flags & ORIEL_EMBED_IDS) != 0;
+  uint32_t pooling = 0;
+  ORIEL_TRY(chooseOfEncoder(wanted, desc, handle->log, &pooling));
+  Workspace memory(nullptr, 0, &handle->model->allocator);
+  const BorrowedBytes room(&memory, count * sizeof(WholeText));
+  if (room.data() == nullptr) {
+    return handle->log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %zu texts: give fewer",
+                            count);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    WholeText one;
+    one.text = texts[i].text;
+    one.ids = ids ? static_cast<const int32_t*>(static_cast<const void*>(texts[i].text)) : nullptr;
+    one.count = ids ? texts[i].bytes / sizeof(int32_t) : texts[i].bytes;
+    one.query = ids ? nullptr : texts[i].query;
+    one.query_bytes = texts[i].query_bytes;
+    room.as<WholeText>()[i] = one;
+  }
+  ORIEL_TRY(handle->session->embedWhole(room.as<WholeText>(), count, pooling, values, tokens));
+  const uint32_t cols = desc.textCols();
+  for (size_t i = 0; i < count; ++i) {
+    float* const row = values + i * cols;
+    if (desc.labels != 0 && desc.causal) {
+      softmax(row, cols);
+    } else if (desc.labels == 0 && (flags & ORIEL_EMBED_RAW) == 0) {
+      normalise(row, cols);
+    }
+  }
+  return kOk;
+}
+
+Status embedOne(oriel_session* handle, int wanted, uint32_t flags, const char* text, size_t bytes,
+                float* values, uint32_t* tokens) {
+  const ModelDesc& desc = handle->model->desc;
+  Pooling pooling = Pooling::kMean;
+  ORIEL_TRY(choosePooling(wanted, desc.pooling, handle->log, &pooling));
+  TokenSource source;
+  source.is_text = (flags & ORIEL_EMBED_IDS) == 0;
+  source.text = text;
+  source.ids = static_cast<const int32_t*>(static_cast<const void*>(text));
+  source.count = source.is_text ? bytes : bytes / sizeof(int32_t);
+  uint32_t n_tokens = 0;
+  ORIEL_TRY(handle->session->embed(source, pooling, values, &n_tokens));
+  if (pooling == Pooling::kMean) {
+    average(values, desc.n_embd, n_tokens);
+  }
+  if ((flags & ORIEL_EMBED_RAW) == 0) {
+    normalise(values, desc.n_embd);
+  }
+  if (tokens != nullptr) {
+    *tokens = n_tokens;
+  }
+  return kOk;
+}
+
 }  // namespace
+
+oriel_status oriel_embed_many(oriel_session* handle, oriel_pooling wanted, uint32_t flags,
+                              const oriel_text* texts, size_t count, float* values, size_t capacity,
+                              size_t* needed, uint32_t* tokens) {
+  constexpr uint32_t kFlags = ORIEL_EMBED_RAW | ORIEL_EMBED_IDS | ORIEL_EMBED_SCORES;
+  if (handle == nullptr || needed == nullptr || (texts == nullptr && count != 0) ||
+      (values == nullptr && capacity != 0) || (flags & ~kFlags) != 0) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if ((texts[i].text == nullptr && texts[i].bytes != 0) ||
+        (texts[i].query == nullptr && texts[i].query_bytes != 0) ||
+        ((flags & ORIEL_EMBED_IDS) != 0 && texts[i].bytes % sizeof(int32_t) != 0)) {
+      return ORIEL_ERROR_ARGUMENT;
+    }
+  }
+  const oriel_model& model = *handle->model;
+  const uint32_t cols = model.desc.textCols();
+  *needed = count * cols;
+  return callAlone(
+      handle,
+      [&]() -> Status {
+        ORIEL_TRY(checkKind(model, (flags & ORIEL_EMBED_SCORES) != 0, handle->log));
+        if (capacity < *needed || count > SIZE_MAX / 4 / cols) {
+          return ORIEL_ERROR_BUFFER_TOO_SMALL;
+        }
+        if (model.desc.encoder) {
+          return count == 0
+                     ? Status(kOk)
+                     : embedWhole(handle, rawEnum(wanted), flags, texts, count, values, tokens);
+        }
+        for (size_t i = 0; i < count; ++i) {
+          ORIEL_TRY(embedOne(handle, rawEnum(wanted), flags, texts[i].text, texts[i].bytes,
+                             values + i * cols, tokens != nullptr ? tokens + i : nullptr));
+        }
+        return kOk;
+      },
+      CallOn::kAnyModel);
+}
 
 oriel_status oriel_embed(oriel_session* handle, oriel_pooling wanted, uint32_t flags,
                          const char* text, size_t bytes, float* values, size_t capacity,
                          size_t* needed, uint32_t* tokens) {
-  if (handle == nullptr || needed == nullptr || (text == nullptr && bytes != 0) ||
-      (values == nullptr && capacity != 0) || (flags & ~(ORIEL_EMBED_RAW | ORIEL_EMBED_IDS)) != 0 ||
-      ((flags & ORIEL_EMBED_IDS) != 0 && bytes % sizeof(int32_t) != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  const oriel_model& model = *handle->model;
-  *needed = model.desc.n_embd;
-  return callAlone(handle, [&]() -> Status {
-    if (capacity < model.desc.n_embd) {
-      return ORIEL_ERROR_BUFFER_TOO_SMALL;
-    }
-    Pooling pooling = Pooling::kMean;
-    ORIEL_TRY(choosePooling(rawEnum(wanted), model.desc.pooling, handle->log, &pooling));
-    TokenSource source;
-    source.is_text = (flags & ORIEL_EMBED_IDS) == 0;
-    source.text = text;
-    source.ids = static_cast<const int32_t*>(static_cast<const void*>(text));
-    source.count = source.is_text ? bytes : bytes / sizeof(int32_t);
-    uint32_t n_tokens = 0;
-    ORIEL_TRY(handle->session->embed(source, pooling, values, &n_tokens));
-    if (pooling == Pooling::kMean) {
-      average(values, model.desc.n_embd, n_tokens);
-    }
-    if ((flags & ORIEL_EMBED_RAW) == 0) {
-      normalise(values, model.desc.n_embd);
-    }
-    if (tokens != nullptr) {
-      *tokens = n_tokens;
-    }
-    return kOk;
-  });
+  const oriel_text one = {text, bytes, nullptr, 0};
+  return (flags & ORIEL_EMBED_SCORES) != 0
+             ? ORIEL_ERROR_ARGUMENT
+             : oriel_embed_many(handle, wanted, flags, &one, 1, values, capacity, needed, tokens);
 }

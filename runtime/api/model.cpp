@@ -311,8 +311,13 @@ void describeFill(const GgufFile& file, const Tokenizer& tokenizer, int32_t (&id
 }
 
 void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]) {
-  if (tokenizer.kind() == TokenizerKind::kSpm) {
-    copyText("spm", 3, out);
+  const TokenizerKind kind = tokenizer.kind();
+  const char* const name = kind == TokenizerKind::kSpm         ? "spm"
+                           : kind == TokenizerKind::kWordPiece ? "wordpiece"
+                           : kind == TokenizerKind::kUnigram   ? "unigram"
+                                                               : nullptr;
+  if (name != nullptr) {
+    copyText(name, std::strlen(name), out);
   } else {
     std::snprintf(out, sizeof(out), "bpe (%s)", preTokenizerName(tokenizer.preTokenizer()));
   }

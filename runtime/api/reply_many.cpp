@@ -139,6 +139,9 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
     beginCall(entryOf(replies, i).session);
     meetCache(entryOf(replies, i).session);
   }
+  if (const Status status = checkDecodes(model, replies->session->log); !status.ok()) {
+    return endAll(replies, count, status);
+  }
   const uint64_t bytes = count * sizeof(OneReply);
   static_assert(alignof(OneReply) <= 64, "blocks are aligned so");
   void* const block = allocateZeroed(model.allocator, bytes);

@@ -90,10 +90,11 @@ bool oriel_internal::readStats(const oriel_session* handle, oriel_stats* stats) 
 }
 
 oriel_status oriel_session_reset(oriel_session* handle) {
-  return handle == nullptr ? ORIEL_ERROR_ARGUMENT : callAlone(handle, [&] {
+  const auto reset = [&] {
     handle->last_error.clear();  // it may quote what was said
     return handle->session->reset(Session::Begin::kAgain);
-  });
+  };
+  return handle == nullptr ? ORIEL_ERROR_ARGUMENT : callAlone(handle, reset, CallOn::kAnyModel);
 }
 
 oriel_status oriel_session_go_back(oriel_session* handle, oriel_back target, uint64_t number,

@@ -59,6 +59,16 @@ Look::Look(const oriel_session* handle)
   testGap();
 }
 
+Status checkDecodes(const oriel_model& model, const Log& log) {
+  const ModelDesc& desc = model.desc;
+  return desc.encoder
+             ? log.fail(ORIEL_ERROR_UNSUPPORTED,
+                        "the file holds %s (%s), which writes no text: %s, or use a chat model",
+                        desc.labels != 0 ? "a model that ranks texts" : "an embedding model",
+                        desc.architecture, desc.labels != 0 ? "rank with it" : "embed with it")
+             : kOk;
+}
+
 void beginCall(oriel_session* handle) {
   testGap();
   handle->errors_before = handle->last_error.count();

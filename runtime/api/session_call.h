@@ -48,21 +48,31 @@ Status forEachSession(const oriel_model& model, const Visit& visit) {
   return kOk;
 }
 
+/// What a call on a session needs of its model.
+enum class CallOn : uint8_t { kDecoder, kAnyModel };
+/// Refuses a call that an encoder has no answer to.
+Status checkDecodes(const oriel_model& model, const Log& log);
+
 /// `body(&call)` as the only call on the session. After the device has failed once, ORIEL_ERROR_DEVICE instead.
 template <typename Body>
-oriel_status callWith(oriel_session* handle, const Body& body) {
+oriel_status callWith(oriel_session* handle, const Body& body, CallOn on = CallOn::kDecoder) {
   Guard::Call call(&handle->model->guard, Guard::Work::kDevice, Guard::bit(handle->index));
   if (!call.entered()) {
     return refuseCall(handle, call.answer());
   }
   beginCall(handle);
   meetCache(handle);
-  return endCall(handle, handle->lost ? Status(ORIEL_ERROR_DEVICE) : Status(body(&call)));
+  Status status = handle->lost ? Status(ORIEL_ERROR_DEVICE) : Status(kOk);
+  if (status.ok() && on == CallOn::kDecoder) {
+    status = checkDecodes(*handle->model, handle->log);
+  }
+  return endCall(handle, status.ok() ? Status(body(&call)) : status);
 }
 /// The same for a body() that needs no more.
 template <typename Body>
-oriel_status callAlone(oriel_session* handle, const Body& body) {
-  return callWith(handle, [&](Guard::Call*) { return body(); });
+oriel_status callAlone(oriel_session* handle, const Body& body, CallOn on = CallOn::kDecoder) {
+  return callWith(
+      handle, [&](Guard::Call*) { return body(); }, on);
 }
 
 }  // namespace oriel_internal

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/arena.h"
+#include "base/choices.h"
 #include "kv/token_ids.h"
 #include "plan/memory_layout.h"
 
@@ -14,6 +15,10 @@ namespace {
 // Chunks worth choosing, in steps of the smallest: beyond 64 tokens a submission on a slow device takes too
 // long to cancel, below 8 the weights are unpacked too often.
 constexpr uint32_t kMinChunk = 8;
+/// Tokens of a text of an encoder, where nobody asks for more.
+constexpr uint32_t kEncoderWindow = 2048;
+/// And so many for any model that can.
+constexpr uint32_t kShortEncoderWindow = 512;
 constexpr uint32_t kMaxAutoChunk = 64;
 // Experts share the tokens of a chunk: of 256, each of 32 experts of which tokens use 4 has 32. With 64 that would be
 // 8, and unpacking its weights nearly half of the work.
@@ -62,7 +67,7 @@ class Weigher {
   BudgetChoice weigh() {
     const uint32_t least_chunk = request_.chunk != 0 ? request_.chunk : kMinChunk;
     uint32_t window = windows_.least;
-    uint32_t chunk = least_chunk;
+    uint32_t chunk = model_.encoder ? stepOf(window) : least_chunk;
     BudgetChoice choice;
     choice.formats = formats_;
     choice.refused = refusal();
@@ -100,7 +105,9 @@ class Weigher {
 
   // Whether even the smallest choice could ever be bound by a kernel and allocated.
   bool possible() const {
-    return isPossible(windows_.least, request_.chunk != 0 ? request_.chunk : kMinChunk);
+    return isPossible(windows_.least, model_.encoder        ? stepOf(windows_.least)
+                                      : request_.chunk != 0 ? request_.chunk
+                                                            : kMinChunk);
   }
 
  private:
@@ -131,8 +138,12 @@ class Weigher {
   }
 
   CacheShape shapeOf(uint32_t window, uint32_t chunk) const {
-    CacheShape cache = {model_.n_kv_heads,  model_.head_dim, sinks_, window,
-                        window + chunk - 1, checkpoints_};
+    CacheShape cache = {model_.n_kv_heads,
+                        model_.head_dim,
+                        sinks_,
+                        window,
+                        model_.encoder ? chunk : window + chunk - 1,
+                        checkpoints_};
     cache.drafts = request_.drafts;
     cache.sessions = request_.sessions;
     return longestSession(cache);
@@ -160,13 +171,16 @@ class Weigher {
     return all.largestBlock() <= request_.max_block_bytes && all.total() <= request_.memory_bytes;
   }
 
+  // A text of an encoder is read in one step, which may have several.
+  uint32_t stepOf(uint32_t window) const { return std::max(window, request_.chunk); }
+
   // Bytes grow with the window: the largest that fits is found by bisection.
   uint32_t largestWindow(uint32_t chunk) const {
     uint32_t low = windows_.least;
     uint32_t high = windows_.most;
     while (low < high) {
       const uint32_t middle = low + (high - low + 1) / 2;
-      if (fits(middle, chunk)) {
+      if (fits(middle, model_.encoder ? stepOf(middle) : chunk)) {
         low = middle;
       } else {
         high = middle - 1;
@@ -176,6 +190,11 @@ class Weigher {
   }
 
   void choose(uint32_t* window, uint32_t* chunk) {
+    if (model_.encoder) {
+      *window = largestWindow(0);
+      *chunk = stepOf(*window);
+      return;
+    }
     chooseAll(window, chunk);
     // What neither a longer window nor a larger chunk can use.
     const uint32_t largest = std::min(mostChunk(), *window);
@@ -315,9 +334,20 @@ Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log)
 Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_t sinks,
                    const Log& log, WindowRange* windows) {
   *windows = {request.window, request.window};
-  const uint32_t context = chosenContext(model);
+  uint32_t context = chosenContext(model);
+  if (model.encoder && !model.learned_positions) {  // attention without a bound of its own
+    context = std::max(context, kShortEncoderWindow);
+  }
+  if (model.learned_positions && model.encoder && request.window > context) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a window of %u tokens is longer than the %u positions of the model: ask for "
+                    "at most that",
+                    request.window, context);
+  }
+  const uint32_t most_window =
+      model.encoder && request.most_window == kDefaultWindow ? kEncoderWindow : request.most_window;
   if (request.window == 0) {
-    const uint32_t most = std::min(context > sinks ? context - sinks : 0, request.most_window);
+    const uint32_t most = std::min(context > sinks ? context - sinks : 0, most_window);
     windows->least = std::max(1u, std::min(kMinAutoWindow, most));
     windows->least = std::max(windows->least, request.min_window);
     windows->most = std::max(most, windows->least);
@@ -343,6 +373,10 @@ uint32_t allowedPairs(const ModelDesc& model, const BudgetRequest& request,
   if (latent && (request.fixed_k || request.fixed_v)) {
     const KvFormat format = request.fixed_k ? request.formats.k : request.formats.v;
     pairs[0] = {format, format};
+    return 1;
+  }
+  if (model.encoder) {  // what is used in its own step is not rounded further
+    pairs[0] = {KvFormat::kF16, KvFormat::kF16};
     return 1;
   }
   if (request.fixed_k && request.fixed_v) {
@@ -576,7 +610,8 @@ void predict(const ModelDesc& model, const BudgetRequest& request, Budget* budge
 Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
                     const Log& log, Budget* budget) {
   *budget = Budget();
-  const uint32_t sinks = std::max(request.sinks, request.pinned) + request.recall;
+  const uint32_t sinks =
+      model.encoder ? 0 : std::max(request.sinks, request.pinned) + request.recall;
   ORIEL_TRY(checkRanges(request, sinks, log));
   WindowRange windows;
   ORIEL_TRY(windowRange(model, request, sinks, log, &windows));

@@ -57,6 +57,10 @@ ChatTemplate recogniseChat(const GgufFile& file) {
   } else {
     useOurs(ownTemplateOfVocabulary(file), &chat);
   }
+  if (file.getString("tokenizer.chat_template.rerank", &text)) {
+    chat.rerank = text.data;
+    chat.rerank_bytes = std::min<size_t>(text.bytes, kMaxChatTemplateBytes);
+  }
   readToken(file, "tokenizer.ggml.eos_token_id", chat.eos);
   readToken(file, "tokenizer.ggml.bos_token_id", chat.bos);
   return chat;
@@ -69,6 +73,13 @@ void keepTemplate(Arena* arena, ChatTemplate* chat) {
     std::memcpy(copy, chat->jinja, bytes);
     chat->jinja = copy;
     chat->jinja_bytes = bytes;
+  }
+  char* const rerank =
+      chat->rerank_bytes != 0 ? arena->take<char>(chat->rerank_bytes + 1) : nullptr;
+  if (rerank != nullptr) {
+    std::memcpy(rerank, chat->rerank, chat->rerank_bytes);
+    rerank[chat->rerank_bytes] = '\0';
+    chat->rerank = rerank;
   }
 }
 

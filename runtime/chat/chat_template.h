@@ -16,6 +16,9 @@ struct ChatTemplate {
   const OwnTemplate* row = nullptr;
   const char* jinja = nullptr;  ///< without NUL at its end; null: there is no template
   size_t jinja_bytes = 0;
+  /// Of a model that ranks texts: what it reads, with {query} and {document}. Ends in NUL once it is kept. Null: none.
+  const char* rerank = nullptr;
+  size_t rerank_bytes = 0;
   char bos[kMaxToken] = "";  ///< texts of the model's tokens
   char eos[kMaxToken] = "</s>";
 

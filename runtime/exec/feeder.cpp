@@ -49,7 +49,6 @@ Status Feeder::feedBatches(const int32_t* ids, size_t count, uint32_t most, cons
   return kOk;
 }
 
-// Refuses ids outside the vocabulary.
 Status Feeder::checkIds(const TokenSource& source) const {
   for (size_t i = 0; i < source.count; ++i) {
     if (source.ids[i] < 0 || static_cast<uint32_t>(source.ids[i]) >= context_.model->n_vocab) {

@@ -99,6 +99,8 @@ class Feeder {
 
   /// Rests while the device is away. Nothing is on its way to the device then.
   Status betweenSteps();
+  /// Refuses ids outside the vocabulary.
+  Status checkIds(const TokenSource& source) const;
 
  private:
   class Counter;
@@ -112,7 +114,6 @@ class Feeder {
                     TokenSink* sink, TokenSink* counter);
   /// Does what readAnew() began and did not finish.
   Status refresh() { return at_.stale != 0 ? readAnew(at_.position) : Status(kOk); }
-  Status checkIds(const TokenSource& source) const;
   Status evaluate(const TokenSource& source);
   Status embedIds(const int32_t* ids, size_t count, bool last, Pooling pooling, float* sums);
   size_t idsAtOnce() const;

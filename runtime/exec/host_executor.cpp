@@ -188,6 +188,23 @@ void HostExecutor::keepOutput(const Op& op, const StepBlock& step, uint32_t outp
               static_cast<size_t>(n_vocab) * sizeof(float));
 }
 
+void HostExecutor::poolText(const Op& op, const StepBlock& step, uint32_t output) const {
+  const PoolPush& p = op.push.pool;
+  const uint32_t how = step.header().tail;
+  const uint32_t last = step.token(output).output;
+  const uint32_t begin = last - step.view(last, 0).slot;
+  const uint32_t first = how == kPoolLast ? last : begin;
+  const uint32_t end = how == kPoolFirst ? begin + 1 : last + 1;
+  float* const out = floats(op, kOpOut) + uint64_t{output} * p.out_stride;
+  for (uint32_t c = 0; c < p.cols; ++c) {
+    double sum = 0;
+    for (uint32_t t = first; t < end; ++t) {
+      sum += double{floats(op, 0)[uint64_t{t} * p.in_stride + c]};
+    }
+    out[c] = static_cast<float>(sum / (end - first));
+  }
+}
+
 uint64_t HostExecutor::segmentBytes(uint32_t kind, uint32_t s) const {
   switch (static_cast<ArenaKind>(kind)) {
     case ArenaKind::kWeights:

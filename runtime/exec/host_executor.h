@@ -64,6 +64,8 @@ class HostExecutor : public Executor {
   void findTopBlocks(const Op& op, const StepBlock& step, uint32_t output) const;
   void findTopTokens(const Op& op, const StepBlock& step, uint32_t output) const;
   void keepOutput(const Op& op, const StepBlock& step, uint32_t output) const;
+  /// kPool, of one text.
+  void poolText(const Op& op, const StepBlock& step, uint32_t output) const;
 
   const Plan& plan_;
   const Log log_;

@@ -146,9 +146,11 @@ class ReferenceExecutor final : public HostExecutor {
     for (uint32_t t = 0; t < n; ++t) {
       float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + p.out_first;
       for (uint32_t c = 0; c < p.cols; ++c) {
-        out[c] = p.change == kChangeAdd     ? out[c] + values[c]
-                 : p.change == kChangeTimes ? out[c] * values[0]
-                                            : std::clamp(out[c], -p.limit, p.limit);
+        const float* const row = values + uint64_t{t} * p.out_stride + p.out_first;
+        out[c] = p.change == kChangeAdd       ? out[c] + values[c]
+                 : p.change == kChangeTimes   ? out[c] * values[0]
+                 : p.change == kChangeAddRows ? out[c] + row[c]
+                                              : std::clamp(out[c], -p.limit, p.limit);
       }
     }
   }
@@ -259,6 +261,10 @@ class ReferenceExecutor final : public HostExecutor {
       if (p.soft_cap != 0) {
         score = p.soft_cap * std::tanh(score / p.soft_cap);
       }
+      if (p.alibi_heads != 0) {
+        const float far = static_cast<float>(slot) - static_cast<float>(view.slot);
+        score -= alibiSlope(p.alibi_heads, h) * std::abs(far);
+      }
       if (score > most) {
         const float shrink = std::exp(most - score);
         sum *= shrink;
@@ -347,6 +353,8 @@ class ReferenceExecutor final : public HostExecutor {
         return positive * positive;
       case kClampedSilu:
         return std::min(x, p.a) / (1 + std::exp(-p.b * std::min(x, p.a)));
+      case kTanh:
+        return std::tanh(x);
       case kXielu:
         return p.c * x + (x > 0 ? p.a * x * x : (std::expm1(std::min(x, p.d)) - x) * p.b);
       default:
@@ -387,10 +395,19 @@ class ReferenceExecutor final : public HostExecutor {
                        p.has_norm != 0 ? floats(op, 4) : nullptr, floats(op, 2));
   }
 
+  void pool(const Op& op) {
+    for (uint32_t i = 0; i < header().n_outputs; ++i) {
+      poolText(op, block(), i);
+    }
+  }
+
   void shortConv(const Op& op) {
     const ShortConvPush& p = op.push.short_conv;
     const uint32_t n = header().n_tokens;
     const float* taps = floats(op, 4);
+    if (p.centred != 0) {
+      return centredConv(op, taps);
+    }
     // What is stored is what is read, whether the token came in this step or before.
     for (uint32_t t = 0; t < n; ++t) {
       const float* b = floats(op, 0) + static_cast<uint64_t>(t) * p.in_stride;
@@ -420,6 +437,27 @@ class ReferenceExecutor final : public HostExecutor {
       }
       for (uint32_t c = 0; c < p.channels; ++c) {
         out[c] *= gate[c];
+      }
+    }
+  }
+
+  void centredConv(const Op& op, const float* taps) {
+    const ShortConvPush& p = op.push.short_conv;
+    for (uint32_t t = 0; t < header().n_tokens; ++t) {
+      const View& view = block().view(t, p.view);
+      const float* const in = floats(op, 0) + uint64_t{t} * p.in_stride;
+      float* const out = floats(op, 2) + uint64_t{t} * p.out_stride;
+      for (uint32_t c = 0; c < p.channels; ++c) {
+        float sum = 0;
+        for (uint32_t j = 0; j < p.taps; ++j) {
+          const int64_t by = int64_t{j} - (p.taps - 1) / 2;
+          const int64_t place = view.slot + by;
+          if (place >= 0 && place < view.count) {
+            const float* const other = in + by * p.in_stride + c;
+            sum += taps[uint64_t{c} * p.taps + j] * (other[0] * other[2ull * p.channels]);
+          }
+        }
+        out[c] = in[p.channels + c] * sum;
       }
     }
   }
@@ -701,6 +739,7 @@ const ReferenceExecutor::Run ReferenceExecutor::kRun[kOpKinds] = {
     &ReferenceExecutor::hadamardRows,
     &ReferenceExecutor::keepLogits,
     &ReferenceExecutor::expertBias,
+    &ReferenceExecutor::pool,
 };
 
 }  // namespace

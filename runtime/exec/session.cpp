@@ -193,6 +193,17 @@ Status Session::embed(const TokenSource& source, Pooling pooling, float* values,
   return status.ok() ? forgotten : status;
 }
 
+Status Session::embedWhole(const WholeText* texts, size_t count, uint32_t pooling, float* values,
+                           uint32_t* tokens) {
+  for (size_t i = 0; i < count; ++i) {
+    const WholeText& one = texts[i];
+    ORIEL_TRY(one.ids == nullptr ? checkUtf8("text", one.text, one.count) : kOk);
+    ORIEL_TRY(one.query != nullptr ? checkUtf8("query", one.query, one.query_bytes) : kOk);
+  }
+  WholeTexts whole(context_, &call_, &memory_, &stepper_, &feeder_);
+  return whole.read(texts, count, pooling, values, tokens);
+}
+
 // Refuses what has no tokens, or more than a query sees: it has to see all of them.
 Status Session::countToEmbed(const TokenSource& source, uint64_t* count) const {
   const Tokenizer& tokenizer = *context_.tokenizer;

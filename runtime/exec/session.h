@@ -26,6 +26,7 @@
 #include "exec/prefix.h"
 #include "exec/replier.h"
 #include "exec/snapshot.h"
+#include "exec/whole_texts.h"
 
 namespace oriel_internal {
 
@@ -119,6 +120,9 @@ class Session {
   Status appendMessages(const char* role, const char* text, size_t bytes);
   /// The vector of ids or a text, n_embd `values`; *n_tokens: of them. The session is empty, before and after.
   Status embed(const TokenSource& source, Pooling pooling, float* values, uint32_t* n_tokens);
+  /// Of an encoder: as WholeTexts::read() says.
+  Status embedWhole(const WholeText* texts, size_t count, uint32_t pooling, float* values,
+                    uint32_t* tokens);
   /// Shows the turns that the text asks for behind the sinks, from here on.
   Status recall(const char* text, size_t bytes) { return recall_.recall(text, bytes); }
   Status mark(const char* name);

@@ -93,6 +93,8 @@ View SessionMemory::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t b
           t, floor > window_.oldest(t) ? floor : std::max(baseOf(t), at_.carried.held_from));
     case ViewKind::kColumns:
       return windows_[view].view(t, baseOf(t));
+    case ViewKind::kText:
+      break;  // fillText()
     case ViewKind::kState: {
       View state = states->view(begin != at_.position);
       state.first = first_slots_[view];
@@ -141,6 +143,31 @@ void SessionMemory::fillToken(void* step, uint32_t row, uint64_t begin, uint64_t
   fillRotations(
       t, SlidingWindow::sinkQueryIndex(block.view(row, 0)),
       block.floats(stepRotationWord(context_.plan->chunk_tokens, n_views, rotations_.words, row)));
+}
+
+// Every text has slots of its own, as a session among several has.
+void SessionMemory::fillText(void* step, const TextOfStep& text, uint32_t index, uint32_t place,
+                             int32_t id) const {
+  const ModelDesc& model = *context_.model;
+  const StepBlock block(step);
+  const uint32_t row = text.first + place;
+  block.token(row) = {static_cast<uint32_t>(id), index, 0, place < text.second ? 0u : 1u};
+  for (uint32_t v = 0; v < model.n_views; ++v) {
+    const uint32_t reach = model.views[v].window != 0 ? model.views[v].window : text.tokens;
+    const uint32_t begin = place > reach ? place - reach : 0;
+    const uint32_t end = model.causal ? place + 1 : std::min(text.tokens, place + reach + 1);
+    View& view = block.view(row, v);
+    view = {};
+    view.slot = place;
+    view.begin = begin;
+    view.count = end - begin;
+    view.ring = text.tokens;
+    view.first = text.first;
+    view.all_ring = cache_.ring;
+  }
+  fillRotations(place, place,
+                block.floats(stepRotationWord(context_.plan->chunk_tokens, model.n_views,
+                                              rotations_.words, row)));
 }
 
 // All tables of token t, whose place in the cache is `index`.

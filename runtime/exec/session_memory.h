@@ -41,6 +41,13 @@ struct WayBack {
   bool holds = false;  ///< all that attention and convolutions see there is held
 };
 
+/// A text that an encoder reads whole, among others in a step.
+struct TextOfStep {
+  uint32_t first = 0;  ///< row of its first token
+  uint32_t tokens = 0;
+  uint32_t second = 0;  ///< its tokens from there on are of the second type
+};
+
 class SessionMemory {
  public:
   /// `rope_steps`: room for the phases of all tables. `states`: null where no layer keeps one.
@@ -93,6 +100,9 @@ class SessionMemory {
   /// Fills in the views and rotations of token t, row `row` of a block of a step after `begin` tokens.
   void fillToken(void* step, uint32_t row, uint64_t begin, uint64_t t, int32_t id,
                  uint32_t output) const;
+  /// The same of token `place` of a text, number `index` in the step.
+  void fillText(void* step, const TextOfStep& text, uint32_t index, uint32_t place,
+                int32_t id) const;
   /// A step of these tokens is done; `kept`: nothing can have been begun after it.
   void commit(const int32_t* ids, uint32_t count, bool kept);
 

@@ -275,28 +275,61 @@ Status Stepper::readNorms(const int32_t* ids, uint32_t count, StepOutputs output
 }
 
 // As many rows at a time as can be read at once.
-Status Stepper::addNorms(uint32_t rows, float* sums) {
-  const Op& norm = lastNorm(*context_.plan);
-  const uint32_t stride = norm.push.rms_norm.out_stride;
+template <typename Visit>
+Status Stepper::readRows(const BufferRef& place, uint32_t rows, uint32_t stride,
+                         const Visit& visit) {
   const uint64_t row_bytes = sizeof(float) * uint64_t{stride};
   const auto most = static_cast<uint32_t>(context_.plan->upload.size_bytes / 2 / row_bytes);
-  const double scale = norm.push.rms_norm.scale;  // of the logits
   for (uint32_t row = 0; row < rows;) {
     const uint32_t n = std::min(rows - row, std::max(most, 1u));
     const void* piece = nullptr;
-    ORIEL_TRY(
-        context_.executor->read(norm.bindings[kOpOut], row * row_bytes, n * row_bytes, &piece));
-    const float* const values = static_cast<const float*>(piece);
-    for (uint32_t c = 0; c < context_.model->n_embd; ++c) {
-      double sum = 0;
-      for (uint32_t i = 0; i < n; ++i) {
-        sum += double{values[uint64_t{i} * stride + c]};
-      }
-      sums[c] += static_cast<float>(sum / scale);
-    }
+    ORIEL_TRY(context_.executor->read(place, row * row_bytes, n * row_bytes, &piece));
+    visit(row, n, static_cast<const float*>(piece));
     row += n;
   }
   return kOk;
+}
+
+Status Stepper::addNorms(uint32_t rows, float* sums) {
+  const Op& norm = lastNorm(*context_.plan);
+  const uint32_t stride = norm.push.rms_norm.out_stride;
+  const double scale = norm.push.rms_norm.scale;  // of the logits
+  return readRows(norm.bindings[kOpOut], rows, stride,
+                  [&](uint32_t, uint32_t n, const float* values) {
+                    for (uint32_t c = 0; c < context_.model->n_embd; ++c) {
+                      double sum = 0;
+                      for (uint32_t i = 0; i < n; ++i) {
+                        sum += double{values[uint64_t{i} * stride + c]};
+                      }
+                      sums[c] += static_cast<float>(sum / scale);
+                    }
+                  });
+}
+
+Status Stepper::readTexts(const int32_t* ids, const TextOfStep* texts, uint32_t count,
+                          uint32_t pooling, float* values) {
+  const DeviceTurn turn = context_.turn();
+  ORIEL_TRY(turn.status());
+  memory_.blank = false;
+  void* const step = context_.executor->step();
+  const StepBlock block(step);
+  const TextOfStep& last = texts[count - 1];
+  fillHeader(step, last.first + last.tokens, count);
+  block.header().tail = pooling;
+  for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t place = 0; place < texts[i].tokens; ++place) {
+      memory_.fillText(step, texts[i], i, place, ids[texts[i].first + place]);
+    }
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    block.token(i).output = texts[i].first + texts[i].tokens - 1;
+  }
+  ORIEL_TRY(submit(StepRun::kChunkHead, true));
+  const uint32_t cols = context_.model->textCols();
+  return readRows(context_.plan->logits, count, cols,
+                  [&](uint32_t row, uint32_t n, const float* rows) {
+                    std::copy_n(rows, uint64_t{n} * cols, values + uint64_t{row} * cols);
+                  });
 }
 
 Status Stepper::verify(const int32_t* ids, uint32_t count) {

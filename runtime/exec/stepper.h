@@ -58,6 +58,9 @@ class Stepper {
   /// Adds the last norm of these rows to `sums`, [n_embd].
   Status readNorms(const int32_t* ids, uint32_t count, StepOutputs outputs, float* sums);
   void commit(const int32_t* ids, uint32_t count, bool kept = true);
+  /// A step of an encoder: the vectors or scores of these texts. `pooling`: kPoolMean and so on.
+  Status readTexts(const int32_t* ids, const TextOfStep* texts, uint32_t count, uint32_t pooling,
+                   float* values);
 
   // One token that was chosen.
 
@@ -108,6 +111,9 @@ class Stepper {
   Status lastBatch(const int32_t* ids, uint32_t count);
   StepRun fillRun() const { return context_.stops_early ? StepRun::kFill : StepRun::kChunk; }
   Status addNorms(uint32_t rows, float* sums);
+  /// visit(row, n, values) for rows of `stride` words at `place`, as many at a time as can be read.
+  template <typename Visit>
+  Status readRows(const BufferRef& place, uint32_t rows, uint32_t stride, const Visit& visit);
   const float* copyOf(const float* logits) const;
   /// A step that ends in its body leaves the logits in the first row alone.
   bool keepsLogits() const {

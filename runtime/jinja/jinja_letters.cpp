@@ -1,6 +1,6 @@
 #include "jinja/jinja_letters.h"
 
-#include "jinja/jinja_utf8.h"
+#include "text/letter_case.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
 

@@ -1,4 +1,4 @@
-// Characters that a template writes by their escape, and what Python makes of letters.
+// Characters that a template writes by their escape.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,5 @@ constexpr uint32_t kLineJoined = 0xFFFFFFFE;  ///< a backslash at the end of a l
 
 /// A backslash and what follows, as in Python's literals. Returns the bytes taken, 0 for a wrong one.
 size_t readEscape(const char* text, size_t bytes, uint32_t* code_point);
-
-/// The other case of a letter, itself where there is none. Latin, Greek, Cyrillic, Armenian and full-width letters that
-/// become one letter.
-uint32_t toUpper(uint32_t code_point);
-uint32_t toLower(uint32_t code_point);
 
 }  // namespace oriel_internal::jinja

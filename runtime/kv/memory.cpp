@@ -39,6 +39,9 @@ CacheShape ownShape(const LayerView& view, const CacheShape& cache) {
       shape.window = view.window;
       shape.ring = view.window + slack;
       break;
+    case ViewKind::kText:
+      shape.sinks = 0;
+      break;
     case ViewKind::kState:
       shape.sinks = 0;
       shape.window = 1;
@@ -55,7 +58,7 @@ CacheShape ownShape(const LayerView& view, const CacheShape& cache) {
 
 CacheShape viewShape(const LayerView& view, const CacheShape& cache) {
   CacheShape shape = ownShape(view, cache);
-  if (cache.sessions == nullptr) {
+  if (cache.sessions == nullptr || view.kind == ViewKind::kText) {
     return shape;
   }
   // Behind the sessions a prefix has a place where memories have no sinks.
@@ -151,6 +154,9 @@ MemoryGrowth memoryGrowth(const ModelDesc& model, const CacheFormats& formats) {
         break;
       case ViewKind::kColumns:
         growth.fixed_bytes += bytes * memory.seen.window;
+        break;
+      case ViewKind::kText:
+        parts_per_token = std::max(parts_per_token, bytes * kWindowParts);
         break;
       case ViewKind::kState:
         growth.fixed_bytes += bytes * kStateSlots;

@@ -321,6 +321,52 @@ constexpr TensorRule kFalconNorms[] = {
 constexpr TensorRule kMixerNorm[] = {
     {TensorRole::kAttentionNorm, "attn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
     kEnd};
+// Encoders. The embedding's norm, which others have none of; types of tokens; norms of the residual stream behind each
+// branch.
+constexpr TensorRule kEmbeddingNorm[] = {
+    {TensorRole::kEmbeddingNorm, "token_embd_norm.weight", Where::kModel, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kEmbeddingNormBias, "token_embd_norm.bias", Where::kModel, Extent::kOne, Extent::kEmbedding, false},
+    kEnd};
+constexpr TensorRule kTokenTypes[] = {
+    {TensorRole::kTokenTypes, "token_types.weight", Where::kModel, Extent::kTokenTypes, Extent::kEmbedding, false},
+    kEnd};
+constexpr TensorRule kStreamNorms[] = {
+    {TensorRole::kAttentionStreamNorm, "attn_output_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kAttentionStreamNormBias, "attn_output_norm.bias", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    {TensorRole::kSecondStreamNorm, "attn_norm_2.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    {TensorRole::kSecondStreamNormBias, "attn_norm_2.bias", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    {TensorRole::kLayerStreamNorm, "layer_output_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kLayerStreamNormBias, "layer_output_norm.bias", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    kEnd};
+constexpr TensorRule kOptionalRowNorms[] = {
+    {TensorRole::kQueryNorm, "attn_q_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kQueries, false},
+    {TensorRole::kQueryNormBias, "attn_q_norm.bias", Where::kAttentionLayers, Extent::kOne, Extent::kQueries, false},
+    {TensorRole::kKeyNorm, "attn_k_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kKeyValues, false},
+    {TensorRole::kKeyNormBias, "attn_k_norm.bias", Where::kAttentionLayers, Extent::kOne, Extent::kKeyValues, false},
+    kEnd};
+constexpr TensorRule kLaterNorms[] = {
+    {TensorRole::kAttentionNorm, "attn_norm.weight", Where::kLaterLayers, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kFeedForwardNorm, "ffn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    kEnd};
+constexpr TensorRule kEitherFeedForward[] = {
+    {TensorRole::kGate, "ffn_gate.weight", Where::kSplitGateLayers, Extent::kFeedForward, Extent::kEmbedding, true},
+    {TensorRole::kUp, "ffn_up.weight", Where::kSplitGateLayers, Extent::kFeedForward, Extent::kEmbedding, true},
+    {TensorRole::kGateUp, "ffn_up.weight", Where::kFusedGateLayers, Extent::kGateUp, Extent::kEmbedding, true},
+    {TensorRole::kDown, "ffn_down.weight", Where::kEveryLayer, Extent::kEmbedding, Extent::kFeedForward, true},
+    {TensorRole::kDownBias, "ffn_down.bias", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    kEnd};
+constexpr TensorRule kEncoderHead[] = {
+    {TensorRole::kOutputNorm, "enc.output_norm.weight", Where::kModel, Extent::kOne, Extent::kEmbedding, true},
+    kEnd};
+constexpr TensorRule kTextHeadRules[] = {
+    {TensorRole::kRank, "cls.weight", Where::kRank, Extent::kEmbedding, Extent::kEmbedding, false},
+    {TensorRole::kRankBias, "cls.bias", Where::kRank, Extent::kOne, Extent::kEmbedding, false},
+    {TensorRole::kRankNorm, "cls.norm.weight", Where::kRank, Extent::kOne, Extent::kEmbedding, false},
+    {TensorRole::kLabels, "cls.output.weight", Where::kRank, Extent::kLabels, Extent::kEmbedding, true},
+    {TensorRole::kLabelsBias, "cls.output.bias", Where::kRank, Extent::kOne, Extent::kLabels, false},
+    {TensorRole::kDenseIn, "dense_2.weight", Where::kDenseHead, Extent::kDense, Extent::kEmbedding, true},
+    {TensorRole::kDenseOut, "dense_3.weight", Where::kDenseHead, Extent::kEmbedding, Extent::kDense, true},
+    kEnd};
 // clang-format on
 
 constexpr TensorRules kGroups[] = {kEmbedding,
@@ -376,7 +422,14 @@ constexpr TensorRules kGroups[] = {kEmbedding,
                                    kValueExperts,
                                    kQwen35Norms,
                                    kFalconNorms,
-                                   kMixerNorm};
+                                   kMixerNorm,
+                                   kEmbeddingNorm,
+                                   kTokenTypes,
+                                   kStreamNorms,
+                                   kOptionalRowNorms,
+                                   kLaterNorms,
+                                   kEitherFeedForward,
+                                   kEncoderHead};
 
 template <typename Change>
 constexpr Traits traits(const Change& change) {
@@ -691,6 +744,44 @@ constexpr Traits kOlmoTraits = traits([](Traits* t) {
 });
 constexpr Traits kSmolLm3Traits = traits([](Traits* t) { t->no_rope_period = 4; });
 
+// Encoders.
+template <typename Change>
+constexpr Traits encoder(const Change& change) {
+  Traits made = {};
+  made.encoder = true;
+  made.norms = NormRule::kLayer;
+  made.activation = kGeluErf;
+  made.rank_pooling = FilePooling::kFirst;
+  change(&made);
+  return made;
+}
+constexpr Traits kBertTraits =
+    encoder([](Traits* t) { t->plain = t->no_rope = t->learned_positions = true; });
+constexpr Traits kNomicBertTraits = encoder([](Traits* t) { t->activation = kSilu; });
+constexpr Traits kNomicBertMoeTraits =
+    encoder([](Traits* t) { t->plain = t->experts = t->expert_interval = true; });
+constexpr Traits kJinaBert2Traits =
+    encoder([](Traits* t) { t->no_rope = t->alibi = t->row_norms = t->fused_gates = true; });
+constexpr Traits kJinaBert3Traits = encoder([](Traits* t) { t->plain = true; });
+constexpr Traits kModernBertTraits = encoder([](Traits* t) {
+  t->sliding_period = 3;
+  t->full_first = true;
+  t->sliding_rope_theta = 10000.0;
+  t->rank_activation = kGeluErf;
+  t->rank_pooling = FilePooling::kMean;
+});
+constexpr Traits kRmsEncoderTraits = encoder([](Traits* t) {
+  t->norms = NormRule::kRms;
+  t->activation = kSilu;
+});
+constexpr Traits kGemmaEmbeddingTraits = encoder([](Traits* t) {
+  t->norms = NormRule::kRms;
+  t->activation = kGelu;
+  t->scaled_embedding = true;
+  t->sliding_period = 6;
+  t->sliding_rope_theta = 10000.0;
+});
+
 constexpr Architecture row(const char* name, RopePairing pairing,
                            std::initializer_list<TensorRules> groups, const Traits& traits) {
   Architecture made = {name, pairing, 0, {}, traits};
@@ -781,6 +872,17 @@ constexpr Architecture kArchitectures[] = {
     row("stablelm", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kLayerNorms, kAnyAttention, kOwnHeadNorms, kFeedForward}, kStableLmTraits),
     row("nemotron", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kNemotronTraits),
     row("jais2", RopePairing::kHalves, {kEmbedding, kHead, kHeadBiases, kBothLayerNorms, kAnyAttention, kPlainFeedForward}, kNemotronTraits),
+    // Encoders: a text becomes a vector or a score.
+    row("bert", RopePairing::kHalves, {kEmbedding, kEmbeddingNorm, kTokenTypes, kPositions, kAnyAttention, kStreamNorms, kPlainFeedForward}, kBertTraits),
+    row("nomic-bert", RopePairing::kHalves, {kEmbedding, kEmbeddingNorm, kTokenTypes, kAnyAttention, kStreamNorms, kFeedForward}, kNomicBertTraits),
+    row("nomic-bert-moe", RopePairing::kHalves, {kEmbedding, kEmbeddingNorm, kTokenTypes, kAnyAttention, kStreamNorms, kPlainFeedForward, kPlainExperts}, kNomicBertMoeTraits),
+    row("jina-bert-v2", RopePairing::kHalves, {kEmbedding, kEmbeddingNorm, kTokenTypes, kAnyAttention, kOptionalRowNorms, kStreamNorms, kEitherFeedForward}, kJinaBert2Traits),
+    row("jina-bert-v3", RopePairing::kHalves, {kEmbedding, kEmbeddingNorm, kTokenTypes, kAnyAttention, kStreamNorms, kPlainFeedForward}, kJinaBert3Traits),
+    row("modern-bert", RopePairing::kHalves, {kEmbedding, kEmbeddingNorm, kHead, kLaterNorms, kAnyAttention, kFusedFeedForward}, kModernBertTraits),
+    row("gemma-embedding", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kGemmaEmbeddingTraits),
+    row("llama-embed", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kRmsEncoderTraits),
+    row("eurobert", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kFeedForward}, kRmsEncoderTraits),
+    row("neo-bert", RopePairing::kInterleaved, {kEmbedding, kEncoderHead, kPreNorms, kAnyAttention, kFusedFeedForward}, kRmsEncoderTraits),
     row("olmo", RopePairing::kInterleaved, {kEmbedding, kBareHead, kAnyAttention, kFeedForward}, kOlmoTraits),
 };
 // clang-format on
@@ -791,6 +893,8 @@ constexpr const char* kIgnored[] = {"attn_rot_embd.weight", "masked_embd_centroi
                                     "masked_embd_ordering", "masked_embd_ordering.weight", nullptr};
 
 }  // namespace
+
+const TensorRules kTextHead = kTextHeadRules;
 
 const CountKey* countKeys(uint32_t* count) {
   *count = sizeof(kCounts) / sizeof(kCounts[0]);

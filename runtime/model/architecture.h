@@ -62,6 +62,10 @@ enum class Extent : uint8_t {
   kExpertLatent,        ///< Experts::latent
   kValueExperts,        ///< experts that make values
   kTwoStateHeads,       ///< 2 heads of a state
+  // Of encoders.
+  kTokenTypes,  ///< ModelDesc::token_types
+  kDense,       ///< ModelDesc::dense
+  kLabels,      ///< ModelDesc::labels
   // Of a model that guesses for another.
   kTarget,       ///< target_embd
   kTargetTwice,  ///< 2 target_embd
@@ -90,6 +94,11 @@ enum class Where : uint8_t {
   kPostNormLayers,      ///< all, where branches may have norms behind them and do
   kWholeValueLayers,    ///< attention whose values are one matrix's
   kValueExpertLayers,   ///< are experts'
+  kLaterLayers,         ///< all but the first
+  kSplitGateLayers,     ///< gates and what they gate are two tensors
+  kFusedGateLayers,     ///< are one
+  kRank,                ///< none: of the whole model, of one that ranks texts
+  kDenseHead,           ///< likewise, of one with ModelDesc::dense
 };
 
 struct TensorRule {
@@ -132,6 +141,8 @@ enum class NormRule : uint8_t { kRms, kLayer, kByKey };
 /// A group of rules that architectures share; ends with a null name.
 using TensorRules = const TensorRule*;
 constexpr uint32_t kMaxRuleGroups = 14;
+/// What any architecture may have: that of scores and vectors of whole texts.
+extern const TensorRules kTextHead;
 
 /// What an architecture does that its files do not say. Keys are "<architecture>.<suffix>".
 struct Traits {
@@ -151,7 +162,13 @@ struct Traits {
   bool loops : 1;                ///< num_loops and skip_loop_final_norm are read
   bool scaled_embedding : 1;     ///< embeddings times sqrt(n_embd)
   bool row_norms : 1;            ///< LayerKind::row_norms
-  bool norms_after_rope : 1;     ///< LayerKind::norms_after_rope
+  // Encoders.
+  bool encoder : 1;                 ///< ModelDesc::encoder, whatever the file says
+  bool alibi : 1;                   ///< LayerKind::alibi
+  bool fused_gates : 1;             ///< the first layer says whether ffn_up has its gates, too
+  uint8_t rank_activation = kTanh;  ///< between the matrices that make a score
+  FilePooling rank_pooling = FilePooling::kLast;  ///< what a score is made of
+  bool norms_after_rope : 1;                      ///< LayerKind::norms_after_rope
 
   // Which layers have RoPE.
   uint32_t no_rope_period =
@@ -193,7 +210,7 @@ struct Traits {
   bool expert_weight_keys : 1;
   bool expert_sigmoid : 1;    ///< what a missing expert_gating_func means
   bool expert_by_tensor : 1;  ///< layers with a router have experts
-  bool expert_interval : 1;   ///< interleave_moe_layer_step is read
+  bool expert_interval : 1;   ///< interleave_moe_layer_step or moe_every_n_layers is read
   bool shared_by_width : 1;  ///< a missing expert_shared_feed_forward_length is feed_forward_length
   bool shared_times : 1;     ///< that and expert_shared_count are multiplied
   bool shared_gate : 1;      ///< Experts::shared_gate
@@ -266,6 +283,9 @@ void forEachRule(const Architecture& architecture, const Visit& visit) {
     for (TensorRules rule = ruleGroup(architecture.tensors[g]); rule->name != nullptr; ++rule) {
       visit(*rule);
     }
+  }
+  for (TensorRules rule = kTextHead; rule->name != nullptr; ++rule) {
+    visit(*rule);
   }
 }
 

@@ -119,6 +119,7 @@ Status readExperts(const GgufFile& file, const Architecture& architecture, uint3
   }
   if (traits.expert_interval) {
     ORIEL_TRY(read("interleave_moe_layer_step", Need::kOptional, 1, kMaxLayers, &found->interval));
+    ORIEL_TRY(read("moe_every_n_layers", Need::kOptional, 2, kMaxLayers, &found->period));
   }
   found->by_tensor = traits.expert_by_tensor;
   ORIEL_TRY(readShared(file, architecture, n_ff, log, found));
@@ -137,7 +138,8 @@ Status readExperts(const GgufFile& file, const Architecture& architecture, uint3
 }
 
 bool ExpertCounts::isIn(const GgufFile& file, uint32_t layer) const {
-  if (experts.count == 0 || layer < dense_layers || (layer + 1) % interval != 0) {
+  if (experts.count == 0 || layer < dense_layers || (layer + 1) % interval != 0 ||
+      (period != 0 && layer % period != 1)) {
     return false;
   }
   char name[kMaxTensorNameBytes + 1];

@@ -13,6 +13,7 @@ struct ExpertCounts {
   uint32_t dense_layers = 0;  ///< the first so many have none
   uint32_t shared_count = 0;  ///< experts that every token uses
   uint32_t shared_ff = 0;     ///< of the feed-forward beside them
+  uint32_t period = 0;        ///< not 0: of so many layers the second alone has some
   uint32_t interval = 1;      ///< and of the others the last of every so many have some
   bool by_tensor = false;     ///< of those, the ones that have a router
   Experts value_experts;      ///< that make values, in the same layers

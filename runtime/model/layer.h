@@ -96,6 +96,7 @@ struct LayerKind {
   bool head_norms = false;        ///< those have weights of their own for each head
   uint8_t gate = kNoGate;         ///< what attention gives is multiplied by: kGateSigmoid and so on
   bool gate_heads = false;        ///< one gate a head; else one a value
+  bool alibi = false;             ///< scores fall with the distance: AttentionPush::alibi_heads
   bool gate_beside = false;       ///< made beside queries, by their matrix; else by one of its own
   uint8_t state_view = 0;         ///< kParallel: index of the view of its state
   uint32_t n_heads = 0;
@@ -119,6 +120,7 @@ struct LayerKind {
   float soft_cap = 0;         ///< of scores, as in AttentionPush; 0: none
 
   bool attends() const { return mixer == Mixer::kAttention || mixer == Mixer::kParallel; }
+  bool convolves() const { return mixer == Mixer::kShortConv; }
   bool keepsState() const { return mixer == Mixer::kState || mixer == Mixer::kParallel; }
   /// View of its state.
   uint8_t viewOfState() const { return mixer == Mixer::kParallel ? state_view : view; }
@@ -159,13 +161,14 @@ enum class ViewKind : uint8_t {
   kSliding,  ///< a window that the layers were trained with: the last tokens, no sinks
   kColumns,  ///< the last few tokens whatever was evicted
   kState,    ///< no tokens: versions of a state
+  kText,     ///< of encoders: all tokens of the text, or those at most `window` away either way
 };
 /// Parts that a session's window has for layers that see less than all of it.
 constexpr uint32_t kWindowParts = 256;
 
 struct LayerView {
   ViewKind kind = ViewKind::kSession;
-  uint32_t window = 0;  ///< tokens: of kSliding and kColumns
+  uint32_t window = 0;  ///< tokens: of kSliding and kColumns; of kText, where 0 is no bound
   /// Of kSession: so many kWindowParts of the window, the latest, behind the same sinks. 0: all of it.
   uint32_t parts = 0;
 

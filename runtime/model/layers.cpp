@@ -304,6 +304,7 @@ Status readAttention(const GgufFile& file, const Architecture& architecture, con
   kind->row_norms = traits.row_norms;
   kind->norms_after_rope = traits.norms_after_rope;
   kind->value_norm = traits.value_norm;
+  kind->alibi = traits.alibi;
   if (traits.gated) {
     kind->gate = kGateSigmoid;
     kind->gate_beside = true;
@@ -371,7 +372,7 @@ Status describeLayer(const Architecture& architecture, uint32_t layer, LayerKind
     kind.rope = kNoRope;
     kind.row_norms = kind.norms_after_rope = kind.value_norm = kind.head_norms = false;
     kind.gate = kNoGate;
-    kind.gate_heads = kind.gate_beside = false;
+    kind.gate_heads = kind.gate_beside = kind.alibi = false;
     kind.value_experts = Experts();
     window = 0;
   } else {
@@ -427,6 +428,7 @@ Status readForm(const GgufFile& file, const Architecture& architecture, const Lo
   GgufTensor tensor;
   desc->bare_norms = traits.bare_norms;
   desc->learned_positions = traits.learned_positions;
+  desc->fused_gates = traits.fused_gates && !file.findTensor("blk.0.ffn_gate.weight", &tensor);
   desc->post_norms =
       traits.optional_post_norms && (file.findTensor("blk.0.post_attention_norm.weight", &tensor) ||
                                      file.findTensor("blk.0.post_ffw_norm.weight", &tensor));

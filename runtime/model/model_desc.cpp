@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "model/architecture.h"
+#include "model/encoder.h"
 #include "model/keys.h"
 #include "model/layers.h"
 #include "model/rope_scaling.h"
@@ -57,6 +58,15 @@ bool isIn(const TensorRule& rule, const ModelDesc& desc, uint32_t layer) {
       return kind.attends() && kind.value_experts.count == 0;
     case Where::kValueExpertLayers:
       return kind.value_experts.count != 0;
+    case Where::kLaterLayers:
+      return layer != 0;
+    case Where::kSplitGateLayers:
+      return !desc.fused_gates;
+    case Where::kFusedGateLayers:
+      return desc.fused_gates;
+    case Where::kRank:
+    case Where::kDenseHead:
+      return false;
   }
   return false;
 }
@@ -145,6 +155,12 @@ uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent) {
       return kind.value_experts.count;
     case Extent::kTwoStateHeads:
       return 2ull * kind.state.heads;
+    case Extent::kTokenTypes:
+      return desc.token_types;
+    case Extent::kDense:
+      return desc.dense;
+    case Extent::kLabels:
+      return desc.labels;
     case Extent::kTarget:
       return desc.target_embd;
     case Extent::kTargetTwice:
@@ -156,7 +172,16 @@ uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent) {
 namespace {
 
 bool ofLayers(const TensorRule& rule) {
-  return rule.where != Where::kModel && rule.where != Where::kModelLayerInputs;
+  return rule.where != Where::kModel && rule.where != Where::kModelLayerInputs &&
+         rule.where != Where::kRank && rule.where != Where::kDenseHead;
+}
+
+/// Whether such a tensor of the whole model means something.
+bool isOfModel(const TensorRule& rule, const ModelDesc& desc) {
+  return rule.where == Where::kModel ||
+         (rule.where == Where::kModelLayerInputs && desc.layer_input != 0) ||
+         (rule.where == Where::kRank && desc.labels != 0) ||
+         (rule.where == Where::kDenseHead && desc.dense != 0);
 }
 
 /// "blk.3.attn_q.weight"
@@ -191,11 +216,13 @@ bool splitLayer(const GgufString& name, uint32_t* layer, GgufString* rest) {
   return true;
 }
 
-const TensorRule* findRule(const Architecture& architecture, const GgufString& name,
-                           bool in_layers) {
+// Of rules with the same name that of the layer's kind.
+const TensorRule* findRule(const Architecture& architecture, const GgufString& name, bool in_layers,
+                           const ModelDesc& desc, uint32_t layer) {
   const TensorRule* found = nullptr;
   forEachRule(architecture, [&](const TensorRule& rule) {
-    if (ofLayers(rule) == in_layers && name.equals(rule.name)) {
+    if (ofLayers(rule) == in_layers && name.equals(rule.name) &&
+        (found == nullptr || (layer < desc.n_layers && isIn(rule, desc, layer)))) {
       found = &rule;
     }
   });
@@ -298,7 +325,7 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
 
 /// "attn_q.scale": what the products of "attn_q.weight" are multiplied by.
 const TensorRule* findScaled(const Architecture& architecture, const GgufString& name,
-                             bool in_layers) {
+                             bool in_layers, const ModelDesc& desc, uint32_t layer) {
   constexpr char kScale[] = ".scale";
   constexpr size_t kBytes = sizeof(kScale) - 1;
   char weight[kMaxTensorNameBytes + 1];
@@ -308,7 +335,8 @@ const TensorRule* findScaled(const Architecture& architecture, const GgufString&
   }
   const int stem = static_cast<int>(name.bytes - kBytes);
   std::snprintf(weight, sizeof(weight), "%.*s.weight", stem, name.data);
-  const TensorRule* const rule = findRule(architecture, {weight, std::strlen(weight)}, in_layers);
+  const TensorRule* const rule =
+      findRule(architecture, {weight, std::strlen(weight)}, in_layers, desc, layer);
   return rule != nullptr && isMatrix(*rule) && rule->role != TensorRole::kTokenEmbedding ? rule
                                                                                          : nullptr;
 }
@@ -359,10 +387,10 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
     if (isIgnored(name) || is_extra) {
       continue;
     }
-    const TensorRule* rule = findRule(architecture, name, in_layer);
+    const TensorRule* rule = findRule(architecture, name, in_layer, *desc, layer);
     TensorRule scale;
     if (rule == nullptr) {
-      rule = findScaled(architecture, name, in_layer);
+      rule = findScaled(architecture, name, in_layer, *desc, layer);
       if (rule != nullptr) {
         scale = *rule;
         scale.role = scaleOf(rule->role);
@@ -387,6 +415,13 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
       }
       return misplaced(file, tensor, architecture, *rule, *desc, layer, log);
     }
+    if ((rule->where == Where::kRank || rule->where == Where::kDenseHead) &&
+        !isOfModel(*rule, *desc)) {
+      return log.fail(ORIEL_ERROR_FORMAT, "tensor %s is there, but %s: convert the model again",
+                      PrintableText(tensor.name).text,
+                      rule->where == Where::kRank ? "pooling_type does not say that it ranks texts"
+                                                  : "the file gives no width of it");
+    }
     if (rule->where == Where::kModelLayerInputs && desc->layer_input == 0) {
       return log.fail(ORIEL_ERROR_FORMAT,
                       "tensor %s is there, but %s is 0: convert the model again",
@@ -407,8 +442,7 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
     }
   };
   forEachRule(architecture, [&](const TensorRule& rule) {
-    if (rule.required && (rule.where == Where::kModel ||
-                          (rule.where == Where::kModelLayerInputs && desc->layer_input != 0))) {
+    if (rule.required && isOfModel(rule, *desc)) {
       expect(rule, 0);
     }
     for (uint32_t layer = 0; rule.required && layer < n_layers; ++layer) {
@@ -494,6 +528,7 @@ Status readAnyDesc(const GgufFile& file, bool drafts, const oriel_allocator& all
                      Need::kRequired, log, &rms_eps));
   found.rms_eps = static_cast<float>(rms_eps);
   ORIEL_TRY(readLayers(file, *architecture, log, &found));
+  ORIEL_TRY(readEncoder(file, *architecture, log, &found));
   ORIEL_TRY(completeVocabulary(file, log, &found));
   ORIEL_TRY(checkTensors(file, *architecture, allocator, log, &found, tensors));
   ORIEL_TRY(readRope(file, *architecture, *tensors, log, &found));
@@ -529,7 +564,7 @@ bool sameKind(const LayerKind& a, const LayerKind& b) {
          a.n_ff == b.n_ff && a.conv_taps == b.conv_taps && a.state_words == b.state_words &&
          a.state_view == b.state_view && a.state == b.state &&
          a.attention_scale == b.attention_scale && a.soft_cap == b.soft_cap &&
-         a.value_norm == b.value_norm && a.experts == b.experts &&
+         a.value_norm == b.value_norm && a.alibi == b.alibi && a.experts == b.experts &&
          a.value_experts == b.value_experts;
 }
 

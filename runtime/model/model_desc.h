@@ -115,6 +115,18 @@ struct ModelDesc {
   uint32_t loops = 1;
   bool loop_norms = false;  ///< the last norm is applied between passes, too
   FilePooling pooling = FilePooling::kNone;
+  /// It reads whole texts, each for its vector or its score, and writes none: no cache is kept between steps.
+  bool encoder = false;
+  bool causal = false;       ///< of an encoder: a token sees those before it, not those behind
+  bool fused_gates = false;  ///< ffn_up has gates, too
+  uint32_t token_types = 0;  ///< of tokens of an encoder; 0: they have none
+  uint32_t labels = 0;       ///< scores that a text has; 0: a vector
+  uint32_t dense = 0;  ///< values between two matrices that a vector goes through; 0: it does not
+  uint8_t rank_activation = kTanh;
+  /// Values that a text becomes.
+  uint32_t textCols() const { return labels != 0 ? labels : n_embd; }
+  /// Values of a row of outputs: those, or logits.
+  uint32_t outputCols() const { return encoder ? textCols() : n_vocab; }
   uint32_t target_embd = 0;  ///< of a model that guesses: n_embd of the one that it guesses for
   DraftDesc draft;           ///< what guesses for this one
 
@@ -135,6 +147,7 @@ struct ModelDesc {
   /// Whether some layer keeps a state; whether some layer remembers tokens.
   bool keepsStates() const { return hasKind(&LayerKind::keepsState); }
   bool attends() const { return hasKind(&LayerKind::attends); }
+  bool convolves() const { return hasKind(&LayerKind::convolves); }
   /// Whether some layer's queries or keys are rotated by the table.
   bool usesRope(uint8_t rope) const {
     for (uint32_t k = 0; k < n_kinds; ++k) {
@@ -265,9 +278,27 @@ enum class TensorRole : uint8_t {
   kValueRouter,           // [value experts][n_embd]
   kValueRouterBias,       // [value experts], added to scores for choosing
   kValueExperts,          // [value experts][n_kv_heads * head_dim][n_embd]
-  kStateFactorDecay,  // [2 heads][n_embd]: of each key head its heads' factors, then their decays
+  kStateFactorDecay,   // [2 heads][n_embd]: of each key head its heads' factors, then their decays
+  kEmbeddingNorm,      // [n_embd]
+  kEmbeddingNormBias,  // [n_embd]
+  kTokenTypes,         // [token_types][n_embd]
+  kAttentionStreamNorm,      // [n_embd], of the residual stream behind attention
+  kAttentionStreamNormBias,  // [n_embd]
+  kSecondStreamNorm,         // [n_embd], of that and what was there before
+  kSecondStreamNormBias,     // [n_embd]
+  kLayerStreamNorm,          // [n_embd], of the residual stream behind the layer
+  kLayerStreamNormBias,      // [n_embd]
+  kQueryNormBias,            // [n_heads * head_dim]
+  kKeyNormBias,              // [n_kv_heads * head_dim]
+  kRank,                     // [n_embd][n_embd]
+  kRankBias,                 // [n_embd]
+  kRankNorm,                 // [n_embd]
+  kLabels,                   // [labels][n_embd]
+  kLabelsBias,               // [labels]
+  kDenseIn,                  // [dense][n_embd]
+  kDenseOut,                 // [n_embd][dense]
 };
-constexpr uint32_t kMatrixRoles = 89;
+constexpr uint32_t kMatrixRoles = 107;
 /// That of what a matrix's products are multiplied by: one number, or one for each expert.
 constexpr TensorRole scaleOf(TensorRole matrix) {
   return static_cast<TensorRole>(static_cast<uint32_t>(matrix) + kMatrixRoles);

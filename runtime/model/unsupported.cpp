@@ -33,10 +33,8 @@ constexpr Needed kArchitectures[] = {
     {"rwkv7", kStateSpace},      {"arwkv7", kStateSpace},    {"jamba", kStateSpace},
     {"plamo2", kStateSpace},     {"bailingmoe3", kStateSpace},
     {"clip", kMedia},            {"mllama", kMedia},
-    {"wavtokenizer-dec", kMedia}, {"bert", kEncoder},        {"modern-bert", kEncoder},
-    {"nomic-bert", kEncoder},    {"nomic-bert-moe", kEncoder}, {"jina-bert-v2", kEncoder},
-    {"neo-bert", kEncoder},      {"t5", kEncoder},           {"t5encoder", kEncoder},
-    {"gemma-embedding", kEncoder}, {"gemma3n", "nested layers that share caches"},
+    {"wavtokenizer-dec", kMedia}, {"t5", kEncoder},          {"t5encoder", kEncoder},
+    {"gemma3n", "nested layers that share caches"},
     {"gptj", kTable},            {"bloom", kPositions},      {"mpt", kPositions},
     {"starcoder", kTable},       {"command-r", kTable},
 };
@@ -184,13 +182,6 @@ Status refuseVariants(const GgufFile& file, const Architecture& architecture, co
                       "model",
                       key.text, value, needed.what);
     }
-  }
-  const KeyName causal(architecture, "attention.causal");
-  bool is_causal = true;
-  if (file.getBool(causal.text, &is_causal) && !is_causal) {
-    return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "%s is false, the model embeds text rather than writes it: use a chat model",
-                    causal.text);
   }
   return kOk;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "plan/draft.h"
 #include "plan/experts.h"
@@ -42,7 +43,9 @@ class Forward {
   }
 
   Status run() {
-    outputNorm();
+    if (!model_.encoder) {
+      outputNorm();
+    }
     ORIEL_TRY(embedding());
     if (model_.layer_input != 0) {
       ORIEL_TRY(layerInputs());
@@ -59,7 +62,11 @@ class Forward {
         ops_.repeatWeights();
       }
       ORIEL_TRY(mixer(layer));
+      if (!ops_.has(TensorRole::kSecondStreamNorm, layer)) {
+        normStream(TensorRole::kAttentionStreamNorm, TensorRole::kAttentionStreamNormBias, layer);
+      }
       ORIEL_TRY(feedForward(layer));
+      normStream(TensorRole::kLayerStreamNorm, TensorRole::kLayerStreamNormBias, layer);
       if (model_.layer_input != 0) {
         ORIEL_TRY(addLayerInput(layer));
       }
@@ -69,6 +76,10 @@ class Forward {
       }
     }
     ops_.endRepeated();
+    if (model_.encoder) {
+      ORIEL_TRY(textHead());
+      return ops_.finish();
+    }
     ORIEL_TRY(outputMatrix());
     bestTokens();
     ORIEL_TRY(draft());
@@ -82,17 +93,28 @@ class Forward {
 
   Status embedding() {
     ORIEL_TRY(embedTokens());
-    if (!model_.learned_positions) {
-      return kOk;
+    if (model_.token_types != 0) {
+      ORIEL_TRY(addEmbedding(TensorRole::kTokenTypes, kEmbedPlaces));
     }
-    return ops_.matrix(TensorRole::kPositionEmbedding, model_.n_embd,
-                       [&](const MatrixSlice& slice) {
-                         Op op = embed(slice, residual_);
-                         op.push.embed.of_step = kEmbedPositions;
-                         op.push.embed.accumulate = 1;
-                         ops_.toBody(op);
-                         ops_.countRead(slice.first_row == 0 ? slice.geometry.rowBytes() : 0);
-                       });
+    if (model_.learned_positions) {
+      ORIEL_TRY(addEmbedding(TensorRole::kPositionEmbedding,
+                             model_.encoder ? kEmbedSlots : kEmbedPositions));
+    }
+    if (ops_.has(TensorRole::kEmbeddingNorm, 0)) {
+      ops_.biasedNorm(TensorRole::kEmbeddingNorm, TensorRole::kEmbeddingNormBias, 0, residual_,
+                      residual_);
+    }
+    return kOk;
+  }
+
+  Status addEmbedding(TensorRole role, uint32_t of_step) {
+    return ops_.matrix(role, model_.n_embd, [&](const MatrixSlice& slice) {
+      Op op = embed(slice, residual_);
+      op.push.embed.of_step = of_step;
+      op.push.embed.accumulate = 1;
+      ops_.toBody(op);
+      ops_.countRead(slice.first_row == 0 ? slice.geometry.rowBytes() : 0);
+    });
   }
 
   Op embed(const MatrixSlice& slice, const Rows& out) const {
@@ -121,7 +143,7 @@ class Forward {
         push.out_stride = act_.draft_in_stride;
         ops_.toDraft(op);
       }
-      if (model_.tied_output) {
+      if (model_.tied_output && !model_.encoder) {
         outputSlice(slice);
       } else if (slice.first_row == 0) {
         ops_.countRead(slice.geometry.rowBytes());
@@ -315,9 +337,29 @@ class Forward {
       ops_.toBody(ops_.norm(TensorRole::kAttentionSubNorm, layer, attended, attended,
                             model_.rms_eps, Write::kOver));
     }
-    return addBranch(
-        {TensorRole::kAttentionOut, TensorRole::kAttentionOutBias, TensorRole::kAttentionPostNorm},
-        layer, attended, kind.isLatent() ? act_.sums : act_.queries);
+    const Branch out = {TensorRole::kAttentionOut, TensorRole::kAttentionOutBias,
+                        TensorRole::kAttentionPostNorm};
+    const BufferRef& unused = kind.isLatent() ? act_.sums : act_.queries;
+    return ops_.has(TensorRole::kSecondStreamNorm, layer) ? addTwice(out, layer, attended, unused)
+                                                          : addBranch(out, layer, attended, unused);
+  }
+
+  // residual = norm2(residual + norm(residual + branch)): the rest is done where the residual is normed.
+  Status addTwice(const Branch& branch, uint32_t layer, const Rows& in, const BufferRef& unused) {
+    ORIEL_TRY(branchProduct(branch, layer, in, normed_, unused, Write::kOver));
+    ops_.toBody(ops_.change(kChangeAddRows, residual_.place, normed_));
+    ops_.biasedNorm(TensorRole::kAttentionStreamNorm, TensorRole::kAttentionStreamNormBias, layer,
+                    normed_, residual_, Write::kAdd);
+    ops_.biasedNorm(TensorRole::kSecondStreamNorm, TensorRole::kSecondStreamNormBias, layer,
+                    residual_, residual_);
+    return kOk;
+  }
+
+  // Of models whose residual stream is normed behind each branch.
+  void normStream(TensorRole norm, TensorRole bias, uint32_t layer) {
+    if (ops_.has(norm, layer)) {
+      ops_.biasedNorm(norm, bias, layer, residual_, residual_);
+    }
   }
 
   Status queriesKeysValues(uint32_t layer, const LayerKind& kind, const Rows& in) {
@@ -394,6 +436,9 @@ class Forward {
     op.push.rms_norm.weight_rows = kind.head_norms ? 1 : 0;
     op.push.rms_norm.first = op.push.rms_norm.out_first = first;
     ops_.toBody(op);
+    ops_.addBias(
+        role == TensorRole::kQueryNorm ? TensorRole::kQueryNormBias : TensorRole::kKeyNormBias,
+        layer, {act_.qkv, act_.qkv_stride, cols, first});
   }
 
   void normValues(const LayerKind& kind, uint32_t from, uint32_t to) {
@@ -473,6 +518,9 @@ class Forward {
     push.ring = shape.ring;
     push.scale = kind.attention_scale;
     push.soft_cap = kind.soft_cap;
+    for (uint32_t m = kind.alibi ? 1 : 0; m != 0 && m <= kind.n_heads; m *= 2) {
+      push.alibi_heads = m;
+    }
     ops_.attention(op, &Op::Push::attention, kind.head_dim, shape,
                    {act_.attended, act_.attended_stride});
   }
@@ -488,8 +536,8 @@ class Forward {
         ops_.vector(TensorRole::kConvTaps, layer, kind.conv_taps * model_.n_embd);
     Op op = ops_.make(OpKind::kShortConv,
                       {act_.conv, act_.device_step, act_.convolved, sides_[layer][0], taps});
-    op.push.short_conv = {model_.n_embd, act_.conv_stride, act_.embd_stride, kind.conv_taps,
-                          memory.view};
+    op.push.short_conv = {model_.n_embd,  act_.conv_stride, act_.embd_stride,
+                          kind.conv_taps, memory.view,      model_.encoder ? 1u : 0u};
     ops_.toBody(op);
     remembered(layer);
     return addBranch({TensorRole::kConvOut, kNoRole, TensorRole::kAttentionPostNorm}, layer,
@@ -610,6 +658,58 @@ class Forward {
     if (ops_.has(TensorRole::kFeedForwardSubNorm, layer)) {
       ops_.toBody(ops_.norm(TensorRole::kFeedForwardSubNorm, layer, gated, gated, model_.rms_eps,
                             Write::kOver));
+    }
+    return kOk;
+  }
+
+  // --- From the residual stream to a vector or scores of every text -------------------------------
+
+  Status textHead() {
+    Rows from = residual_;
+    Rows to = normed_;
+    if (ops_.has(TensorRole::kOutputNorm, 0)) {
+      ops_.biasedNorm(TensorRole::kOutputNorm, TensorRole::kOutputNormBias, 0, residual_, normed_);
+      std::swap(from, to);
+    }
+    const Rows out = {act_.logits, model_.textCols(), model_.textCols()};
+    const bool more = model_.labels != 0 || model_.dense != 0;
+    const Rows& pooled = more ? to : out;
+    Op pool = ops_.make(OpKind::kPool, {from.place, act_.device_step, pooled.place});
+    pool.push.pool = {model_.n_embd, from.stride, pooled.stride};
+    ops_.toHead(pool);
+    if (model_.dense != 0) {
+      const Rows wide = {act_.dense, act_.dense_stride, model_.dense};
+      ORIEL_TRY(textProduct(TensorRole::kDenseIn, kNoRole, to, wide));
+      return textProduct(TensorRole::kDenseOut, kNoRole, wide, out);
+    }
+    if (model_.labels == 0) {
+      return kOk;
+    }
+    if (ops_.has(TensorRole::kRank, 0)) {
+      ORIEL_TRY(textProduct(TensorRole::kRank, TensorRole::kRankBias, to, from));
+      Op activated = ops_.make(OpKind::kGatedActivation, {from.place, act_.device_step, to.place});
+      GatedActivationPush& push = activated.push.gated_activation;
+      push.cols = model_.n_embd;
+      push.in_stride = push.out_stride = from.stride;
+      push.activation = model_.rank_activation;
+      push.rows_per_token = push.plain = 1;
+      push.scale = 1;
+      ops_.toHead(activated);
+    }
+    if (ops_.has(TensorRole::kRankNorm, 0)) {
+      ops_.toHead(ops_.norm(TensorRole::kRankNorm, 0, to, to, model_.rms_eps, Write::kOver));
+    }
+    return textProduct(TensorRole::kLabels, TensorRole::kLabelsBias, to, out);
+  }
+
+  Status textProduct(TensorRole matrix, TensorRole bias, const Rows& in, const Rows& out) {
+    ORIEL_TRY(ops_.matrix(matrix, in.cols, [&](const MatrixSlice& slice) {
+      Op op = ops_.matmul(slice, in, out, act_.head_staged, Write::kOver);
+      op.push.matmul.of_outputs = 1;
+      ops_.toHead(op);
+    }));
+    if (ops_.has(bias, 0)) {
+      headChange(ops_.change(kChangeAdd, ops_.vector(bias, 0, out.cols), out));
     }
     return kOk;
   }

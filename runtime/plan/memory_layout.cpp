@@ -12,11 +12,18 @@ constexpr uint32_t kMaxSplits = 32;
 // Fewer slots than this are not worth a workgroup of their own.
 constexpr uint32_t kMinSplitSlots = 256;
 constexpr uint32_t kSplitGranularity = 64;
+// Texts of an encoder that share a step.
+constexpr uint32_t kMaxTexts = 64;
 
 // Logits beyond the first row take what only a body's vectors need: as many rows as there is room for, with the rows
 // that they are made of (where the body's normed vectors are) in another form behind them.
 void layoutOutputs(const ModelDesc& model, uint32_t chunk, uint64_t body,
                    ActivationLayout* layout) {
+  if (model.encoder) {
+    const uint32_t stride = std::max(layout->embd_stride, layout->dense_stride);
+    layout->head_staged = layout->stagedAt(layout->qkv, stride, layout->output_rows);
+    return;
+  }
   const uint64_t row_bytes = 4ull * model.n_vocab;
   const auto stagedBytes = [&](uint32_t rows) {
     return layout->stagedAt(layout->qkv, layout->embd_stride, rows).size_bytes;
@@ -234,11 +241,18 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.draft_normed = kept.take(4ull * layout.draft_stride);
   const uint32_t batch = batchRows(cache, chunk);
   const uint32_t sessions = cache.sessionCount();
-  layout.top_keys = kept.take(4ull * batch * topBlocks(model.n_vocab));
-  if (sessions > 1) {
-    layout.kept_logits = kept.take(4ull * sessions * model.n_vocab);
+  if (model.encoder) {
+    layout.output_rows = std::min(chunk, kMaxTexts);
+    layout.dense_stride = paddedCols(model.dense);
+    layout.dense = kept.take(4ull * layout.output_rows * layout.dense_stride);
+    layout.logits = kept.take(4ull * layout.output_rows * model.outputCols());
+  } else {
+    layout.top_keys = kept.take(4ull * batch * topBlocks(model.n_vocab));
+    if (sessions > 1) {
+      layout.kept_logits = kept.take(4ull * sessions * model.n_vocab);
+    }
+    layout.logits = kept.take(4ull * model.n_vocab);
   }
-  layout.logits = kept.take(4ull * model.n_vocab);
 
   PieceCounter attention(ArenaKind::kActivations, kept.used());
   layout.qkv = attention.take(vector * layout.qkv_stride);
@@ -281,7 +295,8 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
     layout.padded = layout.padded || kind.n_ff % kUnit != 0 ||
                     (!kind.isLatent() && kind.queryCols() % kUnit != 0) ||
                     kind.experts.n_ff % kUnit != 0 || kind.experts.latent % kUnit != 0 ||
-                    kind.state.valueCols() % kUnit != 0 || model.layer_input % kUnit != 0;
+                    kind.state.valueCols() % kUnit != 0 || model.layer_input % kUnit != 0 ||
+                    model.dense % kUnit != 0;
   }
   const uint64_t latents_end =
       layoutLatents(model, chunk, batch * mostSplits(cache), kept.used(), &layout);
@@ -303,16 +318,25 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
         alignUp(layout.logits.offset_bytes + row_bytes, kBufferAlignment);
   }
   // Logits of a batch are there at once.
-  layout.output_rows = batch;
+  layout.output_rows = model.encoder ? layout.output_rows : batch;
+  const uint64_t texts_end =
+      model.encoder
+          ? layout.qkv.offset_bytes +
+                layout
+                    .stagedAt(layout.qkv, std::max(layout.embd_stride, layout.dense_stride),
+                              layout.output_rows)
+                    .size_bytes
+          : 0;
   const uint64_t outputs_end =
       alignUp(layout.logits.offset_bytes + 4ull * batch * model.n_vocab, kBufferAlignment) +
       layout.stagedAt(layout.qkv, layout.embd_stride, batch).size_bytes;
   const uint64_t draft_end = draft.n_layers != 0 ? layout.draft_logits.offset_bytes + row_bytes : 0;
   layout.bytes =
-      alignUp(std::max({end, draft_end, batch > 1 ? outputs_end : 0}), kArenaGranularity);
+      alignUp(std::max({end, draft_end, texts_end, batch > 1 && !model.encoder ? outputs_end : 0}),
+              kArenaGranularity);
   layoutOutputs(model, chunk, kept.used(), &layout);
-  if (sessions == 1) {
-    layout.kept_logits = layout.logits.resized(4ull * model.n_vocab);
+  if (sessions == 1 || model.encoder) {
+    layout.kept_logits = layout.logits.resized(4ull * model.outputCols());
   }
   return layout;
 }
@@ -331,7 +355,7 @@ IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
   tops += model.draft.n_layers != 0 ? 1 : 0;
   layout.top = pieces.take(uint64_t{tops} * sizeof(TopTokens));
   // All logits come to the host this way.
-  layout.upload = pieces.take(std::max<uint64_t>(2 * upload_half, 4ull * model.n_vocab));
+  layout.upload = pieces.take(std::max<uint64_t>(2 * upload_half, 4ull * model.outputCols()));
   layout.upload = layout.upload.resized(2 * upload_half);
   if (on_file.rows && model.layer_input != 0) {
     const uint32_t cols = model.n_layers * model.layer_input;
@@ -361,15 +385,16 @@ uint64_t prefixBytes(const ModelDesc& model, const CacheShape& cache, const Cach
 
 bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,
                 uint64_t* bytes) {
-  PieceCounter pieces(ArenaKind::kCache, 0);
+  uint64_t used = 0;
   uint64_t largest = 0;
-  forEachMemory(model, cache, formats, [&](const Memory& memory) {
+  forEachPlacedMemory(model, cache, formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
     for (uint32_t side = 0; side < memory.sides(); ++side) {
-      pieces.take(memory.sideBytes(side));
-      largest = std::max(largest, memory.sideBytes(side));
+      const uint64_t size = memory.sideBytes(side);
+      largest = std::max(largest, size);
+      used = std::max(used, sides[side].offset_bytes + size);
     }
   });
-  *bytes = alignUp(pieces.used(), kArenaGranularity);
+  *bytes = alignUp(used, kArenaGranularity);
   return largest <= kMaxBindingBytes;
 }
 

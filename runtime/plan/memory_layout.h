@@ -102,6 +102,7 @@ struct ActivationLayout {
   BufferRef head_normed;  ///< [chunk][n_embd]: where normed is
   BufferRef head_staged;  ///< another form of those rows, as kMatmulStaged; of no bytes: none
   BufferRef logits;  ///< [output_rows][n_vocab]: rows but the first lie where a body's vectors do
+  BufferRef dense;   ///< [output_rows][ModelDesc::dense]
   BufferRef kept_logits;  ///< [sessions][n_vocab]; of one session: the first row of logits
   BufferRef top_keys;     ///< [batch_rows][topBlocks(n_vocab)]
   // Attention and feed-forward never live at the same time and share their bytes. What one leaves in
@@ -143,7 +144,7 @@ struct ActivationLayout {
   uint32_t conv_stride = 0, gate_up_stride = 0, gated_stride = 0;
   uint32_t layer_inputs_stride = 0, scores_stride = 0;
   uint32_t state_in_stride = 0, state_mixed_stride = 0, state_out_stride = 0;
-  uint32_t draft_in_stride = 0, draft_stride = 0;
+  uint32_t draft_in_stride = 0, draft_stride = 0, dense_stride = 0;
   uint32_t compressed_stride = 0, query_heads_stride = 0, sums_stride = 0, gates_stride = 0;
   uint32_t expert_gate_up_stride = 0, expert_gated_stride = 0;  ///< words
   bool padded = false;  ///< some row ends in words that are never written
@@ -191,6 +192,9 @@ void forEachPlacedMemory(const ModelDesc& model, const CacheShape& cache,
                          const CacheFormats& formats, const Visit& visit) {
   PieceCounter pieces(ArenaKind::kCache, 0);
   forEachMemory(model, cache, formats, [&](const Memory& memory) {
+    if (model.encoder) {  // nothing is kept between steps: layers take turns
+      pieces = PieceCounter(ArenaKind::kCache, 0);
+    }
     BufferRef sides[2];
     for (uint32_t side = 0; side < memory.sides(); ++side) {
       sides[side] = pieces.take(memory.sideBytes(side));

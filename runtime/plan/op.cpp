@@ -198,6 +198,9 @@ void keepWork(const Op& op, double rows, OpWork* work) {
   work->fixed += rows * op.push.keep_logits.n_vocab;
 }
 
+OpColumns poolColumns(const Op& op) { return {0, op.push.pool.cols, op.push.pool.out_stride}; }
+void poolWork(const Op& op, double rows, OpWork* work) { values(rows * op.push.pool.cols, work); }
+
 constexpr uint32_t kOut = 1u << kOpOut;
 
 // In the order of OpKind.
@@ -231,6 +234,7 @@ constexpr OpTraits kTraits[kOpKinds] = {
     {"hadamard",         sizeof(HadamardPush),        kOut,             false, false, never,        hadamardColumns,   hadamardWork},
     {"keep_logits",      sizeof(KeepLogitsPush),      kOut,             false, true,  never,        allColumns,        keepWork},
     {"expert_bias",      sizeof(ExpertBiasPush),      kOut,             false, true,  never,        expertBiasColumns, expertBiasWork},
+    {"pool",             sizeof(PoolPush),            kOut,             false, true,  never,        poolColumns,       poolWork},
 };
 // clang-format on
 

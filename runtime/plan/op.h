@@ -114,8 +114,9 @@ enum class OpKind : uint8_t {
   kHadamard,
   kKeepLogits,
   kExpertBias,
+  kPool,
 };
-constexpr uint32_t kOpKinds = 27;
+constexpr uint32_t kOpKinds = 28;
 
 constexpr uint32_t kMaxOpBindings = 6;
 /// Binding that every op writes.
@@ -178,6 +179,7 @@ struct Op {
     HadamardPush hadamard;
     KeepLogitsPush keep_logits;
     ExpertBiasPush expert_bias;
+    PoolPush pool;
   } push = {};
 };
 static_assert(sizeof(Op::Push) == sizeof(Op::Push::words),

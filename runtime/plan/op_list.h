@@ -68,6 +68,9 @@ class OpList {
         weights_(tensors, log, plan) {}
 
   void toDecode(const Op& op) {
+    if (model_.encoder) {
+      return;  // all steps are of texts
+    }
     emitTo(StepList::kDecode, op);
     if (plan_->batch_rows > 1) {
       emitTo(StepList::kBatch, op);
@@ -147,6 +150,12 @@ class OpList {
     push.scale = 1;
     push.centred = model_.layer_norms ? 1 : 0;
     return op;
+  }
+  /// The same with a bias, where there is one.
+  void biasedNorm(TensorRole role, TensorRole bias, uint32_t layer, const Rows& in, const Rows& out,
+                  Write write = Write::kOver) {
+    toBody(streamNorm(role, layer, in, out, model_.residual_eps, write));
+    addBias(bias, layer, out);
   }
   /// Of the residual stream, by a norm of the model's: its groups each for itself, without weights where norms have none.
   Op streamNorm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps,

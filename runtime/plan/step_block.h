@@ -1,6 +1,8 @@
 // The step block as memory: where a token's views and rotations lie. shaders/shared/layout.h has the structs.
 #pragma once
 
+#include <cmath>
+
 #include "shaders/shared/layout.h"
 
 namespace oriel_internal {
@@ -41,14 +43,24 @@ class StepBlock {
   uint32_t* words_;
 };
 
+/// AttentionPush::alibi_heads has the formula.
+inline float alibiSlope(uint32_t m, uint32_t head) {
+  const float power = head < m ? -8.0f * static_cast<float>(head + 1)
+                               : -4.0f * static_cast<float>(2 * (head - m) + 1);
+  return std::exp2(power / static_cast<float>(m));
+}
+
 /// Row of the slice that token `t` embeds; wraps for rows before the slice.
 inline uint32_t embeddedRow(const EmbedPush& p, const StepBlock& block, uint32_t t) {
   if (p.of_step == kEmbedRows) {
     return t;
   }
   const View& view = block.view(t, 0);
-  return (p.of_step == kEmbedIds ? block.token(t).token : view.n_sinks + view.count - 1) -
-         p.first_row;
+  const uint32_t row = p.of_step == kEmbedIds      ? block.token(t).token
+                       : p.of_step == kEmbedSlots  ? view.slot
+                       : p.of_step == kEmbedPlaces ? block.token(t).place
+                                                   : view.n_sinks + view.count - 1;
+  return row - p.first_row;
 }
 
 }  // namespace oriel_internal

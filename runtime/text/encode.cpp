@@ -8,7 +8,9 @@
 #include "text/pretokenizer.h"
 #include "text/special_tokens.h"
 #include "text/unicode.h"
+#include "text/unigram.h"
 #include "text/utf8.h"
+#include "text/wordpiece.h"
 
 namespace oriel_internal {
 namespace {
@@ -42,6 +44,8 @@ class TokenEncoder {
   TokenEncoder(const Tokenizer& tokenizer, const EncodeOptions& options, Workspace* workspace,
                const Log& log, int32_t* ids, size_t capacity, TokenSink* sink, bool measures)
       : t_(tokenizer),
+        words_(tokenizer),
+        unigram_(tokenizer),
         specials_(tokenizer),
         options_(options),
         workspace_(workspace),
@@ -55,6 +59,7 @@ class TokenEncoder {
     const size_t total = text.bytes();
     ORIEL_TRY(check(total));
     after_special_ = !options_.continues;
+    unigram_.begin(t_.add_space_prefix_ && after_special_);
     if (options_.first_id >= 0) {
       emit(options_.first_id);
     }
@@ -256,6 +261,7 @@ class TokenEncoder {
     ORIEL_TRY(encodeRun(run_begin_, at, true));
     emit(match.id);
     after_special_ = true;
+    unigram_.begin(t_.add_space_prefix_);
     run_begin_ = at + match.bytes;
     strips_ = (t_.flags_[match.id] & Tokenizer::kStripsRight) != 0;
     if (strips_) {
@@ -349,7 +355,9 @@ class TokenEncoder {
   /// words that it cannot change; run_begin_ is then behind them.
   Status encodeRun(size_t begin, size_t end, bool whole) {
     size_t at = begin;
-    ORIEL_TRY(t_.nfc_ ? encodeNormalised(&at, end, whole) : encodeWords(text_, &at, end, whole));
+    ORIEL_TRY(t_.kind_ == TokenizerKind::kWordPiece ? encodePieces(&at, end, whole)
+              : t_.nfc_                             ? encodeNormalised(&at, end, whole)
+                                                    : encodeWords(text_, &at, end, whole));
     if (!whole) {
       run_begin_ = at;
     }
@@ -367,22 +375,65 @@ class TokenEncoder {
       }
       const bool prefix = t_.add_space_prefix_ && after_special_;
       after_special_ = false;
-      if (t_.kind_ == TokenizerKind::kBpe) {
+      if (t_.kind_ == TokenizerKind::kUnigram) {
+        ORIEL_TRY(encodeUnigram(text + *at, next - *at));
+      } else if (t_.kind_ == TokenizerKind::kBpe) {
         ORIEL_TRY(encodeBpeWord(text + *at, next - *at));
       } else {
         ORIEL_TRY(encodeCharacters(text + *at, next - *at, prefix));
       }
-      ORIEL_TRY(taken_);
-      unchecked_ += next - *at;
-      if (unchecked_ >= kBytesBetweenChecks) {
-        unchecked_ = 0;
-        if (sink_ != nullptr && sink_->stops()) {
-          return ORIEL_ERROR_CANCELLED;
-        }
-      }
+      ORIEL_TRY(checkStop(next - *at));
       *at = next;
     }
     return kOk;
+  }
+
+  /// After so many more bytes.
+  Status checkStop(size_t bytes) {
+    ORIEL_TRY(taken_);
+    unchecked_ += bytes;
+    if (unchecked_ >= kBytesBetweenChecks) {
+      unchecked_ = 0;
+      if (sink_ != nullptr && sink_->stops()) {
+        return ORIEL_ERROR_CANCELLED;
+      }
+    }
+    return kOk;
+  }
+
+  // --- WordPiece and unigram ---------------------------------------------------------------------
+
+  /// A word that has begun is kept from stretch to stretch.
+  Status encodePieces(size_t* at, size_t end, bool whole) {
+    const auto take = [this](int32_t id) { emit(id); };
+    while (*at < end && (whole || end - *at >= kMaxUtf8Bytes)) {
+      const Utf8Char c = decodeUtf8(text_ + *at, end - *at);
+      words_.add(c.code_point, take);
+      ORIEL_TRY(checkStop(c.bytes));
+      *at += c.bytes;
+    }
+    if (whole) {
+      words_.end(take);
+    }
+    return taken_;
+  }
+
+  Status encodeUnigram(const char* word, size_t bytes) {
+    const size_t room = unigram_.normalBytes(word, bytes);
+    const size_t needed = room + (room + 1) * sizeof(Unigram::Step);
+    word_bytes_ = std::max(word_bytes_, needed + kPieceSlack);
+    if (measures_) {
+      return kOk;
+    }
+    const BorrowedBytes normal(workspace_, room);
+    const BorrowedBytes steps(workspace_, (room + 1) * sizeof(Unigram::Step));
+    if (normal.data() == nullptr || steps.data() == nullptr) {
+      return outOfMemory(needed);
+    }
+    const size_t n = unigram_.normalise(word, bytes, normal.as<char>());
+    unigram_.split(normal.as<char>(), n, steps.as<Unigram::Step>(),
+                   [this](int32_t id) { emit(id); });
+    return taken_;
   }
 
   // --- NFC ---------------------------------------------------------------------------------------
@@ -444,7 +495,10 @@ class TokenEncoder {
     if (!t_.words_end_at_spaces_ || startsLineFeeds(at)) {
       return cutter->wordEnd(at, open);
     }
-    const size_t next = spmWordEnd(at, end);
+    size_t next = spmWordEnd(at, end);
+    while (t_.kind_ == TokenizerKind::kUnigram && next < end && !unigram_.endsWord(text_, next)) {
+      next = spmWordEnd(next, end);
+    }
     *open = end - next < kMaxUtf8Bytes;
     return next;
   }
@@ -620,6 +674,8 @@ class TokenEncoder {
   }
 
   const Tokenizer& t_;
+  WordPieces words_;
+  Unigram unigram_;
   const SpecialTokens specials_;
   const EncodeOptions& options_;
   Workspace* workspace_;

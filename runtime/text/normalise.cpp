@@ -248,4 +248,10 @@ size_t toNfc(const char* text, size_t bytes, uint64_t* chars, char* out) {
   return n;
 }
 
+uint32_t decomposed(uint32_t code_point, uint32_t (&out)[kMostDecomposed]) {
+  uint32_t count = 0;
+  decompose(code_point, [&](uint32_t part) { out[count++] = part; });
+  return count;
+}
+
 }  // namespace oriel_internal

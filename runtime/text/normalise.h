@@ -17,4 +17,8 @@ size_t decomposedChars(const char* text, size_t bytes);
 /// kMostNfcGrowth * bytes. Bytes that are not UTF-8 stay. Time is n log n in the longest run of combining marks.
 size_t toNfc(const char* text, size_t bytes, uint64_t* chars, char* out);
 
+/// The canonical decomposition of one character; how many characters that is.
+constexpr uint32_t kMostDecomposed = 9;
+uint32_t decomposed(uint32_t code_point, uint32_t (&out)[kMostDecomposed]);
+
 }  // namespace oriel_internal

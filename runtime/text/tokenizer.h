@@ -22,9 +22,11 @@ constexpr uint32_t kMaxTokenBytes = 1024;
 constexpr size_t kMaxTextBytes = SIZE_MAX / 128 < (1u << 30) ? SIZE_MAX / 128 : (1u << 30);
 
 enum class TokenizerKind : uint8_t {
-  kBpe,      ///< merges over bytes, within the words of a pre-tokenizer
-  kSpm,      ///< merges by score over characters; a space is U+2581 ("llama")
-  kCharBpe,  ///< merges by rank over characters, within lines; a space is U+2581 ("gemma4")
+  kBpe,        ///< merges over bytes, within the words of a pre-tokenizer
+  kSpm,        ///< merges by score over characters; a space is U+2581 ("llama")
+  kCharBpe,    ///< merges by rank over characters, within lines; a space is U+2581 ("gemma4")
+  kWordPiece,  ///< pieces of words, the longest first (text/wordpiece.h, "bert")
+  kUnigram,    ///< the tokens with the best sum of scores (text/unigram.h, "t5")
 };
 /// How text is cut into words before BPE merges them.
 enum class PreTokenizer : uint8_t {
@@ -154,7 +156,7 @@ class Tokenizer {
   /// Ids that encode() gives at most, but for EOS: one a byte of its normalised text, BOS, and for SPM a space before
   /// the first word and after every special token.
   size_t idsAtMost(size_t bytes) const {
-    bytes *= nfc_ ? kMostNfcGrowth : 1;
+    bytes *= kind_ == TokenizerKind::kUnigram ? kMostMapGrowth : nfc_ ? kMostNfcGrowth : 1;
     const bool one_byte_specials = (special_lengths_[0] & 2) != 0;
     return (add_space_prefix_ && one_byte_specials ? 2 * bytes : bytes) + 2;
   }
@@ -194,6 +196,11 @@ class Tokenizer {
   friend class TokenizerBuilder;
   friend class TokenEncoder;
   friend class SpecialTokens;
+  friend class WordPieces;
+  friend class Unigram;
+
+  /// Characters that the map of a unigram tokenizer makes of a byte, in known files.
+  static constexpr size_t kMostMapGrowth = 12;
 
   /// By the numbers of tokenizer.ggml.token_type.
   enum Type : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
@@ -246,8 +253,11 @@ class Tokenizer {
   bool add_bos_ = false;
   bool add_eos_ = false;
   bool add_space_prefix_ = false;
-  bool whole_words_ = false;  ///< BPE: a word that is a token is not merged but taken
-  bool nfc_ = false;          ///< BPE: text is normalised before it is cut into words
+  bool whole_words_ = false;     ///< BPE: a word that is a token is not merged but taken
+  bool nfc_ = false;             ///< BPE: text is normalised before it is cut into words
+  bool lowers_ = false;          ///< WordPiece: capitals become small letters
+  bool strips_accents_ = false;  ///< WordPiece: letters lose their accents
+  bool merges_spaces_ = false;   ///< unigram: runs of spaces are one, and none ends the text
   /// Not kBpe: no piece has a space after something else, so words can be merged one by one.
   bool words_end_at_spaces_ = false;
   int32_t bos_id_ = -1;
@@ -256,8 +266,12 @@ class Tokenizer {
   const char* pool_ = nullptr;         ///< bytes of all pieces, in order of id, with plain spaces
   const uint32_t* offsets_ = nullptr;  ///< [n_vocab + 1] into pool_
   const uint8_t* flags_ = nullptr;     ///< [n_vocab] type and bits
-  const uint32_t* priorities_ = nullptr;  ///< [n_vocab] SPM: less for a better score
-  const Merge* merges_ = nullptr;         ///< both kinds of BPE, best first
+  /// [n_vocab] SPM: less for a better score. Unigram: the score, as bits of a float.
+  const uint32_t* priorities_ = nullptr;
+  const uint8_t* map_ = nullptr;  ///< unigram: how text is normalised
+  uint64_t map_bytes_ = 0;
+  float least_score_ = 0;          ///< unigram: of ordinary tokens
+  const Merge* merges_ = nullptr;  ///< both kinds of BPE, best first
   IndexTable tokens_;
   IndexTable merge_index_;         ///< pair of ids to index in merges_
   int32_t byte_ids_[256] = {};     ///< token of a byte, -1: none

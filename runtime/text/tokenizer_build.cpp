@@ -42,9 +42,10 @@ class TokenizerBuilder {
     pool_ = arena->take<char>(pool_bytes_);
     specials_ = arena->take<uint32_t>(n_specials_);
     target_.tokens_.take(arena, source_.n_vocab);
-    if (source_.kind == TokenizerKind::kSpm) {
+    if (source_.hasScores()) {
       priorities_ = arena->take<uint32_t>(source_.n_vocab);
-    } else {
+      map_ = arena->take<uint8_t>(source_.map.count);
+    } else if (source_.hasMerges()) {
       merges_ = arena->take<Tokenizer::Merge>(source_.n_merges);
       target_.merge_index_.take(arena, source_.n_merges);
     }
@@ -66,10 +67,15 @@ class TokenizerBuilder {
     target_.offsets_ = offsets_;
     target_.flags_ = flags_;
     target_.priorities_ = priorities_;
+    if (source_.map.count != 0) {
+      std::memcpy(map_, source_.map.data, source_.map.count);
+    }
+    target_.map_ = map_;
+    target_.map_bytes_ = source_.map.count;
     target_.merges_ = merges_;
     ORIEL_TRY(fillTokens());
     sortSpecials();
-    if (source_.kind != TokenizerKind::kSpm) {
+    if (source_.hasMerges()) {
       ORIEL_TRY(fillMerges());
     }
     *tokenizer = new (memory) Tokenizer(target_);
@@ -107,7 +113,7 @@ class TokenizerBuilder {
     if (source_.has_types && !walk->types.nextInt(&type)) {
       return source_.missing("tokenizer.ggml.token_type");
     }
-    if (source_.kind == TokenizerKind::kSpm && !walk->scores.nextFloat(score)) {
+    if (source_.hasScores() && !walk->scores.nextFloat(score)) {
       return source_.missing("tokenizer.ggml.scores");
     }
     if (text.bytes > kMaxTokenBytes) {
@@ -264,7 +270,12 @@ class TokenizerBuilder {
       if (isSpecial(token)) {
         specials_[n_specials++] = number;
       }
-      if (priorities_ != nullptr) {
+      if (source_.kind == TokenizerKind::kUnigram) {
+        priorities_[number] = floatToBits(score);
+        const bool normal = (token.flags & Tokenizer::kTypeMask) == Tokenizer::kNormal;
+        target_.least_score_ =
+            normal ? std::min(target_.least_score_, score) : target_.least_score_;
+      } else if (priorities_ != nullptr) {
         priorities_[number] = priorityOfScore(score);
       }
       ORIEL_TRY(indexToken(id, token));
@@ -444,6 +455,8 @@ class TokenizerBuilder {
 
   void readIds(bool warn) {
     const bool spm = source_.kind == TokenizerKind::kSpm;
+    const bool words = source_.kind == TokenizerKind::kWordPiece;
+    const bool unigram = source_.kind == TokenizerKind::kUnigram;
     if (source_.pre_guessed && warn) {
       log_.write(ORIEL_LOG_WARNING,
                  "the file names no pre-tokenizer and %s is used: if text comes out badly, convert "
@@ -451,18 +464,33 @@ class TokenizerBuilder {
                  preTokenizerName(source_.rules.pre));
     }
     // The defaults are SentencePiece's own order: <unk>, <s>, </s>.
-    target_.unknown_id_ = readId("tokenizer.ggml.unknown_token_id", spm ? 0 : -1, warn);
+    target_.unknown_id_ = readId("tokenizer.ggml.unknown_token_id",
+                                 spm       ? 0
+                                 : words   ? 100
+                                 : unigram ? 2
+                                           : -1,
+                                 warn);
     target_.bos_id_ = readId("tokenizer.ggml.bos_token_id", spm ? 1 : -1, warn);
-    target_.eos_id_ = readId("tokenizer.ggml.eos_token_id", spm ? 2 : -1, warn);
+    target_.eos_id_ = readId("tokenizer.ggml.eos_token_id", spm ? 2 : unigram ? 1 : -1, warn);
+    if (words) {  // [CLS] and [SEP]
+      target_.bos_id_ = readId("tokenizer.ggml.cls_token_id", target_.bos_id_, warn);
+      target_.eos_id_ = readId("tokenizer.ggml.seperator_token_id", target_.eos_id_, warn);
+      target_.lowers_ = true;
+      file_.getBool("tokenizer.ggml.normalizer.lowercase", &target_.lowers_);
+      target_.strips_accents_ = target_.lowers_;
+      file_.getBool("tokenizer.ggml.normalizer.strip_accents", &target_.strips_accents_);
+      target_.add_eos_ = true;
+    }
     eot_id_ = readId("tokenizer.ggml.eot_token_id", -1, warn);
     eom_id_ = readId("tokenizer.ggml.eom_token_id", -1, warn);
-    target_.add_bos_ = spm || source_.rules.add_bos;
+    target_.add_bos_ = spm || words || source_.rules.add_bos;
     file_.getBool("tokenizer.ggml.add_bos_token", &target_.add_bos_);
     target_.add_bos_ = target_.add_bos_ && target_.bos_id_ >= 0;
     file_.getBool("tokenizer.ggml.add_eos_token", &target_.add_eos_);
     target_.add_eos_ = target_.add_eos_ && target_.eos_id_ >= 0;
-    target_.add_space_prefix_ = spm;
-    if (spm) {
+    target_.add_space_prefix_ = spm || unigram || words;
+    file_.getBool("tokenizer.ggml.remove_extra_whitespaces", &target_.merges_spaces_);
+    if (spm || unigram) {
       file_.getBool("tokenizer.ggml.add_space_prefix", &target_.add_space_prefix_);
     }
     // Phi-3 and 3.5 were trained so; files do not say it. (Later ones have byte-level BPE.)
@@ -485,6 +513,7 @@ class TokenizerBuilder {
   char* pool_ = nullptr;
   uint32_t* specials_ = nullptr;
   uint32_t* priorities_ = nullptr;
+  uint8_t* map_ = nullptr;
   Tokenizer::Merge* merges_ = nullptr;
   Tokenizer target_;
 };

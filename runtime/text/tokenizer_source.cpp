@@ -4,6 +4,11 @@
 #include "text/index_table.h"
 
 namespace oriel_internal {
+namespace {
+
+constexpr uint64_t kMaxMapBytes = 16u << 20;  ///< known ones have 0.3 MB
+
+}  // namespace
 
 Status TokenizerSource::read() {
   ORIEL_TRY(readKind());
@@ -24,6 +29,10 @@ Status TokenizerSource::readKind() {
     kind = TokenizerKind::kSpm;
     return kOk;
   }
+  if (model.equals("bert") || model.equals("t5")) {
+    kind = model.equals("bert") ? TokenizerKind::kWordPiece : TokenizerKind::kUnigram;
+    return kOk;
+  }
   if (model.equals("gemma4")) {
     kind = TokenizerKind::kCharBpe;
     rules.pre = PreTokenizer::kLines;
@@ -33,7 +42,8 @@ Status TokenizerSource::readKind() {
   if (!model.equals("gpt2")) {
     return log_.fail(ORIEL_ERROR_UNSUPPORTED,
                      "tokenizer.ggml.model is \"%s\": use a model with a \"gpt2\" (byte-level "
-                     "BPE), \"llama\" (SentencePiece) or \"gemma4\" tokenizer",
+                     "BPE), \"llama\" (SentencePiece), \"gemma4\", \"bert\" (WordPiece) or \"t5\" "
+                     "(unigram) tokenizer",
                      PrintableText(model).text);
   }
   kind = TokenizerKind::kBpe;
@@ -73,8 +83,17 @@ Status TokenizerSource::readArrays() {
   if (has_types) {
     ORIEL_TRY(readParallel("tokenizer.ggml.token_type", &types));
   }
-  if (kind == TokenizerKind::kSpm) {
+  if (hasScores()) {
+    constexpr char kMapKey[] = "tokenizer.ggml.precompiled_charsmap";
+    const bool is_map = file_.getArray(kMapKey, &map);
+    if (is_map && (map.element_type > 1 || map.count > kMaxMapBytes ||
+                   map.count > static_cast<uint64_t>(map.end - map.data))) {
+      return missing(kMapKey);
+    }
     return readParallel("tokenizer.ggml.scores", &scores);
+  }
+  if (!hasMerges()) {
+    return kOk;
   }
   if (!file_.getArray("tokenizer.ggml.merges", &merges)) {
     return missing("tokenizer.ggml.merges");

@@ -25,10 +25,13 @@ class TokenizerSource {
   bool has_types = false;
   GgufArray tokens;
   GgufArray types;   ///< if has_types: one for each token
-  GgufArray scores;  ///< SPM: one for each token
+  GgufArray scores;  ///< SPM and unigram: one for each token
+  GgufArray map;     ///< unigram: bytes, perhaps none
   GgufArray merges;  ///< both kinds of BPE
   uint32_t n_vocab = 0;
   uint32_t n_merges = 0;
+  bool hasScores() const { return kind == TokenizerKind::kSpm || kind == TokenizerKind::kUnigram; }
+  bool hasMerges() const { return kind == TokenizerKind::kBpe || kind == TokenizerKind::kCharBpe; }
 
  private:
   Status readKind();

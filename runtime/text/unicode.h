@@ -33,6 +33,8 @@ extern const uint16_t kUnicodeRows[];
 extern const uint8_t kUnicodeBlocks[];
 extern const CodePointRange kHanRanges[];
 extern const uint32_t kHanRangeCount;
+extern const uint32_t kSpacingMarks[];
+extern const uint32_t kSpacingMarkCount;
 
 /// Any value is accepted; what is not a code point is kOther.
 inline CharClass charClass(uint32_t code_point) {
@@ -63,6 +65,21 @@ inline bool isInRanges(uint32_t code_point, const CodePointRange* ranges, uint32
     }
   }
   return low < count && ranges[low].first <= code_point;
+}
+
+/// A mark without room of its own (Mn), such as an accent. `code_point` is a mark.
+inline bool isNonSpacing(uint32_t code_point) {
+  uint32_t low = 0;
+  uint32_t high = kSpacingMarkCount;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (kSpacingMarks[middle] >> 8 <= code_point) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low == 0 || code_point - (kSpacingMarks[low - 1] >> 8) >= (kSpacingMarks[low - 1] & 0xFF);
 }
 
 /// The script Han.

@@ -70,7 +70,7 @@ struct StepHeader {
   uint
       token_words;  // from one token to the next: kTokenStepWords + kViewWords times the number of views
   uint
-      tail;  // of StepRun::kTail: the row of the step before that its token was; of kDraft likewise
+      tail;  // of StepRun::kTail: the row of the step before that its token was; of kDraft likewise. kPool: kPoolMean and so on
   // Executors' own: workgroups of a decoding token's attention, as an indirect dispatch takes them, for the
   // first two views. Most splits of a long window are empty until it fills.
   uint attention_groups[8];
@@ -82,7 +82,7 @@ struct TokenStep {
   uint token;   // id
   uint base;    // index of the session that it is of
   uint output;  // of token i: the token of this step whose logits are row i of the head
-  uint place;   // where its best tokens go
+  uint place;   // where its best tokens go; of a text that is read whole: the token's type
 };
 #endif
 
@@ -119,13 +119,16 @@ struct EmbedPush {   // bindings: 0 weights, 1 step, 2 out
   uint rows;
   uint out_stride;
   float scale;      // 1, or what the architecture multiplies embeddings by
-  uint of_step;     // kEmbedIds, kEmbedRows, kEmbedPositions: which row a token's is
+  uint of_step;     // kEmbedIds and so on: which row a token's is
   uint accumulate;  // 1: adds to `out`, 0: overwrites
 };
 
 ORIEL_CONST(kEmbedIds, 0u);        // that of its id
 ORIEL_CONST(kEmbedRows, 1u);       // token i of the step has row i
 ORIEL_CONST(kEmbedPositions, 2u);  // that of its place among the tokens it sees, by the first view
+ORIEL_CONST(kEmbedSlots,
+            3u);  // that of its slot, by the first view: its place in a text that is read whole
+ORIEL_CONST(kEmbedPlaces, 4u);  // TokenStep::place: the type of a token of such a text
 
 // out[t][r] (+)= scale * weight * in[t][r] / rms(in[t][r]), one weight for all rows, or one for each. In and out may be
 // the same piece and first word: then every row is normed in place. Of a layer norm the row's mean is taken off first.
@@ -159,7 +162,8 @@ struct
   uint of_outputs;  // 1: as many input rows as there are outputs (the head); 0: as there are tokens
 };
 
-// What a product gives, in place: out[t][i] becomes out + values[i], out * values[0], or out no further from 0 than limit.
+// What a product gives, in place: out[t][i] becomes out + values[i], out * values[0], out no further from 0 than limit, or
+// out + values[t * out_stride + out_first + i].
 struct AddBiasPush {  // bindings: 0 values, 1 step, 2 out
   uint cols;
   uint out_stride;
@@ -171,6 +175,7 @@ struct AddBiasPush {  // bindings: 0 values, 1 step, 2 out
 ORIEL_CONST(kChangeAdd, 0u);
 ORIEL_CONST(kChangeTimes, 1u);
 ORIEL_CONST(kChangeClamp, 2u);
+ORIEL_CONST(kChangeAddRows, 3u);
 
 struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v cache, maybe 5
   uint n_heads;
@@ -208,6 +213,9 @@ struct AttentionPush {  // bindings: 0 queries, 1 step, 2 out, 3 k cache, 4 v ca
   uint split_slots;  // slots per split
   float scale;       // of scores: 1 / sqrt(head_dim) unless the architecture says otherwise
   float soft_cap;    // 0: none; else a scaled score s becomes soft_cap * tanh(s / soft_cap)
+  // 0: none; else slot j loses slope * |slot of the token - j| of its score (Press et al., "ALiBi", 2022): the largest power
+  // of two m up to n_heads. The slope of head h is 2^(-8 (h + 1) / m), behind the first m 2^(-4 (2 (h - m) + 1) / m).
+  uint alibi_heads ORIEL_ELSE(0);
 };
 
 // A split writes [head_dim] weighted values, then its maximum score and its sum of exponentials,
@@ -231,6 +239,7 @@ struct AttentionMergePush {  // bindings: 0 partials, 1 step, 2 out
 //   kReluSquared  that squared
 //   kClampedSilu  y / (1 + exp(-b y)) with y = min(x, a), and `up` becomes max(-a, min(up, a)) + 1 (gpt-oss)
 //   kXielu        a x^2 + c x above 0; else (exp(min(x, d)) - 1 - x) b + c x (Huang and Schlag, "xIELU", 2025)
+//   kTanh         tanh(x)
 struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out
   uint cols;                  // n_ff
   uint in_stride;             // per row: gate at gate_offset, up at up_offset
@@ -253,6 +262,7 @@ ORIEL_CONST(kRelu, 3u);
 ORIEL_CONST(kReluSquared, 4u);
 ORIEL_CONST(kClampedSilu, 5u);
 ORIEL_CONST(kXielu, 6u);
+ORIEL_CONST(kTanh, 7u);
 
 // A mixture of experts. The routes of a step are the choices of its tokens: route n_used * t + k is the k-th best
 // expert of token t. Experts work on them sorted by expert, then by route: the place of a route is its index in that
@@ -431,8 +441,21 @@ struct ShortConvPush {
   uint
       taps;  // 1 .. kMaxConvTaps; a ring has at least taps + chunk - 1: what a step writes is not what it reads
   uint view;
+  // 1: of a text that is read whole the sum is centred, y_t = sum of tap[j] w_(t - (taps - 1) / 2 + j); nothing is stored.
+  uint centred ORIEL_ELSE(0);
 };
 ORIEL_CONST(kMaxConvTaps, 8u);
+
+// Vectors of texts that lie whole in the step: out[i] is made of the text that ends with the token of output i. The step's
+// header says how: the mean of its tokens, the first or the last.
+struct PoolPush {  // bindings: 0 in, 1 step, 2 out
+  uint cols;
+  uint in_stride;
+  uint out_stride;
+};
+ORIEL_CONST(kPoolMean, 0u);
+ORIEL_CONST(kPoolFirst, 1u);
+ORIEL_CONST(kPoolLast, 2u);
 
 // A recurrent state has for each of its heads a matrix S [value_dim][key_dim]. A token has for each head a value of
 // value_dim, a decay and a factor, and for each of key_heads, which heads share, a query and a key of key_dim:
@@ -608,7 +631,7 @@ static_assert(sizeof(RmsNormPush) == 52, "shared with shaders");
 static_assert(sizeof(MatmulPush) == 36, "shared with shaders");
 static_assert(sizeof(AddBiasPush) == 24, "shared with shaders");
 static_assert(sizeof(RopeAppendPush) == 56, "shared with shaders");
-static_assert(sizeof(AttentionPush) == 52, "shared with shaders");
+static_assert(sizeof(AttentionPush) == 56, "shared with shaders");
 static_assert(sizeof(AttentionMergePush) == 24, "shared with shaders");
 static_assert(sizeof(GatedActivationPush) == 52, "shared with shaders");
 static_assert(sizeof(RoutePush) == 40, "shared with shaders");
@@ -621,7 +644,8 @@ static_assert(sizeof(HeadMatmulPush) == 44, "shared with shaders");
 static_assert(sizeof(LatentAppendPush) == 64, "shared with shaders");
 static_assert(sizeof(LatentAttentionPush) == 48, "shared with shaders");
 static_assert(sizeof(HadamardPush) == 16, "shared with shaders");
-static_assert(sizeof(ShortConvPush) == 20, "shared with shaders");
+static_assert(sizeof(ShortConvPush) == 24, "shared with shaders");
+static_assert(sizeof(PoolPush) == 12, "shared with shaders");
 static_assert(sizeof(SoftCapPush) == 12, "shared with shaders");
 static_assert(sizeof(KeepLogitsPush) == 4, "shared with shaders");
 static_assert(sizeof(TopPush) == 12, "shared with shaders");

@@ -3,7 +3,10 @@
 
 import json
 import math
+import pathlib
+import struct
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 from program import BUNDLED, FIXED, SMALL, check, fails, json_of, oriel, relative_l2, run_tests, succeeds
@@ -45,6 +48,52 @@ def test_pooling():
         far = relative_l2(got[how][0]["embedding"], got["mean"][0]["embedding"])
         check(f"{how} is another vector", far > 0.01, far)
     fails("no such pooling", 2, "embed", SMALL, "--pooling", "max", *FIXED)
+
+
+def test_a_file_of_vectors():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "v.npy")
+        succeeds("npy", "embed", BUNDLED, "--out", str(path), *FIXED, stdin="\n".join(LINES).encode())
+        data = path.read_bytes()
+        text = pathlib.Path(folder, "a.txt")
+        text.write_text(LINES[0])
+        of_file = json_of("a file", "embed", BUNDLED, "--file", str(text), *FIXED)
+    header = 10 + int.from_bytes(data[8:10], "little")
+    want = vectors("JSON", BUNDLED)
+    values = struct.unpack(f"<{(len(data) - header) // 4}f", data[header:])
+    check("NumPy's format", data[:6] == b"\x93NUMPY" and header % 64 == 0 and b"'<f4'" in data[:header], data[:80])
+    exact = [struct.unpack("<f", struct.pack("<f", v))[0] for each in want for v in each["embedding"]]
+    check("all values", list(values) == exact, len(values))
+    check("a file is a text", of_file["embedding"] == want[0]["embedding"] and of_file["file"].endswith("a.txt"), of_file)
+
+
+def test_ids_and_raw_vectors():
+    ids = json.dumps({"ids": [1, 2, 3]}).encode()
+    raw = json_of("ids", "embed", SMALL, "--tokens-file", "-", "--no-normalize", *FIXED, stdin=ids)
+    unit = json_of("ids", "embed", SMALL, "--tokens-file", "-", *FIXED, stdin=ids)
+    length = math.hypot(*raw["embedding"])
+    check("read as they are", raw["tokens"] == 3, raw)
+    check("another length", abs(length - 1) > 0.01, length)
+    check("the same direction", relative_l2([v / length for v in raw["embedding"]], unit["embedding"]) < 1e-5)
+
+
+def test_rerank():
+    ranker = str(pathlib.Path(SMALL).parent / "bert-rank-labels.gguf")
+    lines = b"the cache\na window of tokens\nx\n"
+    result = succeeds("rerank", "rerank", ranker, "--query", "a cache", "--json", *FIXED, stdin=lines)
+    rows = [json.loads(line) for line in result.out.splitlines()]
+    check("a line each, in order", [row["index"] for row in rows] == [0, 1, 2], rows)
+    check("three labels", all(len(row["scores"]) == 3 and row["score"] == row["scores"][0] for row in rows), rows)
+    shown = succeeds("for people", "rerank", ranker, "--query", "a cache", *FIXED, stdin=lines).out.splitlines()
+    scores = [float(line.split(b"\t")[0]) for line in shown]
+    check("the best first", scores == sorted((row["score"] for row in rows), reverse=True), shown)
+    fails("no query", 2, "rerank", ranker, *FIXED, stdin=lines)
+    chat = fails("a chat model", 1, "rerank", BUNDLED, "--query", "a", *FIXED, stdin=lines)
+    check("says what it is", b"a chat model (llama), which gives no scores" in chat.err, chat)
+    vectors_of = fails("vectors of a ranker", 1, "embed", ranker, *FIXED, stdin=lines)
+    check("says what it is, too", b"ranks texts (bert) rather than embeds them" in vectors_of.err, vectors_of)
+    run = fails("a chat with a ranker", 1, "run", ranker, "--prompt", "Hello", *FIXED)
+    check("writes no text", b"writes no text" in run.err, run)
 
 
 def test_refusals():

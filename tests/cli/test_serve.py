@@ -14,7 +14,7 @@ import time
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 import program
-from program import BUNDLED, EXACT, FIXED, ORIEL, PATIENCE, check, fails, json_of, run_tests, succeeds
+from program import BUNDLED, DATA, EXACT, FIXED, ORIEL, PATIENCE, check, fails, json_of, run_tests, succeeds
 from server import ReplayedServer as Server, refused
 from test_tools import TEMPLATE, TOOLS, valid, written
 
@@ -256,10 +256,33 @@ def test_embeddings():
         data = base64.b64decode(packed.json["data"][0]["embedding"])
         check("packed", list(struct.unpack(f"<{len(data) // 4}f", data)) ==
               [struct.unpack("<f", struct.pack("<f", value))[0] for value in want[0]], packed)
-        refused("other dimensions", server.post("/v1/embeddings", {"input": "x", "dimensions": 3}), 400, "dimensions")
+        short = server.post("/v1/embeddings", {"input": lines[0], "dimensions": 3}).json["data"][0]["embedding"]
+        scale = sum(value * value for value in want[0][:3]) ** 0.5
+        check("shortened, of length 1", len(short) == 3 and all(
+            abs(a - b / scale) < 1e-5 for a, b in zip(short, want[0])), short)
+        refused("scores of a chat model", server.post("/v1/rerank", {"query": "x", "documents": ["y"]}), 400)
+        refused("more dimensions", server.post("/v1/embeddings", {"input": "x", "dimensions": 99999}), 400, "dimensions")
         refused("no input", server.post("/v1/embeddings", {}), 400, "input")
         refused("an empty text", server.post("/v1/embeddings", {"input": ""}), 400)
         check("conversations go on", server.chat([USER]).status == 200)
+
+
+def test_rerank():
+    ranker = DATA / "models" / "bert-rank-labels.gguf"
+    texts = ["the cache", "a window of tokens", "x"]
+    want = [json.loads(line)["score"] for line in succeeds(
+        "rerank", "rerank", ranker, "--query", "a cache", "--json", *FIXED, stdin="\n".join(texts).encode()).out.splitlines()]
+    with Server(ranker) as server:
+        body = {"query": "a cache", "documents": texts, "top_n": 2, "return_documents": True}
+        got = server.post("/v1/rerank", body)
+        results = got.json["results"]
+        best = sorted(range(3), key=lambda i: -want[i])[:2]
+        check("the best two", [one["index"] for one in results] == best and
+              [one["relevance_score"] for one in results] == [want[i] for i in best], got)
+        check("their texts", [one["document"]["text"] for one in results] == [texts[i] for i in best], got)
+        refused("no documents", server.post("/v1/rerank", {"query": "x"}), 400, "documents")
+        refused("no texts", server.post("/v1/rerank", {"query": "x", "documents": [3]}), 400, "documents")
+        refused("a chat", server.chat([USER]), 400)
 
 
 def test_errors_name_the_field():

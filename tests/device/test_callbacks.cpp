@@ -91,6 +91,13 @@ const std::vector<Call>& everyCall() {
                             reinterpret_cast<float*>(on->room.data()), 1 << 20, &on->needed,
                             nullptr);
        }},
+      {"oriel_embed_many", Rule::kRefused,
+       [](Caller* on) {
+         const oriel_text text = {"x", 1, nullptr, 0};
+         return oriel_embed_many(on->session, ORIEL_POOLING_AUTO, 0, &text, 1,
+                                 reinterpret_cast<float*>(on->room.data()), 1 << 20, &on->needed,
+                                 nullptr);
+       }},
       {"oriel_session_append", Rule::kRefused,
        [](Caller* on) { return oriel_session_append(on->session, &kId, 1, nullptr, nullptr); }},
       {"oriel_session_append_text", Rule::kRefused,

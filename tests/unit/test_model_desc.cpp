@@ -282,8 +282,6 @@ TEST(ModelDesc, counts_per_layer_are_one_for_each_layer) {
 TEST(ModelDesc, what_would_change_the_arithmetic_is_refused_by_key) {
   expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.expert_count", "8"},
                 [](GgufWriter* w) { w->addUint32("llama.expert_count", 8); });
-  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.attention.causal"},
-                [](GgufWriter* w) { w->addBool("llama.attention.causal", false); });
 }
 
 TEST(ModelDesc, tensors_nobody_knows_are_refused_by_name) {

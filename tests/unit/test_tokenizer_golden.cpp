@@ -252,5 +252,41 @@ INSTANTIATE_TEST_SUITE_P(Published, SharedTokenizerGolden,
                            return name;
                          });
 
+// WordPiece and unigram. Bytes that are not UTF-8 have no answer that both sources of the ids agree on.
+class WholeTextTokenizers : public testing::TestWithParam<const char*> {};
+
+TEST_P(WholeTextTokenizers, give_the_reference_ids) {
+  const std::string name = GetParam();
+  ORIEL_NEED_DATA(cases, "tokenizer/cases-" + name + ".json");
+  ORIEL_NEED_DATA(vocabulary, "tokenizer/vocab-" + name + ".gguf");
+  TokenizerCase c(readBytes(vocabulary));
+  ASSERT_TRUE(c.status.ok()) << c.log.errors();
+  EXPECT_EQ(c.planned_bytes, c.used_bytes);
+  const bool words = name.find("wordpiece") == 0;
+  size_t compared = 0;
+  const json expected = readJson(cases);
+  for (const json& one : expected["cases"]) {
+    if (one["equal"].is_null()) {
+      continue;
+    }
+    const std::string text = textOf(one["bytes_b64"]);
+    EXPECT_EQ(c.encode(text), one["ids"].get<std::vector<int32_t>>()) << printed(text);
+    EncodeOptions options;
+    options.bos = options.eos = true;
+    const char* const framed = words ? "ids_add_special" : "ids_llamacpp_add_special";
+    EXPECT_EQ(c.encode(text, options), one[framed].get<std::vector<int32_t>>()) << printed(text);
+    ++compared;
+  }
+  EXPECT_GT(compared, 180u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shared, WholeTextTokenizers,
+                         testing::Values("wordpiece", "wordpiece-cased", "unigram", "unigram-t5"),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
 }  // namespace
 }  // namespace oriel_internal::test::test_tokenizer_golden

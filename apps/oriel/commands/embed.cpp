@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,23 +16,42 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "reply/json_input.h"
+#include "result_file.h"
 #include "system.h"
 #include "terminal/interrupt.h"
 #include "terminal/line_reader.h"
 #include "terminal/terminal.h"
+#include "text_input.h"
 #include "validators.h"
 
 namespace cli {
 namespace {
 
+/// Texts that are read together where an encoder has room for them in a step.
+constexpr size_t kTextsAtOnce = 512;
+
 struct EmbedOptions {
   CommonOptions common;
   oriel_pooling pooling = ORIEL_POOLING_AUTO;
+  std::string tokens_file;
+  std::vector<std::string> files;
+  std::string out;
+  std::string query;
+  bool raw = false;
 };
 
-struct Embedding {
+/// A text, or ids, and where it comes from.
+struct EmbedInput {
+  std::string text;
+  std::vector<int32_t> ids;
+  std::string name;  ///< for errors
+};
+
+struct Rows {
   std::vector<float> values;
-  uint32_t tokens = 0;
+  std::vector<uint32_t> tokens;
+  size_t cols = 0;
 };
 
 oriel_pooling poolingOf(const std::string& given) {
@@ -45,68 +67,211 @@ oriel_pooling poolingOf(const std::string& given) {
                              "'" + given + "' is no way to pool: use auto, mean, last or first");
 }
 
-// `line` counts from 1: errors name it.
-Embedding embed(const Model& model, const Session& session, oriel_pooling pooling,
-                const std::string& text, size_t line) {
-  Embedding embedding;
-  embedding.values.resize(model.number("n_embd"));
+/// No rows: one of several texts is at fault.
+Rows embedTexts(const Model& model, const Session& session, const EmbedOptions& options,
+                uint32_t flags, const std::vector<EmbedInput>& inputs) {
+  const bool ids = !inputs.empty() && !inputs[0].ids.empty();
+  std::vector<oriel_text> texts;
+  texts.reserve(inputs.size());
+  for (const EmbedInput& input : inputs) {
+    oriel_text one = {input.text.data(), input.text.size(), nullptr, 0};
+    if (ids) {
+      one.text = static_cast<const char*>(static_cast<const void*>(input.ids.data()));
+      one.bytes = input.ids.size() * sizeof(int32_t);
+    } else if ((flags & ORIEL_EMBED_SCORES) != 0) {
+      one.query = options.query.data();
+      one.query_bytes = options.query.size();
+    }
+    texts.push_back(one);
+  }
+  flags |= (ids ? ORIEL_EMBED_IDS : 0u) | (options.raw ? ORIEL_EMBED_RAW : 0u);
+  Rows rows;
+  rows.tokens.resize(inputs.size());
   size_t needed = 0;
+  const auto call = [&] {
+    return oriel_embed_many(session.get(), options.pooling, flags, texts.data(), texts.size(),
+                            rows.values.data(), rows.values.size(), &needed, rows.tokens.data());
+  };
   const CancelOnInterrupt cancel(session.get());
-  const oriel_status status = session.cancellable([&] {
-    return oriel_embed(session.get(), pooling, 0, text.data(), text.size(), embedding.values.data(),
-                       embedding.values.size(), &needed, &embedding.tokens);
-  });
-  if (status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT ||
-      status == ORIEL_ERROR_TEXT) {
-    throw Failure{kExitFailed,
-                  "line " + std::to_string(line) + ": " + model.diagnostics().reason(status)};
+  oriel_status status = session.cancellable(call);
+  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    rows.values.resize(needed);
+    status = session.cancellable(call);
+  }
+  const bool of_a_text =
+      status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT || status == ORIEL_ERROR_TEXT;
+  if (of_a_text && inputs.size() == 1) {
+    throw Failure{kExitFailed, inputs[0].name + ": " + model.diagnostics().reason(status)};
+  }
+  if (of_a_text) {
+    return {};
   }
   session.check(status);
-  return embedding;
+  rows.cols = inputs.empty() ? 0 : needed / inputs.size();
+  return rows;
 }
 
-void show(const Embedding& embedding, bool as_json) {
-  if (!as_json) {
+Json listOfRow(const Rows& rows, size_t i) {
+  Json list = Json::array();
+  for (size_t c = 0; c < rows.cols; ++c) {
+    list.push_back(numberOf(rows.values[i * rows.cols + c]));
+  }
+  return list;
+}
+
+void showRows(const Rows& rows, const std::vector<EmbedInput>& inputs,
+              const EmbedOptions& options) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Json list = listOfRow(rows, i);
+    if (options.common.json) {
+      Json json;
+      json["embedding"] = list;
+      json["tokens"] = rows.tokens[i];
+      if (!options.files.empty()) {
+        json["file"] = inputs[i].name;
+      }
+      printJson(json);
+      continue;
+    }
     std::string line;
-    for (const float value : embedding.values) {
-      line += (line.empty() ? "" : " ") + numberOf(value).dump();
+    for (const Json& value : list) {
+      line += (line.empty() ? "" : " ") + value.dump();
     }
     print(line + "\n");
-    return;
   }
-  Json json;
-  json["embedding"] = Json::array();
-  for (const float value : embedding.values) {
-    json["embedding"].push_back(numberOf(value));
+}
+
+/// Calls take(inputs) for what there is to read: ids, files, or lines of stdin, as many together as there are already.
+template <typename Take>
+int forEachBatch(const EmbedOptions& options, bool all, const Take& take) {
+  std::vector<EmbedInput> inputs;
+  if (!options.tokens_file.empty()) {
+    const std::string name = inputName(options.tokens_file);
+    inputs.push_back({"", idsFromJson(readJson(options.tokens_file), name), name});
+    if (inputs[0].ids.empty()) {
+      throw Failure{kExitFailed, name + " holds no tokens: give at least one"};
+    }
   }
-  json["tokens"] = embedding.tokens;
-  printJson(json);
+  for (const std::string& file : options.files) {
+    inputs.push_back({readAll(file), {}, file});
+  }
+  if (!inputs.empty()) {
+    take(inputs);
+    return kExitDone;
+  }
+  LineReader lines;
+  std::string text;
+  for (size_t line = 1;; ++line) {
+    const LineReader::Result result = lines.next(&text);
+    if (result == LineReader::Result::kInterrupted) {
+      return kExitCancelled;
+    }
+    const bool ended = result == LineReader::Result::kEnd;
+    if (!ended) {
+      inputs.push_back({text, {}, "line " + std::to_string(line)});
+    }
+    const bool more = all || (lines.waits() && inputs.size() < kTextsAtOnce);
+    if (!inputs.empty() && (ended || !more)) {
+      take(inputs);
+      inputs.clear();
+    }
+    if (ended) {
+      return kExitDone;
+    }
+  }
+}
+
+/// NumPy's format: a header, then all rows.
+void writeNpy(const std::string& path, const std::vector<float>& values, size_t cols) {
+  const size_t rows = cols == 0 ? 0 : values.size() / cols;
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" +
+                       std::to_string(rows) + ", " + std::to_string(cols) + "), }";
+  constexpr size_t kBefore = 10;
+  header.resize((kBefore + header.size() + 64) / 64 * 64 - kBefore - 1, ' ');
+  header += '\n';
+  std::string text("\x93NUMPY\x01\x00", 8);
+  text += static_cast<char>(header.size() & 255);
+  text += static_cast<char>(header.size() >> 8);
+  text += header;
+  text.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  ResultFile(path).commit(text);
 }
 
 int runEmbed(const EmbedOptions& options) {
   const Model model(options.common, Load::kDevice);
   const Session session(model);
-  LineReader lines;
   // Where the vectors go elsewhere.
   std::optional<ProgressBar> progress;
   if (!isTerminal(Stream::kOut)) {
     progress.emplace("embedding", std::chrono::milliseconds(1000), ProgressUnit::kLines);
   }
-  std::string text;
-  for (size_t line = 1;; ++line) {
-    switch (lines.next(&text)) {
-      case LineReader::Result::kLine:
-        show(embed(model, session, options.pooling, text, line), options.common.json);
-        if (progress) {
-          progress->show(line, 0);
+  std::vector<float> all;
+  size_t cols = 0;
+  size_t done = 0;
+  const std::function<void(const std::vector<EmbedInput>&)> take =
+      [&](const std::vector<EmbedInput>& inputs) {
+        const Rows rows = embedTexts(model, session, options, 0, inputs);
+        if (rows.cols == 0) {  // up to the one at fault, which is named
+          for (const EmbedInput& input : inputs) {
+            take({input});
+          }
+          return;
         }
-        break;
-      case LineReader::Result::kEnd:
-        return kExitDone;
-      case LineReader::Result::kInterrupted:
-        return kExitCancelled;
-    }
+        cols = rows.cols;
+        if (options.out.empty()) {
+          showRows(rows, inputs, options);
+        } else {
+          all.insert(all.end(), rows.values.begin(), rows.values.end());
+        }
+        done += inputs.size();
+        if (progress) {
+          progress->show(done, 0);
+        }
+      };
+  const int code = forEachBatch(options, false, take);
+  if (code == kExitDone && !options.out.empty()) {
+    writeNpy(options.out, all, cols);
   }
+  return code;
+}
+
+int runRerank(const EmbedOptions& options) {
+  if (options.query.empty() && options.tokens_file.empty()) {
+    throw Failure{kExitUsage, "there is nothing to rank by: give --query or --tokens-file"};
+  }
+  const Model model(options.common, Load::kDevice);
+  const Session session(model);
+  return forEachBatch(options, true, [&](const std::vector<EmbedInput>& inputs) {
+    const Rows rows = embedTexts(model, session, options, ORIEL_EMBED_SCORES, inputs);
+    for (size_t i = 0; rows.cols == 0; ++i) {
+      (void)embedTexts(model, session, options, ORIEL_EMBED_SCORES, {inputs.at(i)});
+    }
+    std::vector<size_t> order(inputs.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    const auto score = [&](size_t i) { return rows.values[i * rows.cols]; };
+    if (!options.common.json) {  // for people the best first
+      std::stable_sort(order.begin(), order.end(),
+                       [&](size_t a, size_t b) { return score(a) > score(b); });
+    }
+    for (const size_t i : order) {
+      if (!options.common.json) {
+        print(numberOf(score(i)).dump() + "\t" + inputs[i].text + "\n");
+        continue;
+      }
+      Json json;
+      json["index"] = i;
+      json["score"] = numberOf(score(i));
+      json["scores"] = listOfRow(rows, i);
+      json["tokens"] = rows.tokens[i];
+      printJson(json);
+    }
+  });
+}
+
+void addTokensOption(CLI::App* app, EmbedOptions* options) {
+  app->add_option("--tokens-file", options->tokens_file,
+                  R"(Token ids that are read as they are, JSON {"ids": [...]}; - is stdin)")
+      ->type_name("FILE");
 }
 
 }  // namespace
@@ -123,8 +288,27 @@ Command addEmbedCommand(CLI::App* program) {
          "Whose vector becomes the text's: mean (of all its tokens), last or first (default: auto, "
          "as the file says, else mean)")
       ->type_name("WHAT");
+  addTokensOption(app, options.get());
+  app->add_option("--file", options->files,
+                  "Embed this file as one text, in place of lines (repeatable)")
+      ->type_name("FILE");
+  app->add_option("--out", options->out, "Write all vectors to this file, in NumPy's format (.npy)")
+      ->type_name("FILE");
+  app->add_flag("--no-normalize", options->raw, "Vectors as the model makes them, not of length 1");
   addCommonOptions(app, &options->common, Uses::kModel);
   return {app, [options] { return runEmbed(*options); }};
+}
+
+Command addRerankCommand(CLI::App* program) {
+  auto options = std::make_shared<EmbedOptions>();
+  CLI::App* app =
+      program->add_subcommand("rerank", "Score each line of stdin as an answer to a query");
+  addModelOption(app, &options->common);
+  app->footer("Example:\n  oriel rerank reranker.gguf --query \"what eats mice\" < lines.txt");
+  app->add_option("--query", options->query, "What the lines are compared with")->type_name("TEXT");
+  addTokensOption(app, options.get());
+  addCommonOptions(app, &options->common, Uses::kModel);
+  return {app, [options] { return runRerank(*options); }};
 }
 
 }  // namespace cli

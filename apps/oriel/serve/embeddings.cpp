@@ -1,7 +1,12 @@
 #include "serve/embeddings.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include "serve/api_error.h"
 #include "serve/request_fields.h"
@@ -13,17 +18,68 @@ namespace {
 struct EmbeddingRequest {
   std::vector<RawPrompt> inputs;
   bool base64 = false;
+  size_t dimensions = 0;  ///< 0: all
 };
+
+/// The first values, scaled to length 1 again.
+void shorten(size_t dimensions, std::vector<float>* vector) {
+  if (dimensions == 0 || dimensions >= vector->size()) {
+    return;
+  }
+  vector->resize(dimensions);
+  double squares = 0;
+  for (const float value : *vector) {
+    squares += double{value} * double{value};
+  }
+  const double factor = squares > 0 ? 1 / std::sqrt(squares) : 1;
+  for (float& value : *vector) {
+    value = static_cast<float>(value * factor);
+  }
+}
 
 EmbeddingRequest readEmbeddingRequest(const Json& body, const ModelFacts& facts) {
   const Fields fields(body, "");
   EmbeddingRequest request;
   request.inputs = readEmbedInputs(fields, "input", facts);
+  request.dimensions = static_cast<size_t>(fields.whole("dimensions", 1, facts.n_embd).value_or(0));
   const std::string format = fields.text("encoding_format").value_or("float");
   if (format != "float" && format != "base64") {
     throw wrongField("encoding_format", "\"float\" or \"base64\"");
   }
   request.base64 = format == "base64";
+  return request;
+}
+
+struct RerankRequest {
+  std::string query;
+  std::vector<RawPrompt> documents;
+  size_t most = SIZE_MAX;  ///< results
+  bool returns_documents = false;
+};
+
+RerankRequest readRerankRequest(const Json& body, const ModelFacts&) {
+  constexpr size_t kMostDocuments = 2048;
+  const Fields fields(body, "");
+  RerankRequest request;
+  const Json& query = fields.need("query", "a text");
+  const Json& documents = fields.need("documents", "a list of texts");
+  if (!query.is_string()) {
+    throw wrongField("query", "a text");
+  }
+  request.query = query.get<std::string>();
+  if (!documents.is_array() || documents.empty() || documents.size() > kMostDocuments) {
+    throw wrongField("documents", "a list of 1 to " + std::to_string(kMostDocuments) + " texts");
+  }
+  for (const Json& item : documents) {
+    const Json* const text = item.is_object() && item.contains("text") ? &item["text"] : &item;
+    if (!text->is_string()) {
+      throw wrongField("documents", "a list of texts");
+    }
+    request.documents.emplace_back().text = text->get<std::string>();
+  }
+  request.most = static_cast<size_t>(
+      fields.whole("top_n", 1, INT32_MAX).value_or(static_cast<int64_t>(documents.size())));
+  request.returns_documents = fields.boolean("return_documents").value_or(false);
   return request;
 }
 
@@ -58,8 +114,11 @@ std::string numbersText(const std::vector<float>& values) {
 void answerEmbeddings(Service* service, Exchange* exchange) {
   const auto [model, request] = service->read(exchange->request(), readEmbeddingRequest);
   uint64_t tokens = 0;
-  const std::vector<std::vector<float>> vectors =
+  std::vector<std::vector<float>> vectors =
       service->embed({model, request.inputs}, *exchange, &tokens);
+  for (std::vector<float>& vector : vectors) {
+    shorten(request.dimensions, &vector);
+  }
   Json rest;
   rest["model"] = service->pool()->card(model).name;
   rest["usage"]["prompt_tokens"] = tokens;
@@ -74,11 +133,32 @@ void answerEmbeddings(Service* service, Exchange* exchange) {
               exchange);
 }
 
-void answerRerank(Service*, Exchange*) {
-  throw ApiError{400,
-                 "this model has no head that ranks texts: compare vectors of /v1/embeddings, or "
-                 "serve a reranker where one runs",
-                 "", "unsupported_model", 0};
+void answerRerank(Service* service, Exchange* exchange) {
+  const auto [model, request] = service->read(exchange->request(), readRerankRequest);
+  uint64_t tokens = 0;
+  const std::vector<std::vector<float>> scores =
+      service->embed({model, request.documents}, *exchange, &tokens, &request.query);
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return scores[a][0] > scores[b][0]; });
+  order.resize(std::min(order.size(), request.most));
+  Json json;
+  json["object"] = "list";
+  json["model"] = service->pool()->card(model).name;
+  json["usage"]["prompt_tokens"] = tokens;
+  json["usage"]["total_tokens"] = tokens;
+  json["results"] = Json::array();
+  for (const size_t i : order) {
+    Json one;
+    one["index"] = i;
+    one["relevance_score"] = numberOf(scores[i][0]);
+    if (request.returns_documents) {
+      one["document"]["text"] = request.documents[i].text;
+    }
+    json["results"].push_back(std::move(one));
+  }
+  exchange->send(200, "application/json", dumped(json));
 }
 
 }  // namespace cli

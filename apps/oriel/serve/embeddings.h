@@ -11,7 +11,7 @@ namespace cli {
 class Service;
 
 void answerEmbeddings(Service* service, Exchange* exchange);
-/// There is no encoder that ranks: refused.
+/// Scores of texts as answers to a query, the best first.
 void answerRerank(Service* service, Exchange* exchange);
 
 /// Sends JSON with `vectors` in it, one at a time: as JSON all of them would take many times their bytes. `before` and

@@ -152,10 +152,6 @@ std::vector<RawPrompt> readPrompts(const Json& value, const std::string& name, u
 
 std::vector<RawPrompt> readEmbedInputs(const Fields& fields, const char* name,
                                        const ModelFacts& facts) {
-  if (fields.whole("dimensions", 1, INT32_MAX).value_or(facts.n_embd) != facts.n_embd) {
-    throw wrongField("dimensions",
-                     std::to_string(facts.n_embd) + ", what this model's vectors have");
-  }
   return readPrompts(fields.need(name, "a text"), name, facts.n_vocab, kMostEmbeddings);
 }
 

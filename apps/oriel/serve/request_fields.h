@@ -35,7 +35,7 @@ void refuseField(const Fields& fields, const char* name, const char* reason);
 /// A text, a list of texts, a list of ids or a list of such lists; at most `most` of them.
 std::vector<RawPrompt> readPrompts(const Json& value, const std::string& name, uint32_t n_vocab,
                                    size_t most);
-/// Texts or ids to embed, at most as many as OpenAI takes. `dimensions` may only be what the model has.
+/// Texts or ids to embed, at most as many as OpenAI takes.
 std::vector<RawPrompt> readEmbedInputs(const Fields& fields, const char* name,
                                        const ModelFacts& facts);
 /// Ids as a JSON list has them.

@@ -317,20 +317,13 @@ void Service::generate(const ReplyRequest& request, LoadedModel* model, double l
 }
 
 std::vector<std::vector<float>> Service::embed(const Asked<std::vector<RawPrompt>>& asked,
-                                               const Exchange& client, uint64_t* tokens) {
+                                               const Exchange& client, uint64_t* tokens,
+                                               const std::string* query) {
   const auto model = open(asked.model, client);
   model->checkWithoutSystem();
   const auto lease =
       model->slots.take([&](const Slot&) { return Slot::Match(); }, patience(client));
-  const Slot::Call call = callOf(client);
-  std::vector<std::vector<float>> vectors;
-  vectors.reserve(asked.request.size());
-  for (const RawPrompt& input : asked.request) {
-    uint32_t count = 0;
-    vectors.push_back(lease->embed(input, call, &count));
-    *tokens += count;
-  }
-  return vectors;
+  return lease->embed(asked.request, query, callOf(client), tokens);
 }
 
 }  // namespace cli

@@ -70,9 +70,10 @@ class Service {
   void reply(Asked<ReplyRequest> asked, const ReplyProtocol& protocol, Exchange* exchange);
   /// The same for a route that asks for nothing else.
   void replyTo(const ReplyProtocol& protocol, Exchange* exchange);
-  /// The vectors of the inputs. *tokens: of all of them.
+  /// The vectors of the inputs, or with a query their scores. *tokens: of all of them.
   std::vector<std::vector<float>> embed(const Asked<std::vector<RawPrompt>>& asked,
-                                        const Exchange& client, uint64_t* tokens);
+                                        const Exchange& client, uint64_t* tokens,
+                                        const std::string* query = nullptr);
 
   void health(Exchange* exchange);
   void metrics(Exchange* exchange);

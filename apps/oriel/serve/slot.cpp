@@ -372,22 +372,52 @@ void Slot::forgetAfterFailure(const ApiError& error, const Call& call) {
   }
 }
 
-std::vector<float> Slot::embed(const RawPrompt& text, const Call& call, uint32_t* tokens) {
+std::vector<std::vector<float>> Slot::embed(const std::vector<RawPrompt>& inputs,
+                                            const std::string* query, const Call& call,
+                                            uint64_t* tokens) {
   open({}, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
-  std::vector<float> values(model_.number("n_embd"));
   forget();
   changing_ = true;
-  size_t needed = 0;
-  const bool ids = text.from_ids;
-  const void* const given = ids ? static_cast<const void*>(text.ids.data()) : text.text.data();
-  const size_t bytes = ids ? text.ids.size() * sizeof(int32_t) : text.text.size();
-  check(oriel_embed(session_, ORIEL_POOLING_AUTO, ids ? ORIEL_EMBED_IDS : 0,
-                    static_cast<const char*>(given), bytes, values.data(), values.size(), &needed,
-                    tokens),
-        guard);
+  std::vector<std::vector<float>> rows;
+  rows.reserve(inputs.size());
+  for (size_t first = 0; first < inputs.size();) {  // texts, or ids, that follow each other
+    const bool ids = inputs[first].from_ids;
+    std::vector<oriel_text> texts;
+    for (size_t i = first; i < inputs.size() && inputs[i].from_ids == ids; ++i) {
+      const RawPrompt& input = inputs[i];
+      const void* const given =
+          ids ? static_cast<const void*>(input.ids.data()) : input.text.data();
+      const size_t bytes = ids ? input.ids.size() * sizeof(int32_t) : input.text.size();
+      texts.push_back({static_cast<const char*>(given), bytes,
+                       query != nullptr ? query->data() : nullptr,
+                       query != nullptr ? query->size() : 0});
+    }
+    const uint32_t flags =
+        (ids ? ORIEL_EMBED_IDS : 0u) | (query != nullptr ? ORIEL_EMBED_SCORES : 0u);
+    std::vector<float> values;
+    std::vector<uint32_t> counts(texts.size());
+    size_t needed = 0;
+    const auto embed = [&] {
+      return oriel_embed_many(session_, ORIEL_POOLING_AUTO, flags, texts.data(), texts.size(),
+                              values.data(), values.size(), &needed, counts.data());
+    };
+    oriel_status status = embed();
+    if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+      values.resize(needed);
+      status = embed();
+    }
+    check(status, guard);
+    const size_t cols = needed / texts.size();
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const auto row = values.begin() + static_cast<std::ptrdiff_t>(i * cols);
+      rows.emplace_back(row, row + static_cast<std::ptrdiff_t>(cols));
+      *tokens += counts[i];
+    }
+    first += texts.size();
+  }
   changing_ = false;
-  return values;
+  return rows;
 }
 
 }  // namespace cli

@@ -72,8 +72,11 @@ class Slot {
                     const Call& call);
   ReplyOutcome complete(const std::vector<int32_t>& ids, const Settings& options,
                         const ReplySink& sink, const Call& call);
-  /// The vector of a text. Forgets what was held.
-  std::vector<float> embed(const RawPrompt& text, const Call& call, uint32_t* tokens);
+  /// Vectors of texts, or with a query their scores as answers to it. *tokens grows by what was read. Forgets what was
+  /// held.
+  std::vector<std::vector<float>> embed(const std::vector<RawPrompt>& inputs,
+                                        const std::string* query, const Call& call,
+                                        uint64_t* tokens);
 
   uint64_t last_used = 0;
 

@@ -199,6 +199,21 @@ typedef enum oriel_pooling {
 ORIEL_API oriel_status oriel_embed(oriel_session *session, oriel_pooling pooling, uint32_t flags, const char *text,
                                    size_t bytes, float *values, size_t capacity, size_t *needed, uint32_t *tokens);
 
+#define ORIEL_EMBED_SCORES 4u /* scores of a model that ranks texts, the first label's first, in place of vectors */
+
+typedef struct oriel_text {
+  const char *text; /* or ids, with ORIEL_EMBED_IDS */
+  size_t bytes;
+  const char *query; /* what a ranking model compares the text with. NULL: none */
+  size_t query_bytes;
+} oriel_text;
+/* Vectors or scores of texts, a row each (*needed floats in all). An encoder reads many texts in a step, checks all of
+ * them before the first, and reports progress after each step. tokens: [count], may be NULL. ORIEL_ERROR_UNSUPPORTED:
+ * a model of another kind; the line says which. */
+ORIEL_API oriel_status oriel_embed_many(oriel_session *session, oriel_pooling pooling, uint32_t flags,
+                                        const oriel_text *texts, size_t count, float *values, size_t capacity,
+                                        size_t *needed, uint32_t *tokens);
+
 /* ---- Text ------------------------------------------------------------------------------------ */
 /* Accepts any bytes; invalid UTF-8 becomes byte tokens. */
 ORIEL_API oriel_status oriel_tokenize(const oriel_model *model, const char *text, size_t bytes, uint32_t flags,

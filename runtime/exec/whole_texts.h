@@ -1,0 +1,57 @@
+// Texts that an encoder reads whole, as many in a step as it has room for.
+//
+// It knows: how a text, or a question and a text, become ids; which texts share a step; the step's block.
+// It must never know: caches of conversations, replies, files.
+#pragma once
+
+#include "exec/feeder.h"
+
+namespace oriel_internal {
+
+/// A text, or ids that are read as they are. A model that ranks texts reads a question in front of it.
+struct WholeText {
+  const char* text = nullptr;
+  const int32_t* ids = nullptr;
+  size_t count = 0;             ///< bytes, or ids
+  const char* query = nullptr;  ///< null: none
+  size_t query_bytes = 0;
+};
+
+class WholeTexts {
+ public:
+  WholeTexts(const SessionContext& context, RunningCall* call, SessionMemory* memory,
+             Stepper* stepper, Feeder* feeder)
+      : context_(context), call_(*call), memory_(*memory), stepper_(*stepper), feeder_(*feeder) {}
+
+  /// Rows of ModelDesc::textCols() values, one for each text. `pooling`: kPoolMean and so on. `tokens`: of each; may be
+  /// null. Texts are checked before the first step.
+  Status read(const WholeText* texts, size_t count, uint32_t pooling, float* values,
+              uint32_t* tokens);
+
+ private:
+  /// Of a token of the step: what it is of its text.
+  struct Ids {
+    int32_t* ids = nullptr;
+    size_t capacity = 0;
+    size_t second = 0;  ///< where the text behind a question begins
+  };
+  Status encode(const WholeText& text, Ids* out, size_t* needed);
+  Status encodeTemplate(const WholeText& text, Ids* out, size_t* needed);
+  Status check(const WholeText& text, size_t number, size_t count, size_t* needed);
+  Status run(uint32_t pooling, float* values);
+
+  static constexpr uint32_t kMostTexts = 64;
+
+  const SessionContext& context_;
+  RunningCall& call_;
+  SessionMemory& memory_;
+  Stepper& stepper_;
+  Feeder& feeder_;
+  // The step that is being filled.
+  int32_t* ids_ = nullptr;
+  uint32_t n_ids_ = 0;
+  uint32_t n_texts_ = 0;
+  TextOfStep texts_[kMostTexts];
+};
+
+}  // namespace oriel_internal
