@@ -148,7 +148,8 @@ static void talking(const char* path, const char* folder) {
   say(oriel_session_generate(session, NULL, NULL, NULL, NULL));
   const oriel_text text = {"Hi", 2, NULL, 0};
   size_t scores = 0;
-  say(oriel_embed_many(session, ORIEL_POOLING_AUTO, ORIEL_EMBED_SCORES, &text, 1, NULL, 0, &scores, NULL));
+  say(oriel_embed_many(session, ORIEL_POOLING_AUTO, ORIEL_EMBED_SCORES, &text, 1, NULL, 0, &scores,
+                       NULL));
   say(oriel_chat_add(session, "wizard", "Hi", 2));
   say(oriel_chat_add(session, "user", "\xff", 1));
   oriel_reply_options schema = ORIEL_REPLY_OPTIONS_INIT;

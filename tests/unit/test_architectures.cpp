@@ -460,12 +460,9 @@ TEST(Architectures, any_missing_tensor_and_any_wrong_shape_is_named) {
 
 TEST(Architectures, what_is_missing_for_others_is_named) {
   const std::vector<std::pair<std::string, std::string>> needs = {
-      {"phimoe", "mixture of experts"},
-      {"nobodymoe", "mixture of experts"},
-      {"jamba", "state-space"},
-      {"clip", "images"},
-      {"t5encoder", "encoder"},
-      {"mpt", "position biases"},
+      {"phimoe", "mixture of experts"}, {"nobodymoe", "mixture of experts"},
+      {"jamba", "state-space"},         {"clip", "images"},
+      {"t5encoder", "encoder"},         {"mpt", "position biases"},
       {"starcoder", "a table"}};
   for (const auto& [name, what] : needs) {
     expectRefused("llama", ORIEL_ERROR_UNSUPPORTED, {"\"" + name + "\"", what, "gemma3"},
