@@ -8,6 +8,7 @@
 #include <mutex>
 #include <type_traits>
 
+#include "api/adapters.h"
 #include "api/device_wish.h"
 #include "api/on_file.h"
 #include "api/session_texts.h"
@@ -189,6 +190,7 @@ struct TemplateOnce {
 struct PreparedModel {
   ModelFile source;
   ModelFile draft_source;  ///< open if desc.draft has layers
+  AdapterFiles adapters;   ///< part of desc and tensors, if there are any
   ModelDesc desc;
   TensorIndex tensors;
   PlanTotals totals;
@@ -327,6 +329,7 @@ struct ModelParts {
   Prefix* prefix = nullptr;          ///< null: no room for one
   ModelSource source;                ///< to read weights from again
   ModelSource draft_source;          ///< likewise, of a model that guesses
+  AdapterFiles::Kept adapters;       ///< null: none
   DeviceWish wish;                   ///< which devices may be
   RecallSettings recall;             ///< of every session
   WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
@@ -376,7 +379,7 @@ struct oriel_model : oriel_internal::ModelParts {
   mutable oriel_internal::Guard guard;
   oriel_internal::Trimmed trimmed;
   oriel_internal::PrefixSeen prefix_seen;
-  uint8_t unused[256 + sizeof(std::mutex) + 24] = {};  ///< keeps the planned bytes as they were
+  uint8_t unused[256 + sizeof(std::mutex) - 40] = {};  ///< keeps the planned bytes as they were
   oriel_internal::ErrorLine last_error;                ///< of `log`: calls on the model itself
   oriel_internal::DeviceLog device_log;                ///< in front of this:
   oriel_internal::ErrorLine device_error;  ///< of the device and the file, which all sessions use

@@ -147,6 +147,7 @@ class ReferenceExecutor final : public HostExecutor {
       float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + p.out_first;
       for (uint32_t c = 0; c < p.cols; ++c) {
         out[c] = p.change == kChangeAdd     ? out[c] + values[c]
+                 : p.change == kChangeGated ? out[c] + block().gate(t, p) * values[c]
                  : p.change == kChangeTimes ? out[c] * values[0]
                                             : std::clamp(out[c], -p.limit, p.limit);
       }
@@ -383,8 +384,14 @@ class ReferenceExecutor final : public HostExecutor {
 
   void gatedNorm(const Op& op) {
     const GatedNormPush& p = op.push.gated_norm;
-    referenceGatedNorm(p, header().n_tokens, floats(op, 0), floats(op, 3),
-                       p.has_norm != 0 ? floats(op, 4) : nullptr, floats(op, 2));
+    const uint32_t n = p.of_outputs != 0 ? header().n_outputs : header().n_tokens;
+    for (uint32_t t = 0; t < n; ++t) {
+      const uint64_t source = p.of_outputs != 0 ? block().token(t).output : t;
+      referenceGatedNorm(p, 1, floats(op, 0) + uint64_t{t} * p.in_stride,
+                         floats(op, 3) + source * p.gate_stride,
+                         p.has_norm != 0 ? floats(op, 4) : nullptr,
+                         floats(op, 2) + uint64_t{t} * p.out_stride);
+    }
   }
 
   void shortConv(const Op& op) {
@@ -541,7 +548,9 @@ class ReferenceExecutor final : public HostExecutor {
         const float* const in = floats(op, 3) + static_cast<uint64_t>(x) * p.in_stride;
         float* const out = floats(op, 2) + static_cast<uint64_t>(at) * p.out_stride + p.out_first;
         for (uint32_t r = 0; r < p.rows; ++r) {
-          rows.dots(r, p.units, in, p.in_stride, 1, out + r);
+          float sum = 0;
+          rows.dots(r, p.units, in, p.in_stride, 1, &sum);
+          out[r] = p.accumulate != 0 ? out[r] + sum : sum;
         }
       }
     }
@@ -572,7 +581,8 @@ class ReferenceExecutor final : public HostExecutor {
       float* const out = floats(op, 2) + static_cast<uint64_t>(at) * p.out_stride + p.out_first;
       for (uint32_t c = 0; c < p.cols; ++c) {
         out[c] = p.change == kChangeAdd ? out[c] + floats(op, 0)[uint64_t{e} * p.cols + c]
-                                        : out[c] * floats(op, 0)[e];
+                 : p.change == kChangeGated ? out[c] * block().gate(route_at[at] / p.n_used, p)
+                                            : out[c] * floats(op, 0)[e];
       }
     }
   }

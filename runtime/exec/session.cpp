@@ -20,6 +20,7 @@ struct Session::Rooms {
   Transcript transcript;
   RecallMemory recall;
   StateSlots* states = nullptr;
+  AdapterUse* adapters = nullptr;
   RowCache rows;
 
   void take(const SessionContext& context, Arena* arena) {
@@ -40,6 +41,10 @@ struct Session::Rooms {
     recall = takeRecall(context.recall, model, arena);
     void* const room = model.keepsStates() ? arena->take<StateSlots>(1) : nullptr;
     states = room != nullptr ? new (room) StateSlots() : nullptr;
+    if (model.adapters != nullptr) {
+      void* const use = arena->take<AdapterUse>(1);
+      adapters = use != nullptr ? new (use) AdapterUse(*model.adapters) : nullptr;
+    }
     if (context.file_rows != nullptr) {
       rows.init(*context.file_rows, *context.source, arena);
     }
@@ -53,8 +58,8 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
       transcript_(rooms.transcript),
       sampler_(rooms.sampler),
       workspace_(rooms.workspace),
-      memory_(context_, &at_, &call_, rooms.ids, rooms.states, rooms.rope_steps, rooms.workspace,
-              first_position, whole_turns),
+      memory_(context_, &at_, &call_, rooms.ids, rooms.states, rooms.adapters, rooms.rope_steps,
+              rooms.workspace, first_position, whole_turns),
       recall_(context_, &at_, &call_, &memory_, &transcript_, rooms.recall),
       stepper_(context_, &at_, &call_, &memory_, &recall_, &sampler_, rooms.rows),
       feeder_(context_, &at_, &call_, &memory_, &recall_, &stepper_, rooms.workspace),
@@ -66,7 +71,7 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
                          Arena* arena) {
   static_assert(alignof(Session) <= Arena::kAlignment, "raise kAlignment");
-  constexpr size_t kUnused = 16;  // keeps the planned bytes as they were
+  constexpr size_t kUnused = 8;  // keeps the planned bytes as they were
   void* const room = arena->take<uint8_t>(sizeof(Session) + kUnused);
   Rooms rooms;
   rooms.take(context, arena);
@@ -292,6 +297,18 @@ Status Session::becomePrefix(Prefix* prefix) {
   return status;
 }
 
+// The tokens that the change concerns are read again now; if that fails, before the next ones.
+Status Session::useAdapters(const float* scales) {
+  AdapterUse& use = *memory_.adapters;
+  for (uint32_t i = 0; i < context_.model->adapters->count; ++i) {
+    if (use.scale[i] != scales[i]) {
+      use.scale[i] = scales[i];
+      use.markStale(use.from[i]);
+    }
+  }
+  return feeder_.refresh();
+}
+
 Status Session::mark(const char* name) {
   const size_t bytes = std::strlen(name);
   size_t bad = 0;
@@ -316,6 +333,9 @@ Status Session::fork(const Session& other) {
     const DeviceTurn turn = context_.turn();
     ORIEL_TRY(turn.status());
     ORIEL_TRY(memory_.copyFrom(other.memory_));
+  }
+  if (memory_.adapters != nullptr) {
+    *memory_.adapters = *other.memory_.adapters;
   }
   stand(other.at_);
   recall_.takeOver(other.recall_);

@@ -122,6 +122,8 @@ class Session {
   /// Shows the turns that the text asks for behind the sinks, from here on.
   Status recall(const char* text, size_t bytes) { return recall_.recall(text, bytes); }
   Status mark(const char* name);
+  /// A scale for each of the model's adapters, which there are. Tokens that were read with others are read again.
+  Status useAdapters(const float* scales);
 
   // Replies.
 

@@ -59,6 +59,8 @@ struct DraftDesc {
   Layer layers[kMaxLayers];
 };
 
+struct Adapters;  // model/adapters.h
+
 /// Shape of a decoder-only model. Everything the budgeter and the plan need, nothing from the device. All
 /// counts are within base/limits.h once readModelDesc has returned kOk.
 struct ModelDesc {
@@ -117,6 +119,7 @@ struct ModelDesc {
   FilePooling pooling = FilePooling::kNone;
   uint32_t target_embd = 0;  ///< of a model that guesses: n_embd of the one that it guesses for
   DraftDesc draft;           ///< what guesses for this one
+  const Adapters* adapters = nullptr;  ///< loaded with it; null: none
 
   const LayerKind& kind(uint32_t layer) const { return kinds[layers[layer].kind]; }
   bool ownsMemory(uint32_t layer) const {
@@ -266,8 +269,9 @@ enum class TensorRole : uint8_t {
   kValueRouterBias,       // [value experts], added to scores for choosing
   kValueExperts,          // [value experts][n_kv_heads * head_dim][n_embd]
   kStateFactorDecay,  // [2 heads][n_embd]: of each key head its heads' factors, then their decays
+  kDirection,         // [n_embd], of a control vector
 };
-constexpr uint32_t kMatrixRoles = 89;
+constexpr uint32_t kMatrixRoles = 90;
 /// That of what a matrix's products are multiplied by: one number, or one for each expert.
 constexpr TensorRole scaleOf(TensorRole matrix) {
   return static_cast<TensorRole>(static_cast<uint32_t>(matrix) + kMatrixRoles);
@@ -277,6 +281,9 @@ constexpr uint32_t kTensorRoles = 2 * kMatrixRoles;
 constexpr TensorRole kNoRole = static_cast<TensorRole>(kTensorRoles);
 
 class TensorIndex;  // model/tensor_index.h
+
+/// A matrix of this type of the file has kernels.
+bool runsAsMatrix(uint32_t tensor_type);
 
 /// Reads and checks the hyperparameters and every tensor the architecture's table expects: present,
 /// of the right shape, of a type this build can run. `file` must already be validated (GgufFile::open).

@@ -31,6 +31,7 @@ enum class OptionStore : uint8_t {
   kLogprobs,     ///< ReplyChoices.top_logprobs and .logprobs
   kByteList,     ///< numbers: a pointer into LoadLists, and a count
   kU32List,
+  kTexts,     ///< texts: a pointer into LoadLists, and a count
   kTextList,  ///< an array of pointers, and a count
   kBiasList,  ///< an array of LogitBias, and a count
 };

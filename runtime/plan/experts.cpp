@@ -118,8 +118,43 @@ class ExpertOps {
       }
       ORIEL_TRY(ops_.experts({part.matrix, layer_}, experts_, part.rows, colsOf(part),
                              [&](const StackSlice& slice) { ops_.toBody(product(part, slice)); }));
+      ORIEL_TRY(adapt(part));
     }
     changes(true, [&](const Op& op) { ops_.toBody(op); });
+    return kOk;
+  }
+
+  // out += gate * B (A in) of each expert, by place.
+  Status adapt(const Part& part) {
+    const Adapters* const all = ops_.adapters();
+    for (uint32_t i = 0; all != nullptr && i < all->count; ++i) {
+      OpList::Pair pair;
+      if (!ops_.pairOf(i, {part.matrix, layer_}, &pair)) {
+        continue;
+      }
+      const Rows thin = {act_.thin, act_.thin_expert_stride, pair.rank};
+      ORIEL_TRY(ops_.experts(pair.a, experts_, pair.rank, colsOf(part), [&](const StackSlice& slice) {
+        Op op = product(part, slice);
+        op.bindings[kOpOut] = thin.place;
+        op.push.expert_matmul.rows = pair.rank;
+        op.push.expert_matmul.out_stride = thin.stride;
+        op.push.expert_matmul.out_first = 0;
+        ops_.toBody(op);
+      }));
+      Op gated = ops_.make(OpKind::kExpertBias, {thin.place, act_.device_step, thin.place, routes_});
+      gated.push.expert_bias = {pair.rank,    experts_.used, n_routes_, thin.stride, 0,
+                                kChangeGated, 0,             0};
+      ops_.gate(i, all->factorOf(i, pair.rank), &gated.push.expert_bias);
+      ops_.toBody(gated);
+      ORIEL_TRY(ops_.experts(pair.b, experts_, part.rows, pair.rank, [&](const StackSlice& slice) {
+        Op op = product(part, slice);
+        op.bindings[kMatmulInput] = thin.place;
+        op.push.expert_matmul.in_stride = thin.stride;
+        op.push.expert_matmul.of_tokens = 0;
+        op.push.expert_matmul.accumulate = 1;
+        ops_.toBody(op);
+      }));
+    }
     return kOk;
   }
 

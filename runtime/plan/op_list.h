@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 
+#include "model/adapters.h"
 #include "plan/forward.h"
 #include "plan/weight_placement.h"
 
@@ -28,9 +29,12 @@ class MatrixParts {
   void add(const MatrixPart& part) { parts_[count_++] = part; }
   const MatrixPart* begin() const { return parts_; }
   const MatrixPart* end() const { return parts_ + count_; }
+  uint32_t count() const { return count_; }
+
+  static constexpr uint32_t kMost = 4;
 
  private:
-  MatrixPart parts_[4] = {};
+  MatrixPart parts_[kMost] = {};
   uint32_t count_ = 0;
 };
 
@@ -182,10 +186,37 @@ class OpList {
   /// out[.][first ...] (+)= the stacked matrices times in, with the input's other form in `staged`. Emits to the body.
   Status product(const MatrixParts& parts, const Rows& in, const Rows& out, const BufferRef& staged,
                  Write write) {
-    return weights_.matrix(parts, in.cols, [&](const MatrixSlice& slice) {
-      toBody(matmul(slice, in, out, act_.stagedAt(staged, in.stride, plan_->chunk_tokens), write));
-    });
+    const BufferRef other = act_.stagedAt(staged, in.stride, plan_->chunk_tokens);
+    ORIEL_TRY(weights_.matrix(parts, in.cols, [&](const MatrixSlice& slice) {
+      toBody(matmul(slice, in, out, other, write));
+    }));
+    return adapt(parts, in, out, other, /*head=*/false);
   }
+
+  // Adapters (plan/adapt.cpp).
+
+  /// out += gate * B (A in), of every part and adapter that has such a pair. `head`: to heads, of outputs' rows.
+  Status adapt(const MatrixParts& parts, const Rows& in, const Rows& out, const BufferRef& staged,
+               bool head);
+  /// The same of the embedding's rows.
+  Status adaptEmbedding(const Rows& out);
+  /// What control vectors add behind a layer.
+  void steer(uint32_t layer, const Rows& out);
+  /// An op whose gate this is.
+  template <typename Push>
+  void gate(uint32_t adapter, float factor, Push* push) const {
+    const RotationTables tables = rotationTables(model_);
+    push->gate_first = static_cast<uint32_t>(stepRotationWord(plan_->chunk_tokens, model_.n_views,
+                                                              tables.words, 0)) +
+                       tables.gates + model_.adapters->gateOf(adapter, factor);
+    push->gate_stride = tables.words;
+  }
+  /// The halves of an adapter's pair; false: it has none of this matrix.
+  struct Pair {
+    MatrixPart a, b;
+    uint32_t rank = 0;
+  };
+  bool pairOf(uint32_t adapter, const MatrixPart& part, Pair* pair) const;
 
   Op matmul(const MatrixSlice& slice, const Rows& in, const Rows& out, const BufferRef& staged,
             Write write) {
@@ -302,6 +333,7 @@ class OpList {
     ++plan_->n_expert_layers;
   }
   const Plan& plan() const { return *plan_; }
+  const Adapters* adapters() const { return model_.adapters; }
 
   /// Calls use(const MatrixSlice&) for the slices of a matrix.
   template <typename Use>
@@ -349,10 +381,15 @@ class OpList {
     return weights_.finish();
   }
   WeightCounts counts() const {
-    return {weights_.bytes(), weights_.largestGroupBytes(), read_bytes_, head_bytes_, draft_bytes_};
+    return {weights_.bytes(), weights_.largestGroupBytes(), read_bytes_,
+            head_bytes_,      draft_bytes_,                 weights_.adapterBytes()};
   }
 
  private:
+  Status adaptWith(uint32_t adapter, const MatrixParts& parts, const Rows& in, const Rows& out,
+                   const BufferRef& staged, bool head);
+  void gateThin(uint32_t adapter, float factor, uint32_t first, uint32_t cols, bool head);
+  Status widen(const Pair& pair, uint32_t first, const Rows& out, bool head);
   void emitTo(StepList list, const Op& op) {
     const uint32_t i = static_cast<uint32_t>(list);
     if (plan_->ops[i] != nullptr) {
