@@ -116,9 +116,9 @@ const OptionRow kOptions[] = {
      Scope::kLoad, Type::kFile, Layer::kAdvanced, Store::kText, LOAD(draft_model), 0, 0, nullptr},
     {TEXTS("lora", "", "none",
            "LoRA adapter, a GGUF file; :SCALE at the end multiplies it (1). May be given several times"),
-     Scope::kLoad, Type::kFile, Layer::kFront, Store::kTexts, LOAD_LIST(lora, lora_count, lora), 0, 0, nullptr},
+     Scope::kLoad, Type::kFiles, Layer::kFront, Store::kTexts, LOAD_LIST(lora, lora_count, lora), 0, 0, nullptr},
     {TEXTS("control_vector", "", "none", "Control vector, a GGUF file, likewise"),
-     Scope::kLoad, Type::kFile, Layer::kAdvanced, Store::kTexts, LOAD_LIST(control_vectors, control_vector_count, control_vectors), 0, 0, nullptr},
+     Scope::kLoad, Type::kFiles, Layer::kAdvanced, Store::kTexts, LOAD_LIST(control_vectors, control_vector_count, control_vectors), 0, 0, nullptr},
     {TEXTS("control_layers", "", "all", "First and last layer that control vectors steer, as 10,20"),
      Scope::kLoad, Type::kList, Layer::kAdvanced, Store::kU32List, LOAD_LIST(control_layers, control_layer_count, control_layers), 0, kMaxLayers, nullptr},
     {TEXTS("retrieval", "recall", "0",
@@ -283,7 +283,7 @@ const char* scopeName(OptionScope scope) {
 
 const char* typeName(OptionType type) {
   static const char* const kNames[] = {"bytes", "count", "number", "choice",
-                                       "flag",  "text",  "list",   "file"};
+                                       "flag",  "text",  "list",   "file",   "files"};
   return kNames[static_cast<size_t>(type)];
 }
 
