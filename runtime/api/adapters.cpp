@@ -66,8 +66,8 @@ Status AdapterFiles::takeRoom(uint32_t count, size_t path_bytes, const Log& log)
   block_bytes_ = measure.used();
   block_ = allocateZeroed(allocator_, block_bytes_);
   if (block_ == nullptr) {
-    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                    "the system refused %zu bytes: close other programs", block_bytes_);
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "the system refused %zu bytes: close other programs",
+                    block_bytes_);
   }
   Arena arena(block_, block_bytes_);
   take(&arena);
@@ -91,9 +91,9 @@ Status AdapterFiles::open(const LoadOptions& options, const GgufFile& base, cons
   const auto each = [&](const auto& visit) -> Status {
     for (uint32_t i = 0; i < count; ++i) {
       const bool is_control = i >= options.lora_count;
-      ORIEL_TRY(visit(is_control ? options.control_vectors[i - options.lora_count]
-                                 : options.lora[i],
-                      is_control));
+      ORIEL_TRY(
+          visit(is_control ? options.control_vectors[i - options.lora_count] : options.lora[i],
+                is_control));
     }
     return kOk;
   };
@@ -127,8 +127,8 @@ Status AdapterFiles::openOne(const char* given, bool is_control, const LoadOptio
   paths_ += bytes + 1;
   nameOf(file->path, adapter.name);
   if (adapters_->find(adapter.name, std::strlen(adapter.name)) != number) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "two adapters are named \"%s\": rename one of the files", adapter.name);
+    return log.fail(ORIEL_ERROR_ARGUMENT, "two adapters are named \"%s\": rename one of the files",
+                    adapter.name);
   }
   ORIEL_TRY(file->file.open(file->path, allocator_, log, stop));
   NamingLog named(log, file->path);
@@ -144,8 +144,7 @@ Status AdapterFiles::openOne(const char* given, bool is_control, const LoadOptio
   return kOk;
 }
 
-Status AdapterFiles::openAgain(const Kept& kept, const oriel_allocator& allocator,
-                               const Log& log) {
+Status AdapterFiles::openAgain(const Kept& kept, const oriel_allocator& allocator, const Log& log) {
   if (kept.adapters == nullptr) {
     return kOk;
   }

@@ -379,7 +379,7 @@ struct oriel_model : oriel_internal::ModelParts {
   mutable oriel_internal::Guard guard;
   oriel_internal::Trimmed trimmed;
   oriel_internal::PrefixSeen prefix_seen;
-  uint8_t unused[256 + sizeof(std::mutex) - 40] = {};  ///< keeps the planned bytes as they were
+  uint8_t unused[256 + sizeof(std::mutex) - 48] = {};  ///< keeps the planned bytes as they were
   oriel_internal::ErrorLine last_error;                ///< of `log`: calls on the model itself
   oriel_internal::DeviceLog device_log;                ///< in front of this:
   oriel_internal::ErrorLine device_error;  ///< of the device and the file, which all sessions use

@@ -11,19 +11,40 @@ namespace oriel_internal {
 namespace {
 
 /// Matrices that adapters change: those that products are made with.
-constexpr TensorRole kAdapted[] = {
-    TensorRole::kTokenEmbedding, TensorRole::kOutput,          TensorRole::kQuery,
-    TensorRole::kKey,            TensorRole::kValue,           TensorRole::kAttentionOut,
-    TensorRole::kGate,           TensorRole::kUp,              TensorRole::kDown,
-    TensorRole::kQkv,            TensorRole::kGateUp,          TensorRole::kConvIn,
-    TensorRole::kConvOut,        TensorRole::kRouter,          TensorRole::kExpertGate,
-    TensorRole::kExpertUp,       TensorRole::kExpertDown,      TensorRole::kExpertGateUp,
-    TensorRole::kLayerInputGate, TensorRole::kLayerInputOut,   TensorRole::kLayerInputProjection,
-    TensorRole::kStateIn,        TensorRole::kStateGate,       TensorRole::kStateFactor,
-    TensorRole::kStateDecay,     TensorRole::kStateFactorDecay, TensorRole::kStateOut,
-    TensorRole::kQueryLatent,    TensorRole::kQueryOfLatent,   TensorRole::kLatentAndKey,
-    TensorRole::kAttentionGate,  TensorRole::kSharedGate,      TensorRole::kExpertLatentIn,
-    TensorRole::kExpertLatentOut};
+constexpr TensorRole kAdapted[] = {TensorRole::kTokenEmbedding,
+                                   TensorRole::kOutput,
+                                   TensorRole::kQuery,
+                                   TensorRole::kKey,
+                                   TensorRole::kValue,
+                                   TensorRole::kAttentionOut,
+                                   TensorRole::kGate,
+                                   TensorRole::kUp,
+                                   TensorRole::kDown,
+                                   TensorRole::kQkv,
+                                   TensorRole::kGateUp,
+                                   TensorRole::kConvIn,
+                                   TensorRole::kConvOut,
+                                   TensorRole::kRouter,
+                                   TensorRole::kExpertGate,
+                                   TensorRole::kExpertUp,
+                                   TensorRole::kExpertDown,
+                                   TensorRole::kExpertGateUp,
+                                   TensorRole::kLayerInputGate,
+                                   TensorRole::kLayerInputOut,
+                                   TensorRole::kLayerInputProjection,
+                                   TensorRole::kStateIn,
+                                   TensorRole::kStateGate,
+                                   TensorRole::kStateFactor,
+                                   TensorRole::kStateDecay,
+                                   TensorRole::kStateFactorDecay,
+                                   TensorRole::kStateOut,
+                                   TensorRole::kQueryLatent,
+                                   TensorRole::kQueryOfLatent,
+                                   TensorRole::kLatentAndKey,
+                                   TensorRole::kAttentionGate,
+                                   TensorRole::kSharedGate,
+                                   TensorRole::kExpertLatentIn,
+                                   TensorRole::kExpertLatentOut};
 
 bool isAdapted(TensorRole role) {
   return std::find(std::begin(kAdapted), std::end(kAdapted), role) != std::end(kAdapted);
@@ -69,7 +90,7 @@ class Reader {
         tensors_(*tensors) {}
 
   Status lora() {
-    ORIEL_TRY(expect("general.type", "adapter", "an adapter of llama.cpp's form"));
+    ORIEL_TRY(expect("general.type", "adapter", "an adapter"));
     ORIEL_TRY(expect("adapter.type", "lora", "a LoRA adapter"));
     ORIEL_TRY(expect("general.architecture", desc_.architecture, "the adapter of this model"));
     ORIEL_TRY(readAlpha());
@@ -98,13 +119,11 @@ class Reader {
   Status expect(const char* key, const char* wanted, const char* what) const {
     GgufString found;
     if (!file_.getString(key, &found)) {
-      return log_.fail(ORIEL_ERROR_FORMAT, "%s is missing where \"%s\" is expected: give %s", key,
-                       wanted, what);
+      return log_.fail(ORIEL_ERROR_FORMAT, "%s is missing: give %s", key, what);
     }
-    return found.equals(wanted)
-               ? kOk
-               : log_.fail(ORIEL_ERROR_FORMAT, "%s is \"%s\" where \"%s\" is expected: give %s",
-                           key, PrintableText(found).text, wanted, what);
+    return found.equals(wanted) ? kOk
+                                : log_.fail(ORIEL_ERROR_FORMAT, "%s is %s, not %s: give %s", key,
+                                            PrintableText(found).text, wanted, what);
   }
 
   Status readAlpha() {
@@ -165,8 +184,9 @@ class Reader {
     if (!tensors_.findName(stem, all_.file_layers, &role, &layer)) {
       (void)std::snprintf(name, sizeof(name), "%.*s", static_cast<int>(stem.bytes), stem.data);
       GgufTensor unused;  // of a layer that reads another's memory
-      return base_.findTensor(name, &unused) ? kOk
-                                             : refuse(tensor, "is of a matrix that the model lacks");
+      return base_.findTensor(name, &unused)
+                 ? kOk
+                 : refuse(tensor, "is of a matrix that the model lacks");
     }
     if (!isAdapted(role) || tensors_.has(scaleOf(role), layer)) {
       return refuse(tensor, "is of a tensor that this build does not adapt");
@@ -286,8 +306,8 @@ uint32_t Adapters::gateOf(uint32_t adapter, float factor) const {
 
 uint32_t Adapters::find(const char* name, size_t bytes) const {
   uint32_t i = 0;
-  while (i < count && !(std::strlen(list[i].name) == bytes &&
-                        std::memcmp(list[i].name, name, bytes) == 0)) {
+  while (i < count &&
+         !(std::strlen(list[i].name) == bytes && std::memcmp(list[i].name, name, bytes) == 0)) {
     ++i;
   }
   return i;

@@ -133,17 +133,19 @@ class ExpertOps {
         continue;
       }
       const Rows thin = {act_.thin, act_.thin_expert_stride, pair.rank};
-      ORIEL_TRY(ops_.experts(pair.a, experts_, pair.rank, colsOf(part), [&](const StackSlice& slice) {
-        Op op = product(part, slice);
-        op.bindings[kOpOut] = thin.place;
-        op.push.expert_matmul.rows = pair.rank;
-        op.push.expert_matmul.out_stride = thin.stride;
-        op.push.expert_matmul.out_first = 0;
-        ops_.toBody(op);
-      }));
-      Op gated = ops_.make(OpKind::kExpertBias, {thin.place, act_.device_step, thin.place, routes_});
-      gated.push.expert_bias = {pair.rank,    experts_.used, n_routes_, thin.stride, 0,
-                                kChangeGated, 0,             0};
+      ORIEL_TRY(
+          ops_.experts(pair.a, experts_, pair.rank, colsOf(part), [&](const StackSlice& slice) {
+            Op op = product(part, slice);
+            op.bindings[kOpOut] = thin.place;
+            op.push.expert_matmul.rows = pair.rank;
+            op.push.expert_matmul.out_stride = thin.stride;
+            op.push.expert_matmul.out_first = 0;
+            ops_.toBody(op);
+          }));
+      Op gated =
+          ops_.make(OpKind::kExpertBias, {thin.place, act_.device_step, thin.place, routes_});
+      gated.push.expert_bias = {pair.rank, experts_.used, n_routes_, thin.stride,
+                                0,         kChangeGated,  0,         0};
       ops_.gate(i, all->factorOf(i, pair.rank), &gated.push.expert_bias);
       ops_.toBody(gated);
       ORIEL_TRY(ops_.experts(pair.b, experts_, part.rows, pair.rank, [&](const StackSlice& slice) {

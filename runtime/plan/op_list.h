@@ -139,19 +139,7 @@ class OpList {
           Write write) {
     return norm(vector(role, layer, in.cols), in, out, eps, write);
   }
-  Op norm(const BufferRef& weight, const Rows& in, const Rows& out, float eps, Write write) {
-    Op op = make(OpKind::kRmsNorm, {in.place, act_.device_step, out.place, weight});
-    RmsNormPush& push = op.push.rms_norm;
-    push.cols = in.cols;
-    push.in_stride = in.stride;
-    push.out_stride = out.stride;
-    push.eps = eps;
-    push.rows = 1;
-    push.accumulate = write == Write::kAdd ? 1 : 0;
-    push.scale = 1;
-    push.centred = model_.layer_norms ? 1 : 0;
-    return op;
-  }
+  Op norm(const BufferRef& weight, const Rows& in, const Rows& out, float eps, Write write);
   /// Of the residual stream, by a norm of the model's: its groups each for itself, without weights where norms have none.
   Op streamNorm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps,
                 Write write) {
@@ -171,27 +159,13 @@ class OpList {
     return op;
   }
   /// Adds the bias to columns first .. first + cols - 1, where there is one.
-  void addBias(TensorRole role, uint32_t layer, const Rows& out) {
-    if (has(role, layer)) {
-      toBody(change(kChangeAdd, vector(role, layer, out.cols), out));
-    }
-  }
+  void addBias(TensorRole role, uint32_t layer, const Rows& out);
   /// Multiplies those columns by the matrix's scale, where there is one.
-  void addScale(TensorRole matrix, uint32_t layer, const Rows& out) {
-    if (has(scaleOf(matrix), layer)) {
-      toBody(change(kChangeTimes, vector(scaleOf(matrix), layer, 1), out));
-    }
-  }
+  void addScale(TensorRole matrix, uint32_t layer, const Rows& out);
 
   /// out[.][first ...] (+)= the stacked matrices times in, with the input's other form in `staged`. Emits to the body.
   Status product(const MatrixParts& parts, const Rows& in, const Rows& out, const BufferRef& staged,
-                 Write write) {
-    const BufferRef other = act_.stagedAt(staged, in.stride, plan_->chunk_tokens);
-    ORIEL_TRY(weights_.matrix(parts, in.cols, [&](const MatrixSlice& slice) {
-      toBody(matmul(slice, in, out, other, write));
-    }));
-    return adapt(parts, in, out, other, /*head=*/false);
-  }
+                 Write write);
 
   // Adapters (plan/adapt.cpp).
 
@@ -206,8 +180,8 @@ class OpList {
   template <typename Push>
   void gate(uint32_t adapter, float factor, Push* push) const {
     const RotationTables tables = rotationTables(model_);
-    push->gate_first = static_cast<uint32_t>(stepRotationWord(plan_->chunk_tokens, model_.n_views,
-                                                              tables.words, 0)) +
+    push->gate_first = static_cast<uint32_t>(
+                           stepRotationWord(plan_->chunk_tokens, model_.n_views, tables.words, 0)) +
                        tables.gates + model_.adapters->gateOf(adapter, factor);
     push->gate_stride = tables.words;
   }
@@ -219,24 +193,7 @@ class OpList {
   bool pairOf(uint32_t adapter, const MatrixPart& part, Pair* pair) const;
 
   Op matmul(const MatrixSlice& slice, const Rows& in, const Rows& out, const BufferRef& staged,
-            Write write) {
-    Op op = make(OpKind::kMatmul, {slice.place, act_.device_step, out.place, in.place});
-    if (staged.size_bytes != 0) {
-      op.bindings[op.n_bindings++] = staged;
-    }
-    op.weights = slice.type;
-    MatmulPush& push = op.push.matmul;
-    push.rows = slice.rows;
-    push.units = slice.geometry.units;
-    push.group_words = slice.geometry.groupWords();
-    push.side_word = slice.geometry.sideWord();
-    push.in_stride = in.stride;
-    push.out_stride = out.stride;
-    push.out_first = out.first + slice.first_row;
-    push.accumulate = write == Write::kAdd ? 1 : 0;
-    (void)counted(slice.place);
-    return op;
-  }
+            Write write);
 
   /// Attention of `heads` heads, whose result has `dim` values each and goes to `out`. A chunk has work enough without
   /// sharing a head; one token has not, and its splits are merged. `push`: a member of op.push.
@@ -276,27 +233,7 @@ class OpList {
 
   /// How queries and keys of a layer of this kind are rotated, and where its memory has its slots.
   void rotation(const ModelDesc& model, const LayerKind& kind, const Memory& memory,
-                const RotationTables& rotations, RopeAppendPush* push) const {
-    push->n_heads = kind.n_heads;
-    push->n_kv_heads = kind.n_kv_heads;
-    push->head_dim = kind.head_dim;
-    push->rope_dims = kind.rope == kNoRope ? 0 : model.ropes[kind.rope].dims;
-    push->pair_stride = model.rope_pairing == RopePairing::kInterleaved || push->rope_dims == 0
-                            ? 1
-                            : push->rope_dims / 2;
-    push->qkv_stride = act_.qkv_stride;
-    push->query_stride = act_.query_stride;
-    push->sinks = memory.shape.sinkRoom();
-    push->all_sinks = memory.shape.sinkSlots();
-    push->view = memory.view;
-    push->rotation_stride = rotations.words;
-    const RotationTables::Of tables = rotations.ropes[kind.rope == kNoRope ? kMainRope : kind.rope];
-    const uint32_t first = static_cast<uint32_t>(
-        stepRotationWord(plan_->chunk_tokens, model.n_views, rotations.words, 0));
-    push->key_rotation = first + tables.keys;
-    push->query_rotation = first + tables.queries;
-    push->sink_rotation = first + (memory.shape.sinks != 0 ? tables.sinks : tables.queries);
-  }
+                const RotationTables& rotations, RopeAppendPush* push) const;
 
   /// Calls use(const StackSlice&) for the slices of the matrices of all experts, of which a token uses some.
   template <typename Use>
@@ -381,8 +318,8 @@ class OpList {
     return weights_.finish();
   }
   WeightCounts counts() const {
-    return {weights_.bytes(), weights_.largestGroupBytes(), read_bytes_,
-            head_bytes_,      draft_bytes_,                 weights_.adapterBytes()};
+    return {weights_.bytes(), weights_.largestGroupBytes(), read_bytes_, head_bytes_,
+            draft_bytes_,     weights_.adapterBytes()};
   }
 
  private:
