@@ -339,7 +339,7 @@ struct FloatUnit {
   HWY_ALIGN float values[kUnit][kN];
 };
 
-template <uint32_t kTokens>
+template <uint32_t kTokens, uint32_t kValues = kUnit>
 static HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const float* x,
                                    uint32_t stride, float* totals) {
   VF total[kTokens];
@@ -352,7 +352,7 @@ static HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const 
     for (uint32_t t = 0; t < kTokens; ++t) {
       sum[t] = hn::Zero(kF);
     }
-    for (uint32_t i = 0; i < kUnit; ++i) {
+    for (uint32_t i = 0; i < kValues; ++i) {
       const VF w = hn::Load(kF, wide[u].values[i]);
       for (uint32_t t = 0; t < kTokens; ++t) {
         sum[t] = hn::MulAdd(w, hn::Set(kF, x[uint64_t{t} * stride + u * kUnit + i]), sum[t]);
@@ -377,6 +377,9 @@ struct FloatTiles {
                               uint32_t count, uint32_t token, uint32_t n, float* totals) {
     const float* x = static_cast<const float*>(task.in) +
                      static_cast<uint64_t>(token) * task.in_stride + first * kUnit;
+    if (n == kTileTokens && task.half_unit) {
+      return dotFloats<kTileTokens, kUnit / 2>(wide, count, x, task.in_stride, totals);
+    }
     if (n == kTileTokens) {
       return dotFloats<kTileTokens>(wide, count, x, task.in_stride, totals);
     }
@@ -393,9 +396,28 @@ struct FloatKernel {
   static constexpr bool kFloats = true;
   static HWY_INLINE VF one(const MatmulTask& task, uint32_t row) {
     VF sums[1];
+    if constexpr (std::is_same<Format, F16>::value) {
+      if (task.half_unit) {
+        return oneHalf(task, row);
+      }
+    }
     dotFloatsApart<Format, 1>(rowsFrom(task, row), task.units, task.side_word / task.units,
                               static_cast<const float*>(task.in), 0, sums);
     return sums[0];
+  }
+  // The same sums as without the zeros of the second half.
+  static HWY_INLINE VF oneHalf(const MatmulTask& task, uint32_t row) {
+    const float* const in = static_cast<const float*>(task.in);
+    VF values[kUnit];
+    F16::load<kUnit / 2>(rowsFrom(task, row), 0, values);
+    VF total[4];
+    for (uint32_t i = 0; i < 4; ++i) {
+      total[i] = hn::Mul(values[i], hn::Set(kF, in[i]));
+    }
+    for (uint32_t i = 4; i < kUnit / 2; ++i) {
+      total[i % 4] = hn::MulAdd(values[i], hn::Set(kF, in[i]), total[i % 4]);
+    }
+    return hn::Add(hn::Add(total[0], total[1]), hn::Add(total[2], total[3]));
   }
   // kN rows that begin at `row`.
   static HWY_INLINE void apart(const MatmulTask& task, uint32_t row) {

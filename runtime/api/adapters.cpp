@@ -256,7 +256,10 @@ Status readAdapterChoice(const ModelDesc& desc, const char* text, const Log& log
     float scale = 0;
     const char* const name_end = endOfName(at, end, &scale);
     const auto bytes = static_cast<size_t>(name_end - at);
-    const uint32_t found = all.find(at, bytes);
+    uint32_t found = all.find(at, bytes);
+    if (found == all.count && bytes == 1 && *at >= '0' && *at <= '9') {
+      found = std::min(found, static_cast<uint32_t>(*at - '0'));  // its number
+    }
     if (found == all.count) {
       char names[512] = "";
       for (uint32_t i = 0; i < all.count; ++i) {

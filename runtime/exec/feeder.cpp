@@ -361,6 +361,21 @@ Status Feeder::findInvocations(const int32_t* ids, size_t count) {
   return readStale();
 }
 
+void Feeder::standAdapters() {
+  AdapterUse* const use = memory_.adapters;
+  if (use == nullptr) {
+    return;
+  }
+  use->searched = 0;
+  use->stale_from = AdapterUse::kNever;
+  for (uint32_t i = 0; i < context_.model->adapters->count; ++i) {
+    use->from[i] = context_.model->adapters->list[i].n_invocation != 0
+                       ? lastInvocation(i, nullptr, 0)
+                       : 0;
+  }
+  use->searched = at_.position;
+}
+
 // Tokens that were read with other scales, as far as they are seen.
 Status Feeder::readStale() {
   AdapterUse& use = *memory_.adapters;

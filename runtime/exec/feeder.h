@@ -97,6 +97,8 @@ class Feeder {
   /// States forget the tokens that attention has just ceased to see.
   Status forgetEvicted();
 
+  /// The memory holds this conversation, read with the session's adapters.
+  void standAdapters();
   /// Does what readAnew() or a change of adapters began and did not finish.
   Status refresh() {
     ORIEL_TRY(at_.stale != 0 ? readAnew(at_.position) : Status(kOk));

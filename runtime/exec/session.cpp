@@ -285,6 +285,9 @@ Status Session::makePrefix(Prefix* prefix) {
 Status Session::becomePrefix(Prefix* prefix) {
   const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
+  if (memory_.adapters != nullptr) {
+    ORIEL_TRY(expectLoadedScales(memory_.adapters->scale));
+  }
   const bool had_none = prefix->tokens == 0;
   const uint32_t sinks = memory_.cache().sinks;
   ORIEL_TRY(makePrefix(prefix));
@@ -297,9 +300,27 @@ Status Session::becomePrefix(Prefix* prefix) {
   return status;
 }
 
+// A prefix is read with the adapters as they were loaded, whatever session reads it.
+Status Session::expectLoadedScales(const float* scales) const {
+  const Adapters* const all = context_.model->adapters;
+  for (uint32_t i = 0; all != nullptr && i < all->count; ++i) {
+    if (scales[i] != all->list[i].scale) {
+      return context_.log.fail(ORIEL_ERROR_ARGUMENT,
+                               "the model's prefix is for adapter \"%s\" at scale %g, not %g: clear "
+                               "the prefix, or use the adapters as they were loaded",
+                               all->list[i].name, static_cast<double>(all->list[i].scale),
+                               static_cast<double>(scales[i]));
+    }
+  }
+  return kOk;
+}
+
 // The tokens that the change concerns are read again now; if that fails, before the next ones.
 Status Session::useAdapters(const float* scales) {
   AdapterUse& use = *memory_.adapters;
+  if (context_.prefixTokens() != 0) {
+    ORIEL_TRY(expectLoadedScales(scales));
+  }
   for (uint32_t i = 0; i < context_.model->adapters->count; ++i) {
     if (use.scale[i] != scales[i]) {
       use.scale[i] = scales[i];

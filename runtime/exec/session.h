@@ -160,6 +160,7 @@ class Session {
   Status beginBehindPrefix();
   void takePrefixMessages();
   Status makePrefix(Prefix* prefix);
+  Status expectLoadedScales(const float* scales) const;
   uint32_t ownSinks() const;
   Status checkUtf8(const char* what, const char* text, size_t bytes) const;
   Status countToEmbed(const TokenSource& source, uint64_t* count) const;

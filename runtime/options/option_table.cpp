@@ -174,7 +174,7 @@ const OptionRow kOptions[] = {
     {TEXTS("date", "", "20240726", "Date for templates that tell one: year * 10000 + month * 100 + day"),
      Scope::kSession, Type::kCount, Layer::kAdvanced, Store::kU32, SESSION(chat.date), 0, 99991231, nullptr},
     {TEXTS("adapters", "-", "all that were loaded",
-           "Adapters of the session by name, as style,sql:0.5; none: without them"),
+           "Adapters of the session by name or number from 0, as style,sql:0.5; none: without them"),
      Scope::kSession, Type::kText, Layer::kFront, Store::kText, SESSION(adapters), 0, 0, nullptr},
     {TEXTS("evict", "", "turns", "What a full window evicts at once: a turn, or a token"),
      Scope::kSession, Type::kChoice, Layer::kAdvanced, Store::kU32, SESSION(split_turns), 0, 0, kEvictWords},

@@ -99,6 +99,7 @@ Status OpList::widen(const Pair& pair, uint32_t first, const Rows& out, bool hea
   return weights_.matrix(MatrixParts({pair.b}), pair.rank, [&](const MatrixSlice& slice) {
     Op op = matmul(slice, in, out, BufferRef(), Write::kAdd);
     op.push.matmul.of_outputs = head ? 1 : 0;
+    op.push.matmul.half_unit = pair.rank <= kUnit / 2 ? 1 : 0;
     head ? toHead(op) : toBody(op);
   });
 }

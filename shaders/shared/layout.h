@@ -157,6 +157,7 @@ struct
   uint out_first;   // column of `out` where row 0 of this slice goes
   uint accumulate;  // 1: adds to `out` (residual), 0: overwrites
   uint of_outputs;  // 1: as many input rows as there are outputs (the head); 0: as there are tokens
+  uint half_unit ORIEL_ELSE(0);  // 1: one unit, of which the first half counts; may be ignored
 };
 
 // What a product gives, in place: out[t][i] becomes out + values[i], out * values[0], out no further from 0 than limit,
@@ -615,7 +616,7 @@ static_assert(sizeof(TokenStep) == kTokenStepWords * 4, "shared with shaders");
 static_assert(sizeof(EmbedPush) == 36, "shared with shaders");
 static_assert(sizeof(View) == kViewWords * 4, "shared with shaders");
 static_assert(sizeof(RmsNormPush) == 52, "shared with shaders");
-static_assert(sizeof(MatmulPush) == 36, "shared with shaders");
+static_assert(sizeof(MatmulPush) == 40, "shared with shaders");
 static_assert(sizeof(AddBiasPush) == 32, "shared with shaders");
 static_assert(sizeof(RopeAppendPush) == 56, "shared with shaders");
 static_assert(sizeof(AttentionPush) == 52, "shared with shaders");

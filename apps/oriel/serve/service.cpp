@@ -262,8 +262,22 @@ void Service::replyTo(const ReplyProtocol& protocol, Exchange* exchange) {
 }
 
 /// A stream says in a comment that it waits for the model to be loaded.
+std::string Service::adapters(const ModelPool::Entry* model) const {
+  const std::lock_guard<std::mutex> lock(adapters_lock_);
+  const auto found = adapters_.find(model);
+  return found != adapters_.end() ? found->second : "";
+}
+
+void Service::setAdapters(const ModelPool::Entry* model, const std::string& adapters) {
+  const std::lock_guard<std::mutex> lock(adapters_lock_);
+  adapters_[model] = adapters;
+}
+
 void Service::reply(Asked<ReplyRequest> asked, const ReplyProtocol& protocol, Exchange* exchange) {
   ReplyRequest& request = asked.request;
+  if (request.form.adapters.empty()) {
+    request.form.adapters = adapters(asked.model);
+  }
   const Clock::time_point start = Clock::now();
   bool waited = false;
   const auto lease = open(asked.model, *exchange, [&] {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -74,6 +75,10 @@ class Service {
   std::vector<std::vector<float>> embed(const Asked<std::vector<RawPrompt>>& asked,
                                         const Exchange& client, uint64_t* tokens);
 
+  /// The adapters of requests that name none, as the session option: of this model; empty: as they were loaded.
+  std::string adapters(const ModelPool::Entry* model) const;
+  void setAdapters(const ModelPool::Entry* model, const std::string& adapters);
+
   void health(Exchange* exchange);
   void metrics(Exchange* exchange);
 
@@ -98,6 +103,8 @@ class Service {
 
   const ServiceOptions& options_;
   ModelPool* const pool_;
+  mutable std::mutex adapters_lock_;
+  std::map<const ModelPool::Entry*, std::string> adapters_;
   const int64_t started_;
   Metrics metrics_;
   Watcher watcher_;
