@@ -339,7 +339,7 @@ struct FloatUnit {
   HWY_ALIGN float values[kUnit][kN];
 };
 
-template <uint32_t kTokens, uint32_t kValues = kUnit>
+template <uint32_t kTokens>
 static HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const float* x,
                                    uint32_t stride, float* totals) {
   VF total[kTokens];
@@ -352,7 +352,7 @@ static HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const 
     for (uint32_t t = 0; t < kTokens; ++t) {
       sum[t] = hn::Zero(kF);
     }
-    for (uint32_t i = 0; i < kValues; ++i) {
+    for (uint32_t i = 0; i < kUnit; ++i) {
       const VF w = hn::Load(kF, wide[u].values[i]);
       for (uint32_t t = 0; t < kTokens; ++t) {
         sum[t] = hn::MulAdd(w, hn::Set(kF, x[uint64_t{t} * stride + u * kUnit + i]), sum[t]);
@@ -377,9 +377,6 @@ struct FloatTiles {
                               uint32_t count, uint32_t token, uint32_t n, float* totals) {
     const float* x = static_cast<const float*>(task.in) +
                      static_cast<uint64_t>(token) * task.in_stride + first * kUnit;
-    if (n == kTileTokens && task.half_unit) {
-      return dotFloats<kTileTokens, kUnit / 2>(wide, count, x, task.in_stride, totals);
-    }
     if (n == kTileTokens) {
       return dotFloats<kTileTokens>(wide, count, x, task.in_stride, totals);
     }

@@ -257,8 +257,13 @@ Status readAdapterChoice(const ModelDesc& desc, const char* text, const Log& log
     const char* const name_end = endOfName(at, end, &scale);
     const auto bytes = static_cast<size_t>(name_end - at);
     uint32_t found = all.find(at, bytes);
-    if (found == all.count && bytes == 1 && *at >= '0' && *at <= '9') {
-      found = std::min(found, static_cast<uint32_t>(*at - '0'));  // its number
+    if (found == all.count && bytes != 0 && bytes <= 2) {  // its number
+      uint32_t number = 0;
+      for (size_t i = 0; i < bytes; ++i) {
+        number = at[i] >= '0' && at[i] <= '9' ? number * 10 + static_cast<uint32_t>(at[i] - '0')
+                                              : all.count;
+      }
+      found = std::min(found, number);
     }
     if (found == all.count) {
       char names[512] = "";

@@ -80,4 +80,79 @@ void OpList::addBias(TensorRole role, uint32_t layer, const Rows& out) {
   }
 }
 
+void OpList::toDecode(const Op& op) {
+  emitTo(StepList::kDecode, op);
+  if (plan_->batch_rows > 1) {
+    emitTo(StepList::kBatch, op);
+  }
+  if (in_tail_) {
+    emitTo(StepList::kTail, op);
+  }
+}
+
+void OpList::toBody(const Op& op) {
+  toDecode(op);
+  toChunk(op);
+}
+
+void OpList::toHead(const Op& op) {
+  toHeadAlone(op);
+  toBatchHead(op);
+}
+
+Op OpList::make(OpKind kind, std::initializer_list<BufferRef> bindings) const {
+  Op op;
+  op.kind = kind;
+  op.push_bytes = static_cast<uint16_t>(opTraits(kind).push_bytes);
+  for (const BufferRef& binding : bindings) {
+    op.bindings[op.n_bindings++] = binding;
+  }
+  return op;
+}
+
+Op OpList::streamNorm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps,
+                      Write write) {
+  Op op = model_.bare_norms ? norm(ones(in.cols), in, out, eps, write)
+                            : norm(role, layer, in, out, eps, write);
+  RmsNormPush& push = op.push.rms_norm;
+  push.rows = model_.norm_groups;
+  push.cols = in.cols / model_.norm_groups;
+  push.weight_rows = model_.norm_groups > 1 ? 1 : 0;
+  return op;
+}
+
+Op OpList::norm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps,
+                Write write) {
+  return norm(vector(role, layer, in.cols), in, out, eps, write);
+}
+
+Op OpList::change(uint32_t how, const BufferRef& values, const Rows& out) const {
+  Op op = make(OpKind::kAddBias, {values, act_.device_step, out.place});
+  op.push.add_bias = {out.cols, out.stride, out.first, 0, how, 0};
+  return op;
+}
+
+BufferRef OpList::ones(uint32_t cols) {
+  if (ones_.size_bytes < 4ull * cols) {
+    ones_ = weights_.ones(cols);
+  }
+  return counted(ones_);
+}
+
+BufferRef OpList::vector(TensorRole role, uint32_t layer, uint32_t cols) {
+  return counted(weights_.vector(role, layer, cols));
+}
+
+BufferRef OpList::vectors(std::initializer_list<VectorPart> parts, uint32_t layer) {
+  return counted(weights_.vectors(parts, layer));
+}
+
+void OpList::emitTo(StepList list, const Op& op) {
+  const uint32_t i = static_cast<uint32_t>(list);
+  if (plan_->ops[i] != nullptr) {
+    plan_->ops[i][plan_->n_ops[i]] = op;
+  }
+  ++plan_->n_ops[i];
+}
+
 }  // namespace oriel_internal

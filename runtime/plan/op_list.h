@@ -71,26 +71,12 @@ class OpList {
         plan_(plan),
         weights_(tensors, log, plan) {}
 
-  void toDecode(const Op& op) {
-    emitTo(StepList::kDecode, op);
-    if (plan_->batch_rows > 1) {
-      emitTo(StepList::kBatch, op);
-    }
-    if (in_tail_) {
-      emitTo(StepList::kTail, op);
-    }
-  }
+  void toDecode(const Op& op);
   void toTail(const Op& op) { emitTo(StepList::kTail, op); }
   void toChunk(const Op& op) { emitTo(StepList::kChunk, op); }
   /// To both.
-  void toBody(const Op& op) {
-    toDecode(op);
-    toChunk(op);
-  }
-  void toHead(const Op& op) {
-    toHeadAlone(op);
-    toBatchHead(op);
-  }
+  void toBody(const Op& op);
+  void toHead(const Op& op);
   void toHeadAlone(const Op& op) { emitTo(StepList::kHead, op); }
   void toBatchHead(const Op& op) {
     if (plan_->batch_rows > 1) {
@@ -106,58 +92,26 @@ class OpList {
   void endFill() { plan_->fill_ops = plan_->n_ops[static_cast<uint32_t>(StepList::kChunk)]; }
 
   /// An op of the kind with these bindings; the step block is always the second.
-  Op make(OpKind kind, std::initializer_list<BufferRef> bindings) const {
-    Op op;
-    op.kind = kind;
-    op.push_bytes = static_cast<uint16_t>(opTraits(kind).push_bytes);
-    for (const BufferRef& binding : bindings) {
-      op.bindings[op.n_bindings++] = binding;
-    }
-    return op;
-  }
+  Op make(OpKind kind, std::initializer_list<BufferRef> bindings) const;
 
   bool has(TensorRole role, uint32_t layer) const { return tensors_.has(role, layer); }
 
   /// A vector of weights.
-  BufferRef vector(TensorRole role, uint32_t layer, uint32_t cols) {
-    return counted(weights_.vector(role, layer, cols));
-  }
-  BufferRef vectors(std::initializer_list<VectorPart> parts, uint32_t layer) {
-    return counted(weights_.vectors(parts, layer));
-  }
+  BufferRef vector(TensorRole role, uint32_t layer, uint32_t cols);
+  BufferRef vectors(std::initializer_list<VectorPart> parts, uint32_t layer);
 
   /// So many ones: the same for all who ask for as many.
-  BufferRef ones(uint32_t cols) {
-    if (ones_.size_bytes < 4ull * cols) {
-      ones_ = weights_.ones(cols);
-    }
-    return counted(ones_);
-  }
+  BufferRef ones(uint32_t cols);
 
   /// out (+)= weight * in / rms(in), row by row; `eps` is the norm's.
-  Op norm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps,
-          Write write) {
-    return norm(vector(role, layer, in.cols), in, out, eps, write);
-  }
+  Op norm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps, Write write);
   Op norm(const BufferRef& weight, const Rows& in, const Rows& out, float eps, Write write);
   /// Of the residual stream, by a norm of the model's: its groups each for itself, without weights where norms have none.
   Op streamNorm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps,
-                Write write) {
-    Op op = model_.bare_norms ? norm(ones(in.cols), in, out, eps, write)
-                              : norm(role, layer, in, out, eps, write);
-    RmsNormPush& push = op.push.rms_norm;
-    push.rows = model_.norm_groups;
-    push.cols = in.cols / model_.norm_groups;
-    push.weight_rows = model_.norm_groups > 1 ? 1 : 0;
-    return op;
-  }
+                Write write);
 
   /// AddBiasPush: what a product gave, changed in place.
-  Op change(uint32_t how, const BufferRef& values, const Rows& out) const {
-    Op op = make(OpKind::kAddBias, {values, act_.device_step, out.place});
-    op.push.add_bias = {out.cols, out.stride, out.first, 0, how, 0};
-    return op;
-  }
+  Op change(uint32_t how, const BufferRef& values, const Rows& out) const;
   /// Adds the bias to columns first .. first + cols - 1, where there is one.
   void addBias(TensorRole role, uint32_t layer, const Rows& out);
   /// Multiplies those columns by the matrix's scale, where there is one.
@@ -327,13 +281,7 @@ class OpList {
                    const BufferRef& staged, bool head);
   void gateThin(uint32_t adapter, float factor, uint32_t first, uint32_t cols, bool head);
   Status widen(const Pair& pair, uint32_t first, const Rows& out, bool head);
-  void emitTo(StepList list, const Op& op) {
-    const uint32_t i = static_cast<uint32_t>(list);
-    if (plan_->ops[i] != nullptr) {
-      plan_->ops[i][plan_->n_ops[i]] = op;
-    }
-    ++plan_->n_ops[i];
-  }
+  void emitTo(StepList list, const Op& op);
 
   BufferRef counted(const BufferRef& place) {
     read_bytes_ += place.size_bytes;

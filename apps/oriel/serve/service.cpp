@@ -264,13 +264,23 @@ void Service::replyTo(const ReplyProtocol& protocol, Exchange* exchange) {
 /// A stream says in a comment that it waits for the model to be loaded.
 std::string Service::adapters(const ModelPool::Entry* model) const {
   const std::lock_guard<std::mutex> lock(adapters_lock_);
-  const auto found = adapters_.find(model);
-  return found != adapters_.end() ? found->second : "";
+  for (const auto& [of, chosen] : adapters_) {
+    if (of == model) {
+      return chosen;
+    }
+  }
+  return "";
 }
 
 void Service::setAdapters(const ModelPool::Entry* model, const std::string& adapters) {
   const std::lock_guard<std::mutex> lock(adapters_lock_);
-  adapters_[model] = adapters;
+  for (auto& [of, chosen] : adapters_) {
+    if (of == model) {
+      chosen = adapters;
+      return;
+    }
+  }
+  adapters_.emplace_back(model, adapters);
 }
 
 void Service::reply(Asked<ReplyRequest> asked, const ReplyProtocol& protocol, Exchange* exchange) {

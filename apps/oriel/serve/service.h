@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -104,7 +103,7 @@ class Service {
   const ServiceOptions& options_;
   ModelPool* const pool_;
   mutable std::mutex adapters_lock_;
-  std::map<const ModelPool::Entry*, std::string> adapters_;
+  std::vector<std::pair<const ModelPool::Entry*, std::string>> adapters_;
   const int64_t started_;
   Metrics metrics_;
   Watcher watcher_;

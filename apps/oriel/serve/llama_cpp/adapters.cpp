@@ -1,5 +1,7 @@
 #include "serve/llama_cpp/adapters.h"
 
+#include <cstdlib>
+
 #include "described.h"
 #include "serve/api_error.h"
 #include "serve/service.h"
@@ -12,20 +14,13 @@ Json adaptersOf(const LoadedModel& model) {
   (void)cli::described(&described, [&](char* text, size_t capacity, size_t* needed) {
     return oriel_model_describe(model.model.get(), text, capacity, needed);
   });
-  return described.value("adapters", Json::array());
+  return described["adapters"];
 }
 
-/// The scale that a list as readAdapters() writes it gives an adapter.
-double scaleIn(const std::string& chosen, size_t id) {
-  const std::string key = std::to_string(id) + ":";
-  for (size_t at = 0; at < chosen.size();) {
-    const size_t end = std::min(chosen.find(',', at), chosen.size());
-    if (chosen.compare(at, key.size(), key) == 0) {
-      return std::strtod(chosen.c_str() + at + key.size(), nullptr);
-    }
-    at = end + 1;
-  }
-  return 0;
+ReplyRequest readChoice(const Json& body, const ModelFacts&) {
+  ReplyRequest request;
+  request.form.adapters = readAdapters(body, "the body");
+  return request;
 }
 
 }  // namespace
@@ -37,13 +32,10 @@ std::string readAdapters(const Json& list, const std::string& name) {
   std::string chosen;
   for (const Json& item : list) {
     const Fields fields(item, name);
-    const Json& id = fields.need("id", "the number of an adapter");
-    const std::optional<int64_t> number = wholeOf(id);
-    if (!number || *number < 0) {
-      throw wrongField(fields.nameOf("id"), "the number of an adapter, from 0 on");
-    }
-    const double scale = fields.number("scale", -1e6, 1e6).value_or(1);
-    chosen += (chosen.empty() ? "" : ",") + std::to_string(*number) + ":" + Json(scale).dump();
+    (void)fields.need("id", "the number of an adapter");
+    const int64_t id = fields.whole("id", 0, 15).value_or(0);
+    chosen += (chosen.empty() ? "" : ",") + std::to_string(id) + ":" +
+              std::to_string(fields.number("scale", -1e6, 1e6).value_or(1));
   }
   return chosen.empty() ? "none" : chosen;
 }
@@ -51,34 +43,35 @@ std::string readAdapters(const Json& list, const std::string& name) {
 void answerAdapters(Service* service, Exchange* exchange) {
   ModelPool::Entry* const entry = service->pool()->find("");
   const auto lease = service->open(entry, *exchange);
+  Json list = adaptersOf(*lease);
   const std::string chosen = service->adapters(entry);
-  Json list = Json::array();
-  for (const Json& adapter : adaptersOf(*lease)) {
-    const size_t id = list.size();
-    list.push_back({{"id", id},
-                    {"path", adapter["path"]},
-                    {"name", adapter["name"]},
-                    {"scale", chosen.empty() ? adapter["scale"] : Json(scaleIn(chosen, id))}});
+  for (size_t id = 0; id < list.size(); ++id) {
+    list[id]["id"] = id;
+    if (chosen.empty()) {
+      continue;
+    }
+    const std::string key = "," + std::to_string(id) + ":";
+    const size_t at = ("," + chosen).find(key);
+    list[id]["scale"] = at == std::string::npos
+                            ? 0.0
+                            : std::strtod(chosen.c_str() + at + key.size() - 1, nullptr);
   }
   exchange->send(200, kJsonType, dumped(list));
 }
 
 void answerSetAdapters(Service* service, Exchange* exchange) {
-  Json list;
-  const auto asked =
-      service->read(exchange->request(), [&](const Json& body, const ModelFacts&) -> std::string {
-        list = body;
-        return readAdapters(body, "the body");
-      });
+  const auto asked = service->read(exchange->request(), readChoice);
   const auto lease = service->open(asked.model, *exchange);
+  const std::string& chosen = asked.request.form.adapters;
   const size_t count = adaptersOf(*lease).size();
-  for (const Json& item : list) {
-    if (item["id"].get<size_t>() >= count) {
+  for (size_t at = 0; at < chosen.size() && chosen != "none";) {
+    if (std::strtoul(chosen.c_str() + at, nullptr, 10) >= count) {
       throw wrongField("id", "one of the " + std::to_string(count) + " adapters that are loaded");
     }
+    at = std::min(chosen.find(',', at), chosen.size() - 1) + 1;
   }
-  service->setAdapters(asked.model, asked.request);
-  exchange->send(200, kJsonType, dumped(Json{{"success", true}}));
+  service->setAdapters(asked.model, chosen);
+  exchange->send(200, kJsonType, R"({"success":true})");
 }
 
 }  // namespace cli
