@@ -15,7 +15,7 @@ namespace oriel_internal {
 namespace {
 
 // Where ":SCALE" begins; the end: there is none. A path may have colons.
-const char* endOfName(const char* text, const char* end, float* scale) {
+const char* endOfAdapterName(const char* text, const char* end, float* scale) {
   const char* colon = end;
   while (colon != text && *colon != ':') {
     --colon;
@@ -31,7 +31,7 @@ const char* endOfName(const char* text, const char* end, float* scale) {
 }
 
 // The name without its folder and ".gguf".
-void nameOf(const char* path, char (&name)[sizeof(Adapter::name)]) {
+void nameAdapter(const char* path, char (&name)[sizeof(Adapter::name)]) {
   const char* begin = path;
   for (const char* at = path; *at != '\0'; ++at) {
     begin = *at == '/' || *at == '\\' ? at + 1 : begin;
@@ -86,6 +86,10 @@ Status AdapterFiles::open(const LoadOptions& options, const GgufFile& base, cons
                     "%u adapters are asked for, this build runs up to %u: load fewer", count,
                     kMaxAdapters);
   }
+  if (options.control_layer_count == 1) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "\"control_layers\" has one number: give the first and the last layer");
+  }
   allocator_ = allocatorOf(options);
   size_t path_bytes = 0;
   const auto each = [&](const auto& visit) -> Status {
@@ -117,15 +121,15 @@ Status AdapterFiles::openOne(const char* given, bool is_control, const LoadOptio
                              ModelDesc* desc, TensorIndex* tensors) {
   const uint32_t number = adapters_->count;
   Adapter& adapter = adapters_->list[number];
-  const size_t bytes =
-      static_cast<size_t>(endOfName(given, given + std::strlen(given), &adapter.scale) - given);
+  const size_t bytes = static_cast<size_t>(
+      endOfAdapterName(given, given + std::strlen(given), &adapter.scale) - given);
   std::memcpy(paths_, given, bytes);
   paths_[bytes] = '\0';
   File* const file = new (files_ + number) File();
   ++opened_;
   file->path = paths_;
   paths_ += bytes + 1;
-  nameOf(file->path, adapter.name);
+  nameAdapter(file->path, adapter.name);
   if (adapters_->find(adapter.name, std::strlen(adapter.name)) != number) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "two adapters are named \"%s\": rename one of the files",
                     adapter.name);
@@ -254,7 +258,7 @@ Status readAdapterChoice(const ModelDesc& desc, const char* text, const Log& log
   for (const char* at = text;; ++at) {
     const char* const end = at + std::strcspn(at, ",");
     float scale = 0;
-    const char* const name_end = endOfName(at, end, &scale);
+    const char* const name_end = endOfAdapterName(at, end, &scale);
     const auto bytes = static_cast<size_t>(name_end - at);
     uint32_t found = all.find(at, bytes);
     if (found == all.count && bytes != 0 && bytes <= 2) {  // its number

@@ -60,9 +60,9 @@ bool endsWith(const GgufString& name, const char* end, GgufString* stem) {
 }
 
 /// "16 x 64", as numpy writes shapes: the last is contiguous.
-struct Shape {
-  explicit Shape(const GgufTensor& tensor) : Shape(tensor.dims) {}
-  explicit Shape(const uint64_t (&dims)[kMaxTensorDims]) {
+struct ShapeText {
+  explicit ShapeText(const GgufTensor& tensor) : ShapeText(tensor.dims) {}
+  explicit ShapeText(const uint64_t (&dims)[kMaxTensorDims]) {
     uint32_t n = kMaxTensorDims;
     while (n > 1 && dims[n - 1] == 1) {
       --n;
@@ -76,10 +76,10 @@ struct Shape {
   char text[96] = "";
 };
 
-class Reader {
+class AdapterReader {
  public:
-  Reader(const GgufFile& file, const GgufFile& base, const ModelDesc& desc, uint32_t number,
-         const Log& log, Adapters* adapters, TensorIndex* tensors)
+  AdapterReader(const GgufFile& file, const GgufFile& base, const ModelDesc& desc, uint32_t number,
+                const Log& log, Adapters* adapters, TensorIndex* tensors)
       : file_(file),
         base_(base),
         desc_(desc),
@@ -231,8 +231,9 @@ class Reader {
                : log_.fail(ORIEL_ERROR_FORMAT,
                            "tensor %s is %s where %s is needed for the model's %s of %s: use the "
                            "adapter of this model",
-                           PrintableText(tensor.name).text, Shape(tensor).text, Shape(wanted).text,
-                           PrintableText(base.name).text, Shape(base).text);
+                           PrintableText(tensor.name).text, ShapeText(tensor).text,
+                           ShapeText(wanted).text, PrintableText(base.name).text,
+                           ShapeText(base).text);
   }
 
   Status addDirection(const GgufTensor& tensor, const uint32_t (&range)[2]) {
@@ -257,7 +258,7 @@ class Reader {
       return log_.fail(ORIEL_ERROR_FORMAT,
                        "tensor %s is %s where the model needs %" PRIu32
                        ": use a control vector of this model",
-                       PrintableText(tensor.name).text, Shape(tensor).text, desc_.n_embd);
+                       PrintableText(tensor.name).text, ShapeText(tensor).text, desc_.n_embd);
     }
     if (layer < all_.file_layers && layer >= range[0] && layer <= range[1]) {
       add(tensor, TensorRole::kDirection, static_cast<uint32_t>(layer), 0);
@@ -316,7 +317,7 @@ uint32_t Adapters::find(const char* name, size_t bytes) const {
 Status readAdapter(const GgufFile& adapter, const GgufFile& base, const ModelDesc& desc,
                    bool is_control, const uint32_t (&range)[2], uint32_t file, const Log& log,
                    Adapters* adapters, TensorIndex* tensors) {
-  Reader reader(adapter, base, desc, file, log, adapters, tensors);
+  AdapterReader reader(adapter, base, desc, file, log, adapters, tensors);
   ORIEL_TRY(is_control ? reader.control(range) : reader.lora());
   ++adapters->count;
   return kOk;

@@ -132,11 +132,12 @@ std::vector<Case> cases() {
   all.push_back({"granitemoe-shared", 3e-3});
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(All, GoldenAdapters, testing::ValuesIn(cases()), [](const auto& info) {
-  std::string name = info.param.name;
+std::string nameOf(const testing::TestParamInfo<Case>& tested) {
+  std::string name = tested.param.name;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
-});
+}
+INSTANTIATE_TEST_SUITE_P(All, GoldenAdapters, testing::ValuesIn(cases()), nameOf);
 
 TEST_F(Adapters, scale_0_and_none_are_the_model_to_the_bit) {
   ORIEL_NEED_DATA(model, kModel);
