@@ -532,7 +532,7 @@ struct GatedNormPush {  // bindings: 0 in, 1 step, 2 out, 3 gates, maybe 4 weigh
   uint norm_last;
   uint weight_rows;  // 1: [rows][cols] weights; 0: [cols], of all rows
   float eps;
-  uint gate_rows ORIEL_ELSE(0);  // 1: one gate a row, which all its values share; 0: one each
+  uint gate_rows ORIEL_ELSE(0);   // 1: one gate a row, which all its values share; 0: one each
   uint of_outputs ORIEL_ELSE(0);  // 1: row i is of output i; 0: of token i
 };
 
