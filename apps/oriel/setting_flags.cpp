@@ -89,7 +89,10 @@ std::string shortOf(const std::string& option) {
 
 const char* typeNameOf(const Json& row) {
   const std::string type = row["type"];
-  return type == "bytes" ? "SIZE" : type == "file" || type == "files" ? "FILE" : isNumber(row) ? "N" : "WORD";
+  return type == "bytes"                     ? "SIZE"
+         : type == "file" || type == "files" ? "FILE"
+         : isNumber(row)                     ? "N"
+                                             : "WORD";
 }
 
 }  // namespace

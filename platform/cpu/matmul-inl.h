@@ -403,7 +403,7 @@ struct FloatKernel {
     return sums[0];
   }
   // The same sums as without the zeros of the second half.
-  static HWY_INLINE VF oneHalf(const MatmulTask& task, uint32_t row) {
+  static HWY_NOINLINE VF oneHalf(const MatmulTask& task, uint32_t row) {
     const float* const in = static_cast<const float*>(task.in);
     VF values[kUnit];
     F16::load<kUnit / 2>(rowsFrom(task, row), 0, values);

@@ -369,9 +369,8 @@ void Feeder::standAdapters() {
   use->searched = 0;
   use->stale_from = AdapterUse::kNever;
   for (uint32_t i = 0; i < context_.model->adapters->count; ++i) {
-    use->from[i] = context_.model->adapters->list[i].n_invocation != 0
-                       ? lastInvocation(i, nullptr, 0)
-                       : 0;
+    use->from[i] =
+        context_.model->adapters->list[i].n_invocation != 0 ? lastInvocation(i, nullptr, 0) : 0;
   }
   use->searched = at_.position;
 }

@@ -17,9 +17,8 @@ struct WeightFiles {
       : of{&model, draft_model} {}
   const GgufFile* of[kAdapterFile + kMaxAdapters] = {};
   bool inMemory() const {
-    return std::all_of(std::begin(of), std::end(of), [](const GgufFile* file) {
-      return file == nullptr || file->inMemory();
-    });
+    return std::all_of(std::begin(of), std::end(of),
+                       [](const GgufFile* file) { return file == nullptr || file->inMemory(); });
   }
 };
 

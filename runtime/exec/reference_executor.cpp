@@ -387,10 +387,9 @@ class ReferenceExecutor final : public HostExecutor {
     const uint32_t n = p.of_outputs != 0 ? header().n_outputs : header().n_tokens;
     for (uint32_t t = 0; t < n; ++t) {
       const uint64_t source = p.of_outputs != 0 ? block().token(t).output : t;
-      referenceGatedNorm(p, 1, floats(op, 0) + uint64_t{t} * p.in_stride,
-                         floats(op, 3) + source * p.gate_stride,
-                         p.has_norm != 0 ? floats(op, 4) : nullptr,
-                         floats(op, 2) + uint64_t{t} * p.out_stride);
+      referenceGatedNorm(
+          p, 1, floats(op, 0) + uint64_t{t} * p.in_stride, floats(op, 3) + source * p.gate_stride,
+          p.has_norm != 0 ? floats(op, 4) : nullptr, floats(op, 2) + uint64_t{t} * p.out_stride);
     }
   }
 
@@ -580,7 +579,7 @@ class ReferenceExecutor final : public HostExecutor {
       const uint32_t e = experts[route_at[at]];
       float* const out = floats(op, 2) + static_cast<uint64_t>(at) * p.out_stride + p.out_first;
       for (uint32_t c = 0; c < p.cols; ++c) {
-        out[c] = p.change == kChangeAdd ? out[c] + floats(op, 0)[uint64_t{e} * p.cols + c]
+        out[c] = p.change == kChangeAdd     ? out[c] + floats(op, 0)[uint64_t{e} * p.cols + c]
                  : p.change == kChangeGated ? out[c] * block().gate(route_at[at] / p.n_used, p)
                                             : out[c] * floats(op, 0)[e];
       }

@@ -305,11 +305,12 @@ Status Session::expectLoadedScales(const float* scales) const {
   const Adapters* const all = context_.model->adapters;
   for (uint32_t i = 0; all != nullptr && i < all->count; ++i) {
     if (scales[i] != all->list[i].scale) {
-      return context_.log.fail(ORIEL_ERROR_ARGUMENT,
-                               "the model's prefix is for adapter \"%s\" at scale %g, not %g: clear "
-                               "the prefix, or use the adapters as they were loaded",
-                               all->list[i].name, static_cast<double>(all->list[i].scale),
-                               static_cast<double>(scales[i]));
+      return context_.log.fail(
+          ORIEL_ERROR_ARGUMENT,
+          "the model's prefix is for adapter \"%s\" at scale %g, not %g: clear "
+          "the prefix, or use the adapters as they were loaded",
+          all->list[i].name, static_cast<double>(all->list[i].scale),
+          static_cast<double>(scales[i]));
     }
   }
   return kOk;

@@ -46,13 +46,13 @@ class SessionMemory {
  public:
   /// `rope_steps`: room for the phases of all tables. `states`: null where no layer keeps one.
   SessionMemory(const SessionContext& context, Conversation* at, RunningCall* call,
-                const TokenIds& ids, StateSlots* states, AdapterUse* adapters,
-                uint64_t* rope_steps, void* workspace, uint64_t first_position, bool whole_turns);
+                const TokenIds& ids, StateSlots* states, AdapterUse* adapters, uint64_t* rope_steps,
+                void* workspace, uint64_t first_position, bool whole_turns);
 
   // Records of the host's.
 
   TokenIds ids;
-  StateSlots* const states;   ///< null where no layer keeps one
+  StateSlots* const states;    ///< null where no layer keeps one
   AdapterUse* const adapters;  ///< null: the model has none
   RopePhases phases[kMaxRopes];
   const bool whole_turns;

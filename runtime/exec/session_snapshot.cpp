@@ -34,10 +34,10 @@ void nameModel(const SessionContext& context, const AdapterUse* use, SnapshotOwn
     owner->model_hash = hashBytes(&adapter.hash, sizeof(adapter.hash), owner->model_hash);
     owner->model_hash = hashBytes(&use->scale[i], sizeof(float), owner->model_hash);
     if (used < room) {
-      used += static_cast<size_t>(std::max(
-          std::snprintf(owner->model_name + used, room - used, " + %s:%.4g", adapter.name,
-                        static_cast<double>(use->scale[i])),
-          0));
+      used += static_cast<size_t>(
+          std::max(std::snprintf(owner->model_name + used, room - used, " + %s:%.4g", adapter.name,
+                                 static_cast<double>(use->scale[i])),
+                   0));
     }
   }
 }

@@ -80,7 +80,8 @@ struct GgufTensor {
   uint64_t dims[kMaxTensorDims] = {};  ///< dims[0] is the row length (columns); unused ones are 1
   uint64_t offset = 0;                 ///< of its data, from the beginning of the file
   uint64_t bytes = 0;                  ///< offset + bytes lies within the file; 0: no such tensor
-  uint32_t file = 0;  ///< of a model: 0, kDraftFile: of the one that guesses for it, or an adapter's
+  uint32_t file =
+      0;  ///< of a model: 0, kDraftFile: of the one that guesses for it, or an adapter's
 };
 constexpr uint32_t kDraftFile = 1;
 constexpr uint32_t kAdapterFile = 2;  ///< of the first adapter; the others follow

@@ -282,8 +282,8 @@ const char* scopeName(OptionScope scope) {
 }
 
 const char* typeName(OptionType type) {
-  static const char* const kNames[] = {"bytes", "count", "number", "choice",
-                                       "flag",  "text",  "list",   "file",   "files"};
+  static const char* const kNames[] = {"bytes", "count", "number", "choice", "flag",
+                                       "text",  "list",  "file",   "files"};
   return kNames[static_cast<size_t>(type)];
 }
 

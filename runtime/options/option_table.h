@@ -8,7 +8,17 @@
 namespace oriel_internal {
 
 enum class OptionScope : uint8_t { kLoad, kSession, kReply };
-enum class OptionType : uint8_t { kBytes, kCount, kNumber, kChoice, kFlag, kText, kList, kFile, kFiles };
+enum class OptionType : uint8_t {
+  kBytes,
+  kCount,
+  kNumber,
+  kChoice,
+  kFlag,
+  kText,
+  kList,
+  kFile,
+  kFiles
+};
 enum class OptionLayer : uint8_t {
   kFront,
   kAdvanced,

@@ -211,9 +211,8 @@ class Setting {
       case OptionStore::kByteList:
         return list<uint8_t>(kMaxLayers);
       case OptionStore::kU32List:
-        return list<uint32_t>(row_.count_offset == offsetof(LoadOptions, control_layer_count)
-                                  ? 2
-                                  : kMaxSessions);
+        return list<uint32_t>(
+            row_.count_offset == offsetof(LoadOptions, control_layer_count) ? 2 : kMaxSessions);
       case OptionStore::kTexts:
         return textInRoom();
       case OptionStore::kTextList:
@@ -331,8 +330,8 @@ class Setting {
   }
 
   bool textInRoom() {
-    auto* const room = reinterpret_cast<const char**>(reinterpret_cast<uint8_t*>(lists_) +
-                                                      row_.room_offset);
+    auto* const room =
+        reinterpret_cast<const char**>(reinterpret_cast<uint8_t*>(lists_) + row_.room_offset);
     const uint32_t count = first_ ? 0 : fieldAt<uint32_t>(options_, row_.count_offset);
     if (count < kMostTexts) {
       room[count] = value_;

@@ -239,8 +239,8 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
     };
     layout.thin_stride = MatrixParts::kMost * columns(adapters->most_rank);
     layout.thin_expert_stride = columns(adapters->most_expert_rank);
-    layout.thin = kept.take(
-        std::max(vector * layout.thin_stride, 4 * routes * layout.thin_expert_stride));
+    layout.thin =
+        kept.take(std::max(vector * layout.thin_stride, 4 * routes * layout.thin_expert_stride));
     layout.thin_gated = kept.take(vector * layout.thin_stride);
   }
   layout.draft_in = kept.take(4ull * layout.draft_in_stride);

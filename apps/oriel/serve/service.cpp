@@ -330,7 +330,7 @@ void Service::generate(const ReplyRequest& request, LoadedModel* model, double l
       const Settings options = samplingOf(request, options_.common.reply, mostTokens(request), i);
       const ReplySink sink = writer->sinkFor(number);
       ReplyOutcome outcome = request.is_chat ? lease->chat(request, options, sink, call)
-                                             : lease->complete(ids, options, sink, call);
+                                             : lease->complete(request, ids, options, sink, call);
       outcome.load_ms = load_ms;
       metrics_.countReply(outcome.prompt_tokens, outcome.cached_tokens, outcome.result.tokens,
                           outcome.evicted);

@@ -317,9 +317,11 @@ ReplyOutcome Slot::chat(const ReplyRequest& request, const Settings& options, co
   }
 }
 
-ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const Settings& options,
-                            const ReplySink& sink, const Call& call) {
-  open({}, call);
+ReplyOutcome Slot::complete(const ReplyRequest& request, const std::vector<int32_t>& ids,
+                            const Settings& options, const ReplySink& sink, const Call& call) {
+  ChatForm form;
+  form.adapters = request.form.adapters;
+  open(form, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
   ReplyOutcome outcome;
   try {

@@ -70,8 +70,8 @@ class Slot {
   /// A reply to the messages, or behind the ids. Throws ApiError; one that was cut short is an outcome.
   ReplyOutcome chat(const ReplyRequest& request, const Settings& options, const ReplySink& sink,
                     const Call& call);
-  ReplyOutcome complete(const std::vector<int32_t>& ids, const Settings& options,
-                        const ReplySink& sink, const Call& call);
+  ReplyOutcome complete(const ReplyRequest& request, const std::vector<int32_t>& ids,
+                        const Settings& options, const ReplySink& sink, const Call& call);
   /// The vector of a text. Forgets what was held.
   std::vector<float> embed(const RawPrompt& text, const Call& call, uint32_t* tokens);
 

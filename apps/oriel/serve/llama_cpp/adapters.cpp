@@ -52,9 +52,8 @@ void answerAdapters(Service* service, Exchange* exchange) {
     }
     const std::string key = "," + std::to_string(id) + ":";
     const size_t at = ("," + chosen).find(key);
-    list[id]["scale"] = at == std::string::npos
-                            ? 0.0
-                            : std::strtod(chosen.c_str() + at + key.size() - 1, nullptr);
+    list[id]["scale"] =
+        at == std::string::npos ? 0.0 : std::strtod(chosen.c_str() + at + key.size() - 1, nullptr);
   }
   exchange->send(200, kJsonType, dumped(list));
 }
