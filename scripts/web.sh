@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the npm package and the page, and runs their tests in Node and in a headless browser.
+# Builds the npm package, with an addon for this system, and the page, and runs their tests in Node and in a headless browser.
 #
 #   scripts/web.sh [build | test]     without a word: both
 #
@@ -38,6 +38,9 @@ if [[ $part != test ]]; then
     cmake --build "build/$preset" --target oriel_web || oriel_fail "building $preset failed"
     cp "build/$preset"/web/oriel*.js "build/$preset"/web/oriel*.wasm web/dist/
   done
+  oriel_configure && cmake --build build/release --target oriel_node || oriel_fail "building the addon failed"
+  prebuilds=web/prebuilds/$(node -p 'process.platform + "-" + process.arch')
+  mkdir -p "$prebuilds" && cp build/release/web/native/oriel.node "$prebuilds/" || oriel_fail "the addon is not there"
   echo '{ "type": "commonjs" }' >web/dist/package.json
   node web/make_worker.mjs || oriel_fail "making the worker failed"
   node web/make_types.mjs || oriel_fail "making the option types failed"

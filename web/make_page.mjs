@@ -10,7 +10,7 @@ const to = process.argv[2] || join(here, '../build/page');
 rmSync(to, { recursive: true, force: true });
 mkdirSync(join(to, 'oriel/src'), { recursive: true });
 cpSync(join(here, 'page'), to, { recursive: true });
-for (const part of ['src/index.js', 'src/oriel.js', 'dist/worker.js', 'dist/oriel.wasm', 'dist/oriel-threads.wasm']) cpSync(join(here, part), join(to, 'oriel', part));
+for (const part of ['src/index.js', 'src/oriel.js', 'src/cached_model.js', 'src/sha256.js', 'dist/worker.js', 'dist/oriel.wasm', 'dist/oriel-threads.wasm']) cpSync(join(here, part), join(to, 'oriel', part));
 cpSync(join(here, '../models/oriel-tiny/oriel-tiny-q8_0.gguf'), join(to, 'model.gguf'));
 
 let bytes = 0;

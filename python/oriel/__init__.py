@@ -15,7 +15,7 @@ from ._described import Described
 from ._draw import format_size
 from ._errors import (
     ArgumentError, BudgetError, Cancelled, ContextError, DeviceError, DeviceTimeoutError, Error, FileError, FormatError,
-    NoDeviceError, OutOfMemoryError, SpeedError, StateError, TextError, UnsupportedError,
+    MissingFileError, NoDeviceError, OrielWarning, OutOfMemoryError, SpeedError, StateError, TextError, UnsupportedError,
 )
 from ._library import VERSION as __version__
 from ._library import bundled_model
@@ -24,12 +24,13 @@ from ._options import Calibration, options
 from ._plan import Plan, Speed, measure_speed, plan
 from ._reply import Parsed, Reply, ToolCall, reply_many
 from ._session import Score, Session
+from ._pull import pull
 from ._stream import Part, Token
 
 __all__ = [
     "ArgumentError", "BudgetError", "Calibration", "Cancelled", "ContextError", "Described", "DeviceError",
-    "DeviceTimeoutError", "Error", "FileError", "FormatError", "Model", "NoDeviceError", "OutOfMemoryError", "Parsed",
+    "DeviceTimeoutError", "Error", "FileError", "FormatError", "MissingFileError", "Model", "NoDeviceError", "OrielWarning", "OutOfMemoryError", "Parsed",
     "Part", "Plan", "Reply", "Score", "Session", "Speed", "SpeedError", "StateError", "TextError", "Token", "ToolCall",
     "UnsupportedError", "__version__", "bundled_model", "devices", "format_size", "inspect", "inspect_snapshot",
-    "measure_speed", "options", "plan", "reply_many", "self_test", "shapes",
+    "measure_speed", "options", "plan", "pull", "reply_many", "self_test", "shapes",
 ]

@@ -91,7 +91,7 @@ TokenLogprob = _struct("oriel_token_logprob", "i32 id", "f32 logprob")
 TokenEvent = _struct(
     "oriel_token_event", "i32 id", "ptr text", "size text_bytes", "f32 logprob", "u32 top_count", "oriel_token_logprob* top",
 )
-Part = _struct("oriel_part", "size struct_size", "int kind", "u32 call", "ptr text", "size text_bytes")
+Part = _struct("oriel_part", "size struct_size", "int kind", "u32 call", "ptr text", "size text_bytes", "text path")
 token_fn = _callback("oriel_token_fn", "int", "oriel_token_event*", "ptr")
 part_fn = _callback("oriel_part_fn", "int", "oriel_part*", "ptr")
 ReplyOptions = _struct(

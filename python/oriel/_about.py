@@ -6,6 +6,7 @@ from typing import Any, List, Optional, Union
 from . import _abi
 from ._calls import Log, PathLike, Progress, call, interruptible, path_bytes, running, until
 from ._described import Described, described, of_struct
+from ._errors import at_path
 from ._library import bundled_model
 from ._options import load_options, takes
 
@@ -16,7 +17,7 @@ def inspect(model: Optional[PathLike] = None, *, log: Optional[Log] = None) -> D
     """What a model file holds. `missing` has the reasons if this build cannot run it. None: the bundled model."""
     held = load_options({}, log=log)
     path = bundled_model() if model is None else model
-    return described("oriel_file_describe", path_bytes(path), ctypes.byref(held.struct))
+    return at_path(path, lambda: described("oriel_file_describe", path_bytes(path), ctypes.byref(held.struct)))
 
 
 def inspect_snapshot(snapshot: Union[bytes, bytearray, memoryview, PathLike], *, log: Optional[Log] = None) -> Described:

@@ -5,10 +5,11 @@ import logging
 import operator
 import os
 import threading
+import warnings
 from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _abi
-from ._errors import ArgumentError, BufferTooSmallError, StateError, error_of, in_python
+from ._errors import ArgumentError, BufferTooSmallError, OrielWarning, StateError, error_of, in_python
 from ._library import LIBRARY
 
 T = TypeVar("T")
@@ -26,6 +27,7 @@ class _Running(threading.local):
     line: str = ""
     error: Optional[BaseException] = None
     depth: int = 0
+    warned: Tuple[str, ...] = ()  # to be told when the call is over
 
     def keep(self, error: BaseException) -> None:
         self.error = self.error or error
@@ -52,6 +54,10 @@ def call(name: str, *arguments: Any) -> None:
         raise error
     if status != 0:
         raise error_of(status, line or LIBRARY.oriel_status_text(status).decode("utf-8"))
+    if not running.depth:
+        warned, running.warned = running.warned, ()
+        for text in warned:
+            warnings.warn(text, OrielWarning, stacklevel=3)
 
 
 def fill(kind: Any, name: str, *arguments: Any, guess: int = 256) -> Any:
@@ -72,7 +78,7 @@ def line_of(line: Optional[bytes]) -> str:
 
 
 def log_callback(log: Optional[Log]) -> Any:
-    """Passes lines to `log`, or to the logger "oriel", and keeps error lines for the exception."""
+    """Passes lines to `log`, or to the logger "oriel" and warnings to `warnings`. Keeps error lines for the exception."""
     tell = log or LOGGER.log
 
     def on_log(level: int, message: bytes, _user: object) -> None:
@@ -80,6 +86,8 @@ def log_callback(log: Optional[Log]) -> Any:
             text = line_of(message)
             if level == _abi.LOG_ERROR:
                 running.line = text
+            elif level == _abi.LOG_WARNING and log is None:
+                running.warned += (text,)
             tell(LEVELS.get(level, logging.DEBUG), text)
         except BaseException as error:
             running.keep(error)

@@ -1,13 +1,20 @@
 """Failures as exceptions: one class for each status of the C API."""
 
+import errno
+import os
 import re
-from typing import Dict, Type
+from typing import Any, Callable, Dict, Type, TypeVar
+
+T = TypeVar("T")
 
 
 class Error(Exception):
     """A failed call. `str(error)` is one line, "WHAT HAPPENED: WHAT TO DO"."""
 
     status = 15  # oriel_status
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
 
 
 class ArgumentError(Error, ValueError):
@@ -20,6 +27,14 @@ class FileError(Error, OSError):
     """A file cannot be opened, read or written, or changed during the call."""
 
     status = 2
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """There is no such file; `filename` is its path."""
+
+
+class OrielWarning(UserWarning):
+    """A call works, with an effect that may not be expected."""
 
 
 class FormatError(Error):
@@ -115,6 +130,19 @@ def error_of(status: int, line: str) -> Error:
     if status in CLASSES:
         return CLASSES[status](line)
     return Error(line or f"status {status}")
+
+
+def at_path(path: Any, work: Callable[[], T]) -> T:
+    """Runs `work`. Its FileError is a FileNotFoundError if nothing is at the path."""
+    try:
+        return work()
+    except FileError as error:
+        name = os.fspath(path)
+        if os.path.exists(name):
+            raise
+        missing = MissingFileError(str(error))
+        missing.errno, missing.filename = errno.ENOENT, name
+        raise missing from None
 
 
 def in_python(line: str) -> str:

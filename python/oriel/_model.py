@@ -11,11 +11,11 @@ from ._calls import (
 )
 from ._core import ModelCore, SessionCore
 from ._described import Described
-from ._errors import ArgumentError, StateError
+from ._errors import ArgumentError, StateError, at_path
 from ._library import LIBRARY, bundled_model
 from ._options import Json, json_bytes, load_options, one_of, session_options, takes
 from ._plan import Plan, Speed, window_given
-from ._reply import Parsed
+from ._reply import Parsed, Reply
 from ._session import Message, Session
 from ._stream import part_of
 from ._vectors import Floats
@@ -49,7 +49,7 @@ class Model:
         made = ctypes.c_void_p()
         load = lambda: call("oriel_model_load", where, ctypes.byref(held.struct), ctypes.byref(made))  # noqa: E731
         try:
-            interruptible(load, lambda: stopped.append(True))
+            at_path(where.decode("utf-8", "surrogateescape"), lambda: interruptible(load, lambda: stopped.append(True)))
         except BaseException:
             if made.value:  # it was loaded, and then something else failed
                 LIBRARY.oriel_model_free(made)
@@ -132,6 +132,24 @@ class Model:
             session.close()
             raise
         return session
+
+    @takes("reply")
+    def complete(
+        self,
+        messages: Union[str, Message, Sequence[Message]],
+        *,
+        tools: Optional[Json] = None,
+        on_text: Optional[Callable[[str], object]] = None,
+        **options: Any,
+    ) -> Reply:
+        """The reply to a conversation, and nothing stays: for callers that keep the messages themselves. `on_text` sees the
+        text as it comes. Takes one of the model's sessions meanwhile."""
+        with self.session(tools=tools) as chat:
+            reply = chat.reply(messages, **options)
+            if on_text is not None:
+                for piece in reply:
+                    on_text(piece)
+            return reply.run()
 
     def _new_session(self, make: Callable[[int, Any], None], keep: Any) -> Session:
         """`make(model, made)` calls a function that makes one."""

@@ -8,6 +8,7 @@ from typing import Any, List, Mapping, Optional, Tuple
 from . import _abi, _draw
 from ._calls import Log, PathLike, Progress, call, interruptible, path_bytes, until
 from ._described import Described, described, of_struct
+from ._errors import at_path
 from ._library import bundled_model
 from ._options import Held, c_string, load_options, takes, whole
 
@@ -154,5 +155,5 @@ def plan(
         fields = described("oriel_shape_describe", c_string("shape", shape), ctypes.byref(held.struct))
         return Plan(fields, shape, given)
     path = bundled_model() if model is None else model
-    fields = described("oriel_plan_describe", path_bytes(path), ctypes.byref(held.struct))
+    fields = at_path(path, lambda: described("oriel_plan_describe", path_bytes(path), ctypes.byref(held.struct)))
     return Plan(fields, os.path.basename(os.fspath(path)), given)

@@ -1,16 +1,20 @@
 """A reply that is written while one reads it."""
 
 import asyncio
+import collections
 import ctypes
 import functools
 import json
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional
+from typing import (
+    TYPE_CHECKING, Any, AsyncIterator, Callable, Deque, Dict, Generator, Generic, Iterable, Iterator, List, NamedTuple,
+    Optional, TypeVar,
+)
 
 from . import _abi
 from ._calls import call, interruptible, line_of
 from ._core import position_of
 from ._described import Described, of_struct
-from ._errors import Cancelled, Error, StateError, error_of
+from ._errors import ArgumentError, Cancelled, Error, StateError, error_of
 from ._library import LIBRARY
 from ._options import Held
 from ._stream import Events, Part, Sink, Step, Stream, Token
@@ -18,6 +22,7 @@ from ._stream import Events, Part, Sink, Step, Stream, Token
 if TYPE_CHECKING:
     from ._session import Session
 
+T = TypeVar("T")
 STOP_REASONS = ("length", "stop_token", "callback", "cancelled", "stop_text")
 
 
@@ -50,7 +55,7 @@ class Parsed:
             self._complete.append(False)
         elif part.kind == "call_arguments":
             self._arguments[part.call] += part.text
-        else:
+        elif part.kind == "call_ended":
             self._complete[part.call] = True
 
     @property
@@ -75,15 +80,50 @@ class Parsed:
         return f"<oriel.{type(self).__name__} {self.text[:60]!r}>"
 
 
+_PIECES = ("text", "thought", "call_arguments", "string")
+
+
 def _joined(parts: List[Part]) -> List[Part]:
     """Without the seams inside a token's text, where a marker might have begun."""
     joined: List[Part] = []
     for part in parts:
-        if joined and part.kind not in ("call_begun", "call_ended") and part[::2] == joined[-1][::2]:
-            joined[-1] = part._replace(text=joined[-1].text + part.text)
+        last = joined[-1] if joined else None
+        if last and part.kind in _PIECES and part._replace(text="") == last._replace(text=""):
+            joined[-1] = part._replace(text=last.text + part.text)
         else:
             joined.append(part)
     return joined
+
+
+class Pieces(Generic[T]):
+    """Pieces of a reply as they come."""
+
+    def __init__(self, reply: "Reply", pull: Callable[[], Optional[List[T]]]) -> None:
+        self._reply = reply
+        self._pull = pull
+        self._waiting: Deque[T] = collections.deque()
+
+    def __iter__(self) -> "Pieces[T]":
+        return self
+
+    def __next__(self) -> T:
+        while not self._waiting:
+            pulled = self._pull()
+            if pulled is None:
+                raise StopIteration
+            self._waiting.extend(pulled)
+        return self._waiting.popleft()
+
+    def __aiter__(self) -> "Pieces[T]":
+        return self
+
+    async def __anext__(self) -> T:
+        while not self._waiting:
+            pulled = await self._reply._pulled(self._pull)
+            if pulled is None:
+                raise StopAsyncIteration
+            self._waiting.extend(pulled)
+        return self._waiting.popleft()
 
 
 class Reply(Parsed):
@@ -170,37 +210,55 @@ class Reply(Parsed):
             raise StopIteration
         return piece
 
-    def parts(self) -> Iterator[Part]:
-        """Text, thought and calls as they come."""
-        while True:
-            step = self._stream.pull()
-            if step is None:
-                return
-            yield from self._see(step)
+    def parts(self) -> "Pieces[Part]":
+        """Text, thought and calls as they come, and values with the option `value_parts`. For `for` and `async for`."""
+        return Pieces(self, self._pull_parts)
 
-    def tokens(self) -> Iterator[Token]:
-        """Every token, with log-probabilities where they were asked for."""
-        while True:
-            step = self._pull()
-            if step is None:
-                return
-            if step[0] is not None:
-                yield step[0]
+    def tokens(self) -> "Pieces[Token]":
+        """Every token, with log-probabilities where they were asked for. For `for` and `async for`."""
+        return Pieces(self, self._pull_token)
+
+    def _pull_parts(self) -> Optional[List[Part]]:
+        step = self._stream.pull()
+        return None if step is None else self._see(step)
+
+    def _pull_token(self) -> Optional[List[Token]]:
+        step = self._pull()
+        return None if step is None else [step[0]] if step[0] is not None else []
 
     def __aiter__(self) -> AsyncIterator[str]:
         return self
 
     async def __anext__(self) -> str:
-        self._stream.read_by(asyncio.current_task())
-        pulled = asyncio.get_running_loop().run_in_executor(None, self._pull_text)
-        try:
-            piece = await asyncio.shield(pulled)
-        except asyncio.CancelledError:
-            await self._ended(pulled)
-            raise
+        piece = await self._pulled(self._pull_text)
         if piece is None:
             raise StopAsyncIteration
         return piece
+
+    async def _pulled(self, pull: Callable[[], T]) -> T:
+        """What a pull gives, without blocking the event loop."""
+        self._stream.read_by(asyncio.current_task())
+        pulled = asyncio.get_running_loop().run_in_executor(None, pull)
+        try:
+            return await asyncio.shield(pulled)
+        except asyncio.CancelledError:
+            await self._ended(pulled)
+            raise
+
+    def __await__(self) -> Generator[Any, None, "Reply"]:
+        """Waits for the end without blocking the event loop: `text = (await reply).text`."""
+        return self._whole().__await__()
+
+    async def _whole(self) -> "Reply":
+        while await self._pulled(self._pull) is not None:
+            pass
+        return self
+
+    async def __aenter__(self) -> "Reply":
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.aclose()
 
     async def aclose(self) -> None:
         """As `close`, without blocking the event loop."""
@@ -251,8 +309,13 @@ class Reply(Parsed):
         return self._stream.ended
 
     def json(self) -> Any:
-        """The answer as the JSON value that it is: with the option `schema`."""
-        return json.loads(self.text)
+        """The answer as the JSON value that it is: with the option `schema`. A ValueError where it was cut off."""
+        try:
+            return json.loads(self.text)
+        except ValueError as error:
+            if self.stop_reason != "length":
+                raise
+            raise ArgumentError("the reply was cut off by max_tokens=: give more") from error
 
     @property
     def generation(self) -> Described:

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 
 class Part(NamedTuple):
     """A stretch of a reply. `kind`: "text", "thought", "call_begun" (text is the tool's name), "call_arguments" or
-    "call_ended"; `call` counts calls from 0."""
+    "call_ended"; `call` counts calls from 0. With the option `value_parts` also the values of an answer in JSON: "string"
+    (a piece, escapes decoded), "literal" (a number, true, false or null) and "value_ended", each with its JSON Pointer in
+    `path`."""
 
     kind: str
     text: str
     call: int
+    path: Optional[str] = None
 
 
 class Token(NamedTuple):
@@ -38,14 +41,15 @@ class Token(NamedTuple):
     top: Tuple[Tuple[int, float], ...]
 
 
-PART_KINDS = ("text", "thought", "call_begun", "call_arguments", "call_ended")
+PART_KINDS = ("text", "thought", "call_begun", "call_arguments", "call_ended", "string", "literal", "value_ended")
 Step = Tuple[Optional[Token], List[Part]]
 Sink = Callable[[Step], bool]
 
 
 def part_of(part: Any) -> Part:
     text = ctypes.string_at(part.text, part.text_bytes) if part.text_bytes else b""
-    return Part(PART_KINDS[part.kind], text.decode("utf-8", "replace"), part.call)
+    path = None if part.path is None else part.path.decode("utf-8")
+    return Part(PART_KINDS[part.kind], text.decode("utf-8", "replace"), part.call, path)
 
 
 def token_of(event: Any) -> Token:

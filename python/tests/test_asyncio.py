@@ -52,6 +52,71 @@ async def read(reply):
     return "".join([piece async for piece in reply])
 
 
+class Whole(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = oriel.Model(TINY, sessions=2, constraints=True, **dict(ON_CPU, memory="40MB"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.model.close()
+
+    def test_a_reply_can_be_awaited(self):
+        async def run():
+            with self.model.session() as chat:
+                reply = await chat.reply("Hello!", temperature=0, max_tokens=20)
+                self.assertTrue(reply.finished)
+                return reply.text
+
+        with self.model.session() as chat:
+            self.assertEqual(chat.reply("Hello!", temperature=0, max_tokens=20).text, asyncio.run(run()))
+
+    def test_parts_and_tokens_come_in_both_ways(self):
+        with self.model.session() as chat:
+            want = list(chat.reply("Hello!", temperature=0, max_tokens=20).parts())
+            chat.reset()
+            ids = [token.id for token in chat.reply("Hello!", temperature=0, max_tokens=20).tokens()]
+            chat.reset()
+
+            async def parts():
+                return [part async for part in chat.reply("Hello!", temperature=0, max_tokens=20).parts()]
+
+            async def tokens():
+                return [token.id async for token in chat.reply("Hello!", temperature=0, max_tokens=20).tokens()]
+
+            self.assertEqual(want, asyncio.run(parts()))
+            chat.reset()
+            self.assertEqual(ids, asyncio.run(tokens()))
+
+    def test_leaving_async_with_ends_the_reply(self):
+        async def run():
+            with self.model.session() as chat:
+                async with chat.reply("Hello!", **LONG) as reply:
+                    async for piece in reply:
+                        if piece:
+                            break
+                self.assertEqual("callback", reply.stop_reason)
+                return (await chat.reply("Hello!", max_tokens=5)).token_ids
+
+        self.assertTrue(asyncio.run(run()))
+
+    def test_an_awaited_reply_that_is_cancelled_leaves_the_session_free(self):
+        async def run():
+            with self.model.session() as chat:
+                async def whole():
+                    return await chat.reply("Hello!", **LONG)
+
+                task = asyncio.create_task(whole())
+                while chat.stats.position < 20:
+                    await asyncio.sleep(0.001)
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+                return (await chat.reply("Hello!", max_tokens=5)).token_ids
+
+        self.assertTrue(asyncio.run(run()))
+
+
 class Cancelled(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

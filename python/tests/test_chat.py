@@ -145,6 +145,31 @@ class Chat(unittest.TestCase):
         for index, logprob in token.top:
             self.assertAlmostEqual(logprob, logits[index] - total, places=4)
 
+    def test_fields_come_as_they_are_written(self):
+        schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "n": {"type": "integer"}},
+                  "required": ["name", "n"], "additionalProperties": False}
+        with self.model.session() as chat:
+            told = {}
+            reply = chat.reply("Who?", schema=schema, seed=3, max_tokens=200, value_parts=True)
+            for part in reply.parts():
+                if part.kind in ("string", "literal"):
+                    told[part.path] = told.get(part.path, "") + part.text
+            value = reply.json()
+            self.assertEqual({"/name": value["name"], "/n": str(value["n"])}, {"/name": "", **told})
+
+    def test_a_reply_that_was_cut_off_says_so(self):
+        with self.model.session() as chat:
+            with self.assertRaisesRegex(ValueError, "cut off by max_tokens="):
+                chat.reply("Who?", schema={"type": "string", "minLength": 50}, max_tokens=3).json()
+
+    def test_complete_keeps_nothing(self):
+        messages = [{"role": "system", "content": "You are brief."}, {"role": "user", "content": "Hello!"}]
+        pieces = []
+        first = self.model.complete(messages, temperature=0, max_tokens=20, on_text=pieces.append)
+        self.assertEqual(first.text, "".join(pieces))
+        self.assertEqual(first.text, self.model.complete(messages, temperature=0, max_tokens=20).text)
+        self.assertEqual(first.text, self.model.complete(messages, temperature=0, max_tokens=20).text)
+
     def test_a_schema_holds(self):
         schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
         with self.model.session() as chat:

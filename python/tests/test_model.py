@@ -2,12 +2,17 @@
 
 import array
 import datetime
+import errno
+import functools
 import importlib
 import inspect
+import logging
 import math
 import os
+import pickle
 import tempfile
 import unittest
+import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -15,6 +20,18 @@ from support import ON_CPU, TINY, needs_program, program
 
 import oriel
 from oriel import _options, _vectors
+
+def ignored_warnings(test):
+    """Of templates that know no tools, say."""
+
+    @functools.wraps(test)
+    def run(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", oriel.OrielWarning)
+            test(self)
+
+    return run
+
 
 FLAGS = ["--device", "cpu", "--memory", "16MB"]
 TEXT = "Once upon a time there was a small cat. She liked warm milk, and she slept all day."
@@ -167,6 +184,7 @@ class Options(unittest.TestCase):
             made = [held.struct.settings[index] for index in range(held.struct.setting_count)]
             self.assertEqual([(item.name.decode(), item.value.decode()) for item in made], [(name, text) for text in texts])
 
+    @ignored_warnings
     def test_every_option_reaches_the_library(self):
         """Each option of the table, with a value that is not the default, and read back where it can be."""
         rows = {row.name: row for row in oriel.options()}
@@ -330,6 +348,42 @@ def read_back(row, value):
         return str(oriel.plan(memory=value).memory_bytes)
     held = _options.reply_options({row.name: value})
     return held.struct.settings[0].value.decode()
+
+
+class Errors(unittest.TestCase):
+    def test_a_missing_file_is_a_file_not_found_error(self):
+        for call in (lambda: oriel.Model("nowhere.gguf"), lambda: oriel.plan("nowhere.gguf"), lambda: oriel.inspect("nowhere.gguf")):
+            with self.assertRaises(FileNotFoundError) as caught:
+                call()
+            self.assertIsInstance(caught.exception, oriel.FileError)
+            self.assertEqual((errno.ENOENT, "nowhere.gguf"), (caught.exception.errno, caught.exception.filename))
+            self.assertIn("nowhere.gguf", str(caught.exception))
+            self.assertEqual(str(caught.exception), str(pickle.loads(pickle.dumps(caught.exception))))
+
+    def test_a_warning_is_one_of_python_unless_a_log_takes_it(self):
+        text = "a window beyond the training"
+        options = dict(ON_CPU, memory="200MB", window=20000)
+        with self.assertWarns(oriel.OrielWarning, msg=text):
+            oriel.Model(TINY, **options).close()
+        lines = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            oriel.Model(TINY, log=lambda level, line: lines.append((level, line)), **options).close()
+        self.assertTrue(any(level == logging.WARNING for level, _ in lines))
+
+    def test_pull_runs_the_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "oriel")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write('#!/bin/sh\nif [ "$6" = nobody ]; then echo "oriel: no model of the name is listed: see" >&2; exit 2; fi\n'
+                           'echo "{\\"path\\": \\"$*\\"}"\n')
+            os.chmod(program, 0o700)
+            with mock.patch.dict(os.environ, {"ORIEL_PROGRAM": program}):
+                self.assertEqual("pull --json --to here -- smollm2-135m", oriel.pull("smollm2-135m", to="here"))
+                with self.assertRaisesRegex(oriel.ArgumentError, "^no model of the name"):
+                    oriel.pull("nobody", to="x")
+            with mock.patch.dict(os.environ, {"PATH": folder + "/none", "ORIEL_PROGRAM": ""}):
+                self.assertRaises(oriel.UnsupportedError, oriel.pull, "x")
 
 
 class Life(unittest.TestCase):

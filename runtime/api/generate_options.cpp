@@ -175,6 +175,7 @@ Status readGenerateOptions(const oriel_model& model, const ReplyChoices& options
   settings->top_logprobs = options.top_logprobs;
   settings->on_part = options.on_part;
   settings->part_user = options.part_user;
+  settings->value_parts = options.value_parts != 0;
   settings->on_logits = options.on_logits;
   settings->logits_user = options.logits_user;
   settings->reads_calls = options.tool_choice != ToolChoice::kNone;

@@ -36,7 +36,7 @@ Status parseReply(const oriel_model& model, const oriel_session_options* given, 
     return model.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to read a reply: free some");
   }
   const auto readAll = [&](oriel_part_fn tell) {
-    parts->start(settings, tell, user);
+    parts->start(settings, {tell, user});
     parts->push(text, bytes);
     parts->finish();
   };

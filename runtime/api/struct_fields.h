@@ -152,6 +152,7 @@ struct FieldEnds<oriel_part> {
       ORIEL_END(oriel_part, call),
       ORIEL_END(oriel_part, text),
       ORIEL_END(oriel_part, text_bytes),
+      ORIEL_END(oriel_part, path),
   };
 };
 

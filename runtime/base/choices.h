@@ -179,6 +179,7 @@ struct ReplyChoices {
   uint32_t strict_schema;
   uint32_t open_objects;
   ToolChoice tool_choice;
+  uint32_t value_parts;
   oriel_part_fn on_part;
   void* part_user;
   oriel_step_logits_fn on_logits;

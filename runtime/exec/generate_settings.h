@@ -23,6 +23,7 @@ struct GenerateSettings {
   uint32_t top_logprobs = 0;        ///< at most Logprobs::kMostTop
   oriel_part_fn on_part = nullptr;  ///< null: nobody asks what the reply means
   void* part_user = nullptr;
+  bool value_parts = false;  ///< also of the values of an answer in JSON
   oriel_step_logits_fn on_logits = nullptr;
   void* logits_user = nullptr;
   uint32_t max_thought_tokens = UINT32_MAX;  ///< as ThoughtCap::start() has it

@@ -56,7 +56,7 @@ void Replier::start(const GenerateSettings& settings, const ReplyPlace& place) {
   thought_cap_.start(settings.max_thought_tokens);
   reply_parts_.start(
       {context_.forms, settings.reads_calls, place.thought != nullptr, place.thought, place.tools},
-      settings.on_part, settings.part_user, thought_cap_.active());
+      {settings.on_part, settings.part_user, settings.value_parts}, thought_cap_.active());
   // A device that goes ahead cannot know the mask of a token that is not chosen yet.
   reads_logits_ = settings.logprobs || settings.constrained || settings.on_logits != nullptr;
   if (settings.constrained) {

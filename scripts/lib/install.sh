@@ -62,6 +62,8 @@ build   libboost-dev            may   inc:boost/beast/http/parser.hpp
 build   python3                 must  cmd:python3
 runtime libvulkan1              may   lib:libvulkan.so.1
 runtime libedit2                may   lib:libedit.so.2
+runtime libpng16-16             may   lib:libpng16.so.16
+runtime libturbojpeg0           may   lib:libturbojpeg.so.0
 runtime mesa-vulkan-drivers     may   file:/usr/share/vulkan/icd.d/lvp_icd*.json
 test    libgtest-dev            must  inc:gtest/gtest.h
 test    spirv-tools             may   cmd:spirv-dis

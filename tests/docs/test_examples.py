@@ -1,7 +1,9 @@
 """The programs of apps/examples say what they should: test_examples.py MODEL FOLDER [EMULATOR...]"""
 import pathlib
+import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 MODEL, FOLDER, EMULATOR = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
@@ -31,6 +33,19 @@ class Examples(unittest.TestCase):
         code, _, err = run("conversations", MODEL, say="".join(f"guest{i} Hello!\n" for i in range(5)))
         self.assertEqual(1, code)
         self.assertIn("there is no room for guest4: at most 4 talk at a time", err)
+
+    def test_a_worker_takes_the_conversation_to_another_budget(self):
+        with tempfile.TemporaryDirectory() as folder:
+            snapshot = f"{folder}/chat"
+            code, out, err = run("worker_cpp", MODEL, snapshot, say="My name is Zoe.\n/memory 10\nWhat is my name?\n")
+            self.assertEqual((0, ""), (code, err))
+            first, second = [int(tokens) for tokens in re.findall(r"\((\d+) tokens\)", out)]
+            self.assertGreater(first, second)
+            self.assertEqual(2, out.count("()\n"))  # two replies ended
+            self.assertGreater(pathlib.Path(snapshot).stat().st_size, 0)
+            code, out, _ = run("worker_cpp", MODEL, snapshot, say="Hello!\n/memory 1\n")
+            self.assertIn("give it more)", out)  # the reason, and the program goes on
+            self.assertEqual(0, code)
 
     def test_a_file_that_is_missing_is_one_line(self):
         for name in ("hello", "hello_cpp"):

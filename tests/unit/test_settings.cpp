@@ -156,6 +156,7 @@ const ByField kByField[] = {
          (a->reply.logit_bias[0] = {7, -1.5f}, a->reply.logit_bias_count = 1)),
     SETS("strict_schema", "true", a->reply.strict_schema = 1),
     SETS("open_objects", "true", a->reply.open_objects = 1),
+    SETS("value_parts", "true", a->reply.value_parts = 1),
     SETS("trigger", "t", a->reply.trigger = v),
     SETS("top_logprobs", "3", (a->reply.logprobs = 1, a->reply.top_logprobs = 3)),
     SETS("draft", "never", a->reply.draft = DraftChoice::kNever),

@@ -8,6 +8,6 @@ mergeInto(LibraryManager.library, {
   oriel_host_number: function (name, value) { Module['orielHost'].number(name, value); },
   oriel_host_progress: function (done, total) { return Module['orielHost'].progress(done, total); },
   oriel_host_token: function (id, text, bytes, logprob, topCount, top) { return Module['orielHost'].token(id, text, bytes, logprob, topCount, top); },
-  oriel_host_part: function (kind, call, text, bytes) { return Module['orielHost'].part(kind, call, text, bytes); },
+  oriel_host_part: function (kind, call, text, bytes, path) { return Module['orielHost'].part(kind, call, text, bytes, path); },
   oriel_host_logits: function (index, logits, count) { return Module['orielHost'].logits(index, logits, count); },
 });

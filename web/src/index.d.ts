@@ -23,6 +23,8 @@ export interface LoadOptions extends PlanOptions {
   assets?: string | URL;
   /** The script of the worker. Default: dist/worker.js of the package, src/engine/node.js in Node. */
   worker?: string | URL;
+  /** In Node: the native addon if it was built for this system ('auto'), one of the two, or an addon's path (*.node). */
+  engine?: 'auto' | 'native' | 'wasm' | (string & {});
 }
 
 /** The plan of docs/describe.md, with names in camelCase. */
@@ -115,6 +117,8 @@ export interface ReplyResult {
 export type ReplyEvent =
   | { type: 'text' | 'thought'; text: string }
   | { type: 'call' | 'arguments' | 'callEnd'; text: string; call: number }
+  /** With the option valueParts: a piece of a string, a whole number, true, false or null, the end of a value. */
+  | { type: 'string' | 'literal' | 'valueEnd'; text: string; path: string }
   | { type: 'reading'; done: number; total: number };
 
 /** Either of the two iterations takes the events; leaving one ends the reply. */
@@ -139,8 +143,8 @@ export interface Stats {
   turnCount: number;
   deviceBytes: number;
   hostBytes: number;
-  /** All memory of the module: the plan, code, stacks and borrowed memory. */
-  wasmBytes: number;
+  /** All memory of the WebAssembly module: the plan, code, stacks and borrowed memory. */
+  wasmBytes?: number;
 }
 
 export interface Restored {
@@ -149,6 +153,12 @@ export interface Restored {
   tokensHeld: number;
   tokensDropped: number;
   tokensRead: number;
+}
+
+export interface Recovered {
+  tokensDropped: number;
+  /** Bit for bit the lost state. */
+  exact: boolean;
 }
 
 export interface Session {
@@ -177,6 +187,8 @@ export interface Session {
   mark(name: string): Promise<void>;
   /** A second session that continues from here. Takes a free session of the model. */
   fork(): Session;
+  /** After a lost device: builds it again, reads weights and conversation again. Native only. */
+  recover(options?: { device?: string }): Promise<Recovered>;
   /** Back to the beginning, with the system message. */
   reset(): Promise<void>;
   /** Cancels the session's replies. */
@@ -187,6 +199,7 @@ export interface Model {
   readonly plan: Plan;
   readonly threads: number;
   readonly version: string;
+  readonly engine: 'native' | 'wasm';
   session(options?: SessionOptions): Session;
   tokenize(text: string, options?: { special?: boolean; bos?: boolean }): Promise<number[]>;
   detokenize(ids: Iterable<number>, options?: { special?: boolean }): Promise<string>;
@@ -195,6 +208,11 @@ export interface Model {
   describeSnapshot(bytes: Bytes): Promise<Record<string, any>>;
   /** Makes the session's content the beginning of all later sessions. null: removes it. Needs the option prefixTokens. */
   setPrefix(session: Session | null): Promise<void>;
+  /** Gives memory back until resume(). 'cache' writes the caches into `folder`. Native only, as pause and resume. */
+  trim(level: 'scratch' | 'weights' | 'cache' | 'all', options?: { folder?: string }): Promise<void>;
+  /** Stops replies between two tokens until resume(). Memory stays. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
   dispose(): Promise<void>;
 }
 

@@ -28,6 +28,7 @@ const absolute = (address) => new URL(address, globalThis.location.href).href;
 
 export const Oriel = orielOn({
   Host,
+  addonFor: () => undefined,
   processors: () => navigator.hardwareConcurrency || 1,
   shares: () => typeof SharedArrayBuffer === 'function' && globalThis.crossOriginIsolated === true,
   place: (source) => (source instanceof URL || typeof source === 'string' ? absolute(source) : source),

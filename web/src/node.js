@@ -1,7 +1,10 @@
 // Oriel in Node.
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { cpus } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { orielOn } from './oriel.js';
+import { OrielError, orielOn } from './oriel.js';
 
 export { OrielError, statusNames } from './oriel.js';
 
@@ -29,8 +32,29 @@ class Host {
   }
 }
 
+const ours = fileURLToPath(new URL(`../prebuilds/${process.platform}-${process.arch}/oriel.node`, import.meta.url));
+const load = createRequire(import.meta.url);
+
+/** The path of the addon that `engine` and the system allow; undefined: the WebAssembly module. */
+function addonFor({ engine = 'auto', worker }) {
+  const given = typeof engine === 'string' && engine.endsWith('.node');
+  if (!given && !['auto', 'native', 'wasm'].includes(engine)) {
+    throw new OrielError(`engine is ${JSON.stringify(engine)}: give auto, native, wasm or the path of an addon`, 1);
+  }
+  const addon = given ? engine : ours;
+  if (engine === 'wasm' || worker || (engine === 'auto' && !existsSync(addon))) return undefined;
+  try {
+    load(addon);
+    return addon;
+  } catch (error) {
+    if (engine === 'auto') return undefined;
+    throw new OrielError(`the native addon cannot be loaded (${error.message.split('\n')[0]}): build it, or leave out engine`, 2);
+  }
+}
+
 export const Oriel = orielOn({
   Host,
+  addonFor,
   processors: () => cpus().length || 1,
   shares: () => true,
   place: (source) => (source instanceof URL ? source.href : source),

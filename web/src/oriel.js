@@ -19,13 +19,15 @@ const logLevels = { warning: 1, info: 2, debug: 3 };
 
 /** Requests to one worker, and what it tells meanwhile. */
 class Client {
-  constructor(platform, options, threads) {
+  constructor(platform, options, settings) {
     this.waiting = new Map();
     this.next = 1;
     this.nextSession = 1;
+    this.platform = platform;
     this.options = options;
-    this.threads = threads;
+    this.settings = settings;  // of the workers
     this.shares = platform.shares();
+    this.sessions = new Set();  // clients of sessions that have a worker of their own
     this.host = new platform.Host(options.worker);
     this.host.onMessage((message) => this.receive(message));
     this.host.onError((error) => this.end(new OrielError(`the worker failed: ${error && error.message ? error.message : 'check that dist/worker.js can be fetched'}`, 15)));
@@ -35,18 +37,40 @@ class Client {
     const level = logLevels[options.logLevel ?? 'warning'];
     if (level === undefined) throw new OrielError(`logLevel is ${JSON.stringify(options.logLevel)}: give warning, info or debug`, 1);
     const wish = Number(options.threads) || Math.min(platform.processors(), 8);
-    const client = new Client(platform, options, platform.shares() ? wish : 1);
-    const settings = {
-      threads: client.threads, assets: platform.assets(options.assets),
-      logLevel: options.log ? level : -1,
-    };
+    const addon = platform.addonFor(options);
+    const client = new Client(platform, options, {
+      threads: platform.shares() ? wish : 1, assets: platform.assets(options.assets), logLevel: options.log ? level : -1, addon,
+    });
     try {
-      await client.ask('start', { source: platform.place(source), name: nameOf(source), settings });
+      await client.ask('start', { source: platform.place(source), name: nameOf(source), settings: client.settings });
     } catch (error) {
       client.end(error);
       throw error;
     }
     return client;
+  }
+
+  /** Options of the library: the client keeps its own. The native library knows how much memory there is. */
+  modelOptions({ progress, log, logLevel, assets, worker, engine, ...settings }) {
+    return { ...settings, memory: settings.memory ?? (this.settings.addon ? undefined : defaultMemory()) };
+  }
+
+  /**
+   * The client of a session. The addon's calls block a worker, so there each session has its own, and sessions decode side
+   * by side. `session`: {id, at, system} of one that another worker made.
+   */
+  async forSession(session) {
+    if (!this.settings.addon) return this;
+    if (this.ended) throw this.ended;
+    const client = new Client(this.platform, this.options, this.settings);
+    this.sessions.add(client);
+    await client.ask('attach', { settings: this.settings, model: this.address, session });
+    return client;
+  }
+  endSession(client) {
+    if (client === this) return;
+    this.sessions.delete(client);
+    client.end(new OrielError('the session was disposed of: make another', 12));
   }
 
   /** `hear` gets the events of this request. */
@@ -90,6 +114,7 @@ class Client {
     this.ended = error;
     for (const request of this.waiting.values()) request.reject(error);
     this.waiting.clear();
+    for (const session of this.sessions) session.end(error);
     this.host.end();
   }
 }
@@ -106,11 +131,6 @@ function nameOf(source) {
   return (source && source.name) || 'the model';
 }
 
-/** Options of the library: the client keeps its own. */
-function modelOptions({ progress, log, logLevel, assets, worker, ...settings }) {
-  return { ...settings, memory: settings.memory ?? defaultMemory() };
-}
-
 /** Plans for one source, as often as asked, for example while a memory slider moves. */
 class Planner {
   #client;
@@ -120,7 +140,7 @@ class Planner {
     this.#options = options;
   }
   plan(options) {
-    return this.#client.ask('plan', modelOptions({ ...this.#options, ...options }));
+    return this.#client.ask('plan', this.#client.modelOptions({ ...this.#options, ...options }));
   }
   /** The contents of the file, and the reasons if it cannot run. */
   describe() {
@@ -141,7 +161,7 @@ export function orielOn(platform) {
     static async load(source, options = {}) {
       const client = await Client.open(platform, source, options);
       try {
-        return new Model(client, await client.ask('load', modelOptions(options)));
+        return new Model(client, await client.ask('load', client.modelOptions(options)));
       } catch (error) {
         client.end(error);
         throw error;
@@ -166,9 +186,12 @@ export function orielOn(platform) {
 
 class Model {
   #client;
+  #sessions = new Set();
 
   constructor(client, loaded) {
     this.#client = client;
+    client.address = loaded.address;
+    this.engine = client.settings.addon ? 'native' : 'wasm';
     this.plan = loaded.plan;
     this.threads = loaded.threads;
     this.version = loaded.version;
@@ -176,7 +199,17 @@ class Model {
 
   /** A conversation. Its memory is there already: a model has as many as options.sessions said, else one. */
   session(options = {}) {
-    return new Session(this.#client, options.system, (id) => this.#client.ask('createSession', [id, options]));
+    const create = async (id) => {
+      const client = await this.#client.forSession();
+      try {
+        await client.ask('createSession', [id, options]);
+      } catch (error) {
+        this.#client.endSession(client);
+        throw error;
+      }
+      return client;
+    };
+    return new Session(this.#client, this.#sessions, options.system, create);
   }
 
   tokenize(text, options) {
@@ -197,46 +230,61 @@ class Model {
   }
   /** Makes the session's content the beginning of all sessions. null: removes it. */
   setPrefix(session) {
-    return this.#client.ask('setPrefix', [session && Session.idOf(session)]);
+    return session ? Session.setPrefix(session) : this.#client.ask('setPrefix', [null]);
+  }
+  /** Gives memory back until resume(): 'scratch', 'weights', 'cache' (into `folder`) or 'all'. Native only. */
+  trim(level, { folder } = {}) {
+    return this.#client.ask('trim', [level, folder]);
+  }
+  /** Stops replies between two tokens until resume(). Native only. */
+  pause() {
+    return this.#client.ask('pause', []);
+  }
+  resume() {
+    return this.#client.ask('resume', []);
   }
 
   /** Ends the worker; everything of the model is gone with it. */
   async dispose() {
-    const gone = new OrielError('the model was disposed of: load it again', 12);
-    this.#client.end(gone);
+    if (this.#client.settings.addon && !this.#client.ended) {
+      await Promise.all([...this.#sessions].map((session) => session.dispose()));
+      await this.#client.ask('free').catch(ignore);
+    }
+    this.#client.end(new OrielError('the model was disposed of: load it again', 12));
   }
 }
 
 class Session {
-  #client;
+  #model;  // its client
+  #siblings;
   #id;
-  #ready;
+  #ready;  // the client of the session
   #disposed = false;
   #replies = new Set();  // that are not over
 
-  /** make(id): asks the worker for it. */
-  constructor(client, system, make) {
-    this.#client = client;
-    this.#id = client.nextSession++;
+  /** make(id): a promise of the session's client, whose worker has the session by then. */
+  constructor(model, siblings, system, make) {
+    this.#model = model;
+    this.#siblings = siblings;
+    this.#id = model.nextSession++;
     this.#ready = make(this.#id);
-    this.#ready.catch(ignore);  // the first call throws it
+    this.#ready.then(() => siblings.add(this), ignore);  // the first call throws it
     this.system = system;
   }
 
-  static idOf(session) {
-    return session.#id;
+  static setPrefix(session) {
+    return session.#ask('setPrefix');
   }
 
   async #live() {
     if (this.#disposed) throw new OrielError('the session was disposed of: make another', 12);
-    await this.#ready;
+    return this.#ready;
   }
   async #ask(call, ...args) {
-    await this.#live();
-    return this.#client.ask(call, [this.#id, ...args]);
+    return (await this.#live()).ask(call, [this.#id, ...args]);
   }
   #reply(request, options) {
-    const reply = new Reply(this.#client, this.#live(), { session: this.#id, ...request }, options);
+    const reply = new Reply(this.#model.shares, this.#live(), { session: this.#id, ...request }, options);
     this.#replies.add(reply);
     reply.result.catch(ignore).finally(() => this.#replies.delete(reply));
     return reply;
@@ -294,7 +342,18 @@ class Session {
   }
   /** A second session that continues from here. */
   fork() {
-    return new Session(this.#client, this.system, (id) => this.#ask('fork', id));
+    const make = async (id) => {
+      const from = await this.#live();
+      const { at, system } = await from.ask('fork', [this.#id, id]);
+      const client = await this.#model.forSession({ id, at, system });
+      if (client !== this.#model) await from.ask('leave', [id]);
+      return client;
+    };
+    return new Session(this.#model, this.#siblings, this.system, make);
+  }
+  /** After a lost device: builds it again and reads the conversation again. Native only. */
+  recover({ device } = {}) {
+    return this.#ask('recover', device);
   }
   /** Back to the beginning, with the system message. */
   reset() {
@@ -305,8 +364,11 @@ class Session {
     if (this.#disposed) return;
     this.#disposed = true;
     for (const reply of this.#replies) reply.cancel();
-    await this.#ready.catch(ignore);
-    if (!this.#client.ended) await this.#client.ask('destroySession', [this.#id]).catch(ignore);
+    this.#siblings.delete(this);
+    const client = await this.#ready.catch(ignore);
+    if (!client || client.ended) return;
+    await client.ask('destroySession', [this.#id]).catch(ignore);
+    this.#model.endSession(client);
   }
 }
 
@@ -328,16 +390,17 @@ class Reply {
   #error = null;
   #stop;
 
-  constructor(client, ready, request, { signal, ...options }) {
-    this.#stop = new Stop(client.shares);
-    this.result = this.#run(client, ready, { ...request, options, stop: this.#stop.sent }, signal);
+  /** `ready`: a promise of the session's client. */
+  constructor(shares, ready, request, { signal, ...options }) {
+    this.#stop = new Stop(shares);
+    this.result = this.#run(ready, { ...request, options, stop: this.#stop.sent }, signal);
     this.result.catch(ignore);  // iterating says it, too
   }
 
-  async #run(client, ready, request, signal) {
+  async #run(ready, request, signal) {
     const abort = () => this.cancel();
     try {
-      await ready;
+      const client = await ready;
       if (signal && signal.aborted) throw reasonOf(signal);
       if (signal) signal.addEventListener('abort', abort);
       const result = await client.ask('reply', request, (event) => this.#put(event));

@@ -1,19 +1,6 @@
 // C calls in the form that JavaScript can make: structs are filled here, positions are doubles, and callbacks end in
 // functions of the host (host_library.js). A result struct is reported to the host field by field.
-#include <oriel/advanced.h>
-
-#include <cstddef>
-#include <cstdint>
-
-extern "C" {
-void oriel_host_log(int level, const char* message);
-int oriel_host_progress(double done, double total);
-int oriel_host_token(int32_t id, const char* text, size_t bytes, float logprob, uint32_t top_count,
-                     const oriel_token_logprob* top);
-int oriel_host_part(int kind, uint32_t call, const char* text, size_t bytes);
-int oriel_host_logits(double index, const float* logits, size_t count);
-void oriel_host_number(const char* name, double value);
-}
+#include "shim.h"
 
 namespace {
 
@@ -26,7 +13,7 @@ int onToken(const oriel_token_event* event, void*) {
                           event->top_count, event->top);
 }
 int onPart(const oriel_part* part, void*) {
-  return oriel_host_part(part->kind, part->call, part->text, part->text_bytes);
+  return oriel_host_part(part->kind, part->call, part->text, part->text_bytes, part->path);
 }
 int onLogits(size_t index, const float* logits, size_t n_vocab, void*) {
   return oriel_host_logits(static_cast<double>(index), logits, n_vocab);
@@ -34,7 +21,9 @@ int onLogits(size_t index, const float* logits, size_t n_vocab, void*) {
 
 oriel_options loadOptions(const oriel_setting* settings, size_t count) {
   oriel_options options = ORIEL_OPTIONS_INIT;
+#ifdef __EMSCRIPTEN__
   options.device = "cpu";
+#endif
   options.log = onLog;
   options.progress = onProgress;
   options.settings = settings;
@@ -153,5 +142,16 @@ oriel_status web_get_tokens(const oriel_session* session, double first, int32_t*
 oriel_status web_go_back(oriel_session* session, oriel_back target, double number, const char* mark,
                          uint32_t flags) {
   return oriel_session_go_back(session, target, static_cast<uint64_t>(number), mark, flags);
+}
+
+oriel_status web_resume(oriel_model* model) { return oriel_resume(model, onProgress, nullptr); }
+
+oriel_status web_recover(oriel_session* session, const char* device) {
+  oriel_recovered recovered = ORIEL_INIT(oriel_recovered);
+  const oriel_status status =
+      oriel_session_recover(session, device, 0, onProgress, nullptr, &recovered);
+  TELL(recovered, tokens_dropped);
+  TELL(recovered, exact);
+  return status;
 }
 }

@@ -70,6 +70,24 @@ for (const isolation of [true, false]) {
       assert.deepEqual(ids, reference.token_ids);
     });
 
+    test('a_cached_model_is_fetched_once', async () => {
+      const fetched = [];
+      tab.on('request', (request) => request.url().endsWith('model.gguf') && fetched.push(request.method()));
+      const bytes = await tab.evaluate(async () => {
+        const { Oriel } = await import('./oriel/src/index.js');
+        const { cachedModel, forgetModel } = await import('./oriel/src/cached_model.js');
+        await forgetModel('model.gguf');
+        await cachedModel('model.gguf');
+        const file = await cachedModel('model.gguf');
+        const model = await Oriel.load(file, { memory: '40MB', window: 300 });
+        await model.dispose();
+        await forgetModel('model.gguf');
+        return file.size;
+      });
+      assert.ok(bytes > 1e6);
+      assert.ok(fetched.length <= 1, 'the page\'s own service worker may have answered');
+    });
+
     test('a_chat_streams_and_the_tab_stays_responsive', async () => {
       await tab.fill('#input', 'Hello! Who are you?');
       await tab.evaluate(() => {

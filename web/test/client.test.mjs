@@ -150,7 +150,7 @@ test('addresses_above_2_gib_are_unsigned', (t) => {
     _oriel_version: () => 0x80000200 | 0, _malloc: () => (free += 4096) | 0, _free: (at) => freed.push(at),
     _web_model_load: (name, settings, count, place) => (put(place >>> 0, 0x80000700), 0),
   };
-  const engine = new Engine(module, memory);
+  const engine = Engine.onModule(module, memory);
   const put = (at, word) => new DataView(memory.buffer).setUint32(at, word, true);
   new TextEncoder().encodeInto('0.1.0', bytes.subarray(0x80000200));
   assert.equal(engine.text(engine.m._oriel_version()), '0.1.0');

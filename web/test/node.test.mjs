@@ -7,17 +7,17 @@ import { after, before, describe, test } from 'node:test';
 
 import { Oriel, OrielError } from '../src/node.js';
 import { serve } from '../serve.mjs';
-import { familyFolder, layout, model as file, native, noFamilies, noModule, noNative } from './native.mjs';
+import { engines, familyFolder, layout, model as file, native, noFamilies, noNative } from './native.mjs';
 
 const memory = '40MB';
 const flags = ['--memory', '40MB', '--window', '300'];
 const prompts = ['Hello!', 'What is the capital of France?', 'Tell me about cats.', 'Why is the sky blue?'];
 
-for (const threads of [1, 2]) {
-  describe(`with ${threads} thread(s)`, { skip: noModule }, () => {
+for (const { engine, skip } of engines) for (const threads of [1, 2]) {
+  describe(`${engine} with ${threads} thread(s)`, { skip }, () => {
     let model;
     before(async () => {
-      model = await Oriel.load(file, { memory, ...layout, threads, constraints: true, transcript: 8192 });
+      model = await Oriel.load(file, { engine, memory, ...layout, threads, constraints: true, transcript: 8192 });
     });
     after(() => model && model.dispose());
 
@@ -40,7 +40,7 @@ for (const threads of [1, 2]) {
       writeFileSync(join(folder, 'text'), words);
       // In f16: two executors that round codes apart differ by more than a mistake would.
       const reference = native(['eval', file, ...flags, '--kv', 'f16', '--text', join(folder, 'text')]);
-      const exact = await Oriel.load(file, { memory, ...layout, kv: 'f16', threads });
+      const exact = await Oriel.load(file, { engine, memory, ...layout, kv: 'f16', threads });
       const score = await exact.session().score(await exact.tokenize(words));
       await exact.dispose();
       assert.equal(score.tokens, reference.tokens);
@@ -55,7 +55,7 @@ for (const threads of [1, 2]) {
       for (const family of families) {
         const path = join(familyFolder, `${family}.gguf`);
         const reference = native(['eval', path, '--kv', 'f16', '--tokens-file', join(folder, 'ids'), '--nll']);
-        const other = await Oriel.load(path, { kv: 'f16', threads });
+        const other = await Oriel.load(path, { engine, kv: 'f16', threads });
         const { nllMean } = await other.session().score(ids);
         await other.dispose();
         assert.ok(Math.abs(nllMean - reference.nll_mean) < 2e-3, `${family}: ${nllMean} and ${reference.nll_mean}`);
@@ -103,8 +103,16 @@ for (const threads of [1, 2]) {
     test('a_schema_holds', async () => {
       const chat = model.session();
       const schema = { type: 'object', properties: { name: { type: 'string', maxLength: 12 }, age: { type: 'integer' } }, required: ['name', 'age'], additionalProperties: false };
-      const { text } = await chat.reply('Who?', { schema, seed: 3, maxTokens: 200 }).result;
+      const reply = chat.reply('Who?', { schema, seed: 3, maxTokens: 200, valueParts: true });
+      const told = { '/name': '', '/age': '', ended: [] };
+      for await (const { type, path, text } of reply.events()) {
+        if (type === 'string' || type === 'literal') told[path] += text;
+        if (type === 'valueEnd') told.ended.push(path);
+      }
+      const { text } = await reply.result;
       assert.deepEqual(Object.keys(JSON.parse(text)).sort(), ['age', 'name']);
+      assert.deepEqual({ name: told['/name'], age: Number(told['/age']) }, JSON.parse(text));
+      assert.deepEqual(told.ended, ['/name', '']);
       await assert.rejects(chat.reply('Who?', { grammar: 'root ::= (' }).result, OrielError);
       await chat.dispose();
     });
@@ -127,16 +135,16 @@ for (const threads of [1, 2]) {
   });
 }
 
-describe('models', { skip: noModule }, () => {
+for (const { engine, skip } of engines) describe(`models in ${engine}`, { skip }, () => {
   test('a_source_is_a_path_bytes_a_blob_or_an_address', async (t) => {
     const bytes = readFileSync(file);
     const { server, url } = await serve({ root: file.replace(/[^/]*$/, '') });
     t.after(() => server.close());
     for (const source of [file, bytes, new Blob([bytes]), `${url}oriel-tiny-q8_0.gguf`, new URL(`file://${file}`)]) {
-      const plan = await Oriel.plan(source, { memory, ...layout });
+      const plan = await Oriel.plan(source, { engine, memory, ...layout });
       assert.equal(plan.windowTokens, 300);
     }
-    const model = await Oriel.load(`${url}oriel-tiny-q8_0.gguf`, { memory, ...layout, threads: 1 });
+    const model = await Oriel.load(`${url}oriel-tiny-q8_0.gguf`, { engine, memory, ...layout, threads: 1 });
     server.close();
     server.closeAllConnections();
     assert.equal(await model.detokenize(await model.tokenize('Grüße, 世界')), 'Grüße, 世界');
@@ -150,7 +158,7 @@ describe('models', { skip: noModule }, () => {
   });
 
   test('plans_are_the_native_ones', { skip: noNative }, async () => {
-    const planner = await Oriel.planner(file);
+    const planner = await Oriel.planner(file, { engine });
     for (const size of [300, 633, 'max']) {
       const plan = await planner.plan({ memory, window: size, kv: 'k8v4' });
       const reference = native(['plan', file, '--memory', '40MB', '--window', `${size}`, '--kv', 'k8v4']);
@@ -162,21 +170,22 @@ describe('models', { skip: noModule }, () => {
   });
 
   test('memory_is_bounded_by_the_plan', async () => {
-    const small = await Oriel.plan(file, { memory: 1, window: 200 });
+    const small = await Oriel.plan(file, { engine, memory: 1, window: 200 });
     assert.equal(small.fits, false);
-    await assert.rejects(Oriel.load(file, { memory: 1, window: 200 }), (error) => error.status === 'memory-budget' && error.plan.minimumBytes > 0);
-    const model = await Oriel.load(file, { memory: small.minimumBytes, window: 200, threads: 1 });
+    await assert.rejects(Oriel.load(file, { engine, memory: 1, window: 200 }), (error) => error.status === 'memory-budget' && error.plan.minimumBytes > 0);
+    const model = await Oriel.load(file, { engine, memory: small.minimumBytes, window: 200, threads: 1 });
     const chat = model.session();
     await chat.reply('Hello!', { greedy: true }).result;
-    const { wasmBytes } = await chat.stats();
-    assert.ok(wasmBytes < model.plan.totalBytes + 6e6, `${wasmBytes} for ${model.plan.totalBytes}`);
+    const { wasmBytes, deviceBytes, hostBytes } = await chat.stats();
+    if (engine === 'wasm') assert.ok(wasmBytes < model.plan.totalBytes + 6e6, `${wasmBytes} for ${model.plan.totalBytes}`);
+    assert.equal(deviceBytes + hostBytes, model.plan.totalBytes);
     await model.dispose();
   });
 
   test('what_is_no_model_is_said', async () => {
-    await assert.rejects(Oriel.load('/nowhere.gguf'), OrielError);
-    await assert.rejects(Oriel.load(new Uint8Array(100)), { status: 'format' });
-    await assert.rejects(Oriel.load(readFileSync(file).subarray(0, 4000000), { memory }), OrielError);
-    await assert.rejects(Oriel.load(file, { memory: 'much' }), { status: 'argument' });
+    await assert.rejects(Oriel.load('/nowhere.gguf', { engine }), OrielError);
+    await assert.rejects(Oriel.load(new Uint8Array(100), { engine }), { status: 'format' });
+    await assert.rejects(Oriel.load(readFileSync(file).subarray(0, 4000000), { engine, memory }), OrielError);
+    await assert.rejects(Oriel.load(file, { engine, memory: 'much' }), { status: 'argument' });
   });
 });

@@ -25,7 +25,7 @@ const result = await reply.result;
 result.toolCalls[0]?.name.length;
 const kept: Uint8Array = await chat.save();
 (await chat.restore(kept.buffer)).how === (await chat.restore(kept)).how;
-(await chat.describe()).turns.length + (await chat.stats()).wasmBytes + (await chat.embed('x')).length;
+(await chat.describe()).turns.length + ((await chat.stats()).wasmBytes ?? 0) + (await chat.embed('x')).length;
 await chat.fork().goBack({ turns: 1 }, { readAgain: true });
 await chat.reply('x', { stop: ['a'], topK: 5, toolChoice: 'none' }).result;
 await Oriel.plan('x', { device: 'cpu', activationBits: 8, windowShares: [0, 128], transcript: '64KB' });
@@ -39,7 +39,7 @@ await Oriel.plan('x', { contextSize: 5 });
   assert.equal(made.status, 0, made.stdout);
 });
 
-test('the_types_have_the_options_of_the_program', { skip: noNative }, () => {
+test('the_types_have_the_options_of_the_program', { skip: noModule || noNative }, () => {
   const typed = readFileSync(join(root, 'web/dist/options.d.ts'), 'utf8');
   const namesOf = (scope) => [...new RegExp(`interface ${scope} \\{([^]*?)\\n\\}`).exec(typed)[1].matchAll(/^  (\w+)\?:/gm)].map((found) => found[1]);
   const { options } = native(['options']);

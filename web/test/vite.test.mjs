@@ -1,7 +1,7 @@
-// The packed package in a project of vite: built, and from the dev server.
+// The packed package in a project of vite, built and from the dev server, and of esbuild.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -99,6 +99,26 @@ describe('vite', { skip: noModule, timeout: 4 * patience }, () => {
       return undefined;
     });
   }
+
+  test('esbuild_builds_it_as_docs_web_says', async (t) => {
+    if (missing || noBrowser) return t.skip(missing || noBrowser);
+    const site = join(folder, 'esbuild');
+    mkdirSync(site);
+    const main = readFileSync(join(folder, 'main.js'), 'utf8').replace("memory: '40MB'", "memory: '40MB', worker: '/oriel/worker.js', assets: '/oriel/'");
+    writeFileSync(join(folder, 'esbuild.js'), main);
+    const made = run('npx', ['esbuild', 'esbuild.js', '--bundle', '--format=esm', `--outfile=${site}/main.js`]);
+    assert.equal(made.status, 0, made.stderr);
+    cpSync(join(folder, 'node_modules/oriel/dist'), join(site, 'oriel'), { recursive: true });
+    for (const [from, to] of [['index.html', 'index.html'], ['public/model.gguf', 'model.gguf']]) cpSync(join(folder, from), join(site, to));
+    const server = await serve({ root: site });
+    try {
+      assert.ok((await chat(server.url)).reply.length > 5);
+    } finally {
+      server.server.close();
+      server.server.closeAllConnections();
+    }
+    return undefined;
+  });
 
   describe('the dev server', () => {
     let server;

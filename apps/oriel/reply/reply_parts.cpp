@@ -23,6 +23,10 @@ void ReplyParts::add(const oriel_part& part) {
     case ORIEL_PART_CALL_ENDED:
       calls.back().complete = true;
       break;
+    case ORIEL_PART_STRING:
+    case ORIEL_PART_LITERAL:
+    case ORIEL_PART_VALUE_ENDED:
+      break;  // not asked for
   }
 }
 

@@ -67,6 +67,10 @@ bool BlockWriter::take(const oriel_part& part) {
       close(Block::kCall, /*complete=*/true);
       now_ = Block::kNone;
       return sends_ && request().several_calls;
+    case ORIEL_PART_STRING:
+    case ORIEL_PART_LITERAL:
+    case ORIEL_PART_VALUE_ENDED:
+      break;  // not asked for
   }
   return sends_;
 }

@@ -30,7 +30,11 @@ typedef enum oriel_part_kind {
   ORIEL_PART_THOUGHT = 1,        /* reasoning before the answer, without its markers */
   ORIEL_PART_CALL_BEGUN = 2,     /* a tool call; the text is the tool's name */
   ORIEL_PART_CALL_ARGUMENTS = 3, /* a piece of the arguments; joined they are one JSON object */
-  ORIEL_PART_CALL_ENDED = 4      /* the call is complete */
+  ORIEL_PART_CALL_ENDED = 4,     /* the call is complete */
+  /* With the reply option "value_parts", in addition: the values of an answer in JSON. */
+  ORIEL_PART_STRING = 5,     /* a piece of a string, escapes decoded */
+  ORIEL_PART_LITERAL = 6,    /* a whole number, true, false or null */
+  ORIEL_PART_VALUE_ENDED = 7 /* a string, an object or an array is complete */
 } oriel_part_kind;
 
 struct oriel_part {
@@ -39,6 +43,7 @@ struct oriel_part {
   uint32_t call;    /* number of the tool call in this reply, from 0 */
   const char *text; /* whole UTF-8 characters, no NUL at the end */
   size_t text_bytes;
+  const char *path; /* of a value: its JSON Pointer (RFC 6901), ends in NUL. Else NULL */
 };
 
 /* A step of a reply before its token is chosen. Called once for each token, the stop token included, on the calling

@@ -1,4 +1,5 @@
-// One instance of the module with at most one model, and all calls of the C API. Calls block the thread of worker.js.
+// One instance of the library with at most one model, and all calls of the C API: of the WebAssembly module, or of the
+// Node addon. Calls block the thread of worker.js.
 'use strict';
 
 const { hostOf } = require('./host.js');
@@ -15,8 +16,9 @@ const MOST_PLAN_BYTES = MOST_BYTES - MODULE_BYTES - 64 * THREAD_BYTES - BORROWED
 const MOST_NUMBER = 2 ** 53;         // a double holds every position up to there
 const JSON_BYTES = 16384;            // first room for a description
 const STOPS = ['length', 'token', 'callback', 'cancelled', 'text'];
-const PARTS = ['text', 'thought', 'call', 'arguments', 'callEnd'];
+const PARTS = ['text', 'thought', 'call', 'arguments', 'callEnd', 'string', 'literal', 'valueEnd'];
 const POOLINGS = ['auto', 'mean', 'last', 'first'];
+const LEVELS = ['none', 'scratch', 'weights', 'cache', 'all'];
 const RESTORED = ['exactly', 'carried', 'read'];
 const TO_POSITION = 0;
 const BY_TURNS = 1;
@@ -35,9 +37,36 @@ function callsOf(module) {
   return calls;
 }
 
+/** Memory of the module. The addon's (native.js) has the same functions. */
+class ModuleMemory {
+  pointerBytes = 4;
+  /** Bytes of the largest block, and of the largest plan. */
+  mostBytes = 2 ** 32 - 1;
+  mostPlanBytes = MOST_PLAN_BYTES;
+
+  constructor(memory) {
+    this.memory = memory;
+  }
+  /** A copy. */
+  read(at, bytes) {
+    return new Uint8Array(this.memory.buffer).slice(at, at + bytes);
+  }
+  write(at, data) {
+    new Uint8Array(this.memory.buffer).set(data, at);
+  }
+  /** Bytes before the next NUL. */
+  length(at) {
+    return new Uint8Array(this.memory.buffer).indexOf(0, at) - at;
+  }
+  size() {
+    return { wasmBytes: this.memory.buffer.byteLength };
+  }
+}
+
 class Engine {
-  constructor(module, memory) {
-    this.m = callsOf(module);
+  /** `calls`: functions by name, whose results are addresses, counts or statuses. */
+  constructor(calls, memory) {
+    this.m = calls;
     this.memory = memory;
     this.model = 0;
     this.sessions = new Map();
@@ -45,6 +74,10 @@ class Engine {
     this.hooks = {};
     this.numbers = {};    // fields of the call's result
     this.known = new Set();
+  }
+
+  static onModule(module, memory) {
+    return new Engine(callsOf(module), new ModuleMemory(memory));
   }
 
   /** `code` is a compiled WebAssembly.Module; `size` {initial, maximum} in bytes. */
@@ -69,10 +102,14 @@ class Engine {
         return {};
       },
     });
-    engine = new Engine(module, memory);
-    engine.host = host;
-    for (const { name } of engine.optionList()) engine.known.add(name);
-    return engine;
+    engine = Engine.onModule(module, memory);
+    return engine.begin(host);
+  }
+
+  begin(host) {
+    this.host = host;
+    for (const { name } of this.optionList()) this.known.add(name);
+    return this;
   }
 
   useSource(source, name) {
@@ -91,24 +128,21 @@ class Engine {
     return line.replace(/"[a-z0-9_]+"/g, (name) => (this.known.has(name.slice(1, -1)) ? camel(name) : name));
   }
 
+  /** An address or a size_t in memory. */
   word(at) {
-    return new DataView(this.memory.buffer).getUint32(at, true);
-  }
-
-  /** A copy of memory. */
-  copy(at, bytes) {
-    return new Uint8Array(this.memory.buffer).slice(at, at + bytes);
+    const bytes = this.memory.read(at, this.memory.pointerBytes);
+    const view = new DataView(bytes.buffer);
+    return bytes.length === 4 ? view.getUint32(0, true) : Number(view.getBigUint64(0, true));
   }
 
   /** A text that ends in NUL, or has `bytes`. */
   text(at, bytes) {
-    const length = bytes === undefined ? new Uint8Array(this.memory.buffer).indexOf(0, at) - at : bytes;
-    return decode(this.copy(at, length));  // decoders refuse shared memory
+    return decode(this.memory.read(at, bytes === undefined ? this.memory.length(at) : bytes));
   }
 
   allocate(bytes) {
-    const at = bytes < 2 ** 32 ? this.m._malloc(Math.max(bytes, 8)) : 0;
-    if (at === 0) throw new OrielFailure(6, 'no memory left in WebAssembly: give less text or more memory');
+    const at = bytes <= this.memory.mostBytes ? this.m._malloc(Math.max(bytes, 8)) : 0;
+    if (at === 0) throw new OrielFailure(6, 'no memory left for a text: give less text or more memory');
     return at;
   }
 
@@ -133,9 +167,8 @@ class Engine {
 
   bytesIn(data, keep) {
     const at = keep(this.allocate(data.byteLength + 1));
-    const memory = new Uint8Array(this.memory.buffer);
-    memory.set(data, at);
-    memory[at + data.byteLength] = 0;
+    this.memory.write(at, data);
+    this.memory.write(at + data.byteLength, new Uint8Array(1));
     return at;
   }
 
@@ -152,7 +185,8 @@ class Engine {
 
   /** An array of pointers to texts. */
   textsIn(texts, keep) {
-    const pointers = Uint32Array.from(texts, (text) => this.nameIn(text, keep));
+    const addresses = texts.map((text) => this.nameIn(text, keep));
+    const pointers = this.memory.pointerBytes === 4 ? Uint32Array.from(addresses) : BigUint64Array.from(addresses, BigInt);
     return this.bytesIn(new Uint8Array(pointers.buffer), keep);
   }
 
@@ -176,7 +210,7 @@ class Engine {
         const at = capacity > 0 ? keep(this.allocate(capacity * size)) : 0;
         const status = fill(at, capacity, needed);
         const count = this.word(needed);
-        if (status === 0 && count <= capacity) return this.copy(at, count * size);
+        if (status === 0 && count <= capacity) return this.memory.read(at, count * size);
         if ((status !== 0 && status !== TOO_SMALL) || count <= capacity) this.fail(status);
         capacity = count;
       }
@@ -216,7 +250,8 @@ class Engine {
       const name = this.nameIn(this.host.name, keep);
       const settings = this.settingsIn(options, keep);
       const plan = this.described((...to) => this.m._web_plan_describe(name, ...settings, ...to));
-      return plan.memoryBytes > MOST_PLAN_BYTES ? this.plan({ ...options, memory: MOST_PLAN_BYTES }) : plan;
+      const most = this.memory.mostPlanBytes;
+      return plan.memoryBytes > most ? this.plan({ ...options, memory: most }) : plan;
     });
   }
 
@@ -280,7 +315,41 @@ class Engine {
     this.check(this.m._oriel_prefix_set(this.model, id === null ? 0 : this.session(id)));
   }
 
+  /** Gives memory back until resume(). `folder`: where the level 'cache' keeps the sessions' caches. */
+  trim(level, folder) {
+    const which = LEVELS.indexOf(level);
+    if (which < 0) throw new OrielFailure(1, `the level is ${JSON.stringify(level)}: give ${LEVELS.slice(1).join(', ')}`);
+    this.with((keep) => this.check(this.native('_oriel_trim')(this.model, which, folder === undefined ? 0 : this.nameIn(folder, keep))));
+  }
+  /** Stops replies between two tokens until resume(). */
+  pause() {
+    this.lastError = '';
+    this.check(this.native('_oriel_pause')(this.model));
+  }
+  resume() {
+    this.lastError = '';
+    this.check(this.native('_web_resume')(this.model));
+  }
+
+  /** Frees the model. Its sessions are gone. */
+  free() {
+    if (this.model && this.m._oriel_model_free) this.m._oriel_model_free(this.model);
+    this.model = 0;
+  }
+
+  /** A function that the addon alone has. */
+  native(name) {
+    if (!this.m[name]) throw new OrielFailure(4, 'WebAssembly keeps its memory and one device: this needs the native addon');
+    return this.m[name];
+  }
+
   // ---- Session ----
+
+  /** Takes over a model or a session of another engine in this process. */
+  attach({ model, session }) {
+    this.model = model;
+    if (session) this.sessions.set(session.id, { at: session.at, system: session.system });
+  }
 
   /** `system`: a message that the session begins with, also after a reset. */
   createSession(id, { system, ...options }) {
@@ -299,7 +368,13 @@ class Engine {
   fork(id, fork) {
     this.lastError = '';
     const from = this.session(id);
-    this.sessions.set(fork, { ...this.sessions.get(id), at: this.made((place) => this.m._oriel_session_fork(from, place)) });
+    const made = { ...this.sessions.get(id), at: this.made((place) => this.m._oriel_session_fork(from, place)) };
+    this.sessions.set(fork, made);
+    return made;
+  }
+  /** Another engine has taken it over. */
+  leave(id) {
+    this.sessions.delete(id);
   }
 
   addSystem(id) {
@@ -347,14 +422,14 @@ class Engine {
     const session = this.session(id);
     const { position } = this.stats(id);
     const answer = { text: '', thought: '', toolCalls: [], tokenIds: [], logprobs: [] };
-    this.hooks.part = (kind, call, at, bytes) => {
+    this.hooks.part = (kind, call, at, bytes, path) => {
       const text = this.text(at, bytes);
       const type = PARTS[kind];
       if (type === 'text' || type === 'thought') answer[type] += text;
       if (type === 'call') answer.toolCalls[call] = { name: text, arguments: '', incomplete: true };
       if (type === 'arguments') answer.toolCalls[call].arguments += text;
       if (type === 'callEnd') delete answer.toolCalls[call].incomplete;
-      emit({ type, text, ...(type in answer ? {} : { call }) });
+      emit({ type, text, ...(path ? { path: this.text(path) } : type in answer ? {} : { call }) });
       return 0;
     };
     this.hooks.token = (tokenId, at, bytes, logprob, topCount, top) => {
@@ -397,8 +472,8 @@ class Engine {
   }
 
   topTokens(at, count) {
-    const view = new DataView(this.memory.buffer);
-    return Array.from({ length: count }, (_, i) => ({ id: view.getInt32(at + 8 * i, true), logprob: view.getFloat32(at + 8 * i + 4, true) }));
+    const view = new DataView(this.memory.read(at, 8 * count).buffer);
+    return Array.from({ length: count }, (_, i) => ({ id: view.getInt32(8 * i, true), logprob: view.getFloat32(8 * i + 4, true) }));
   }
 
   /** Appends ids and gives their negative log-likelihoods. */
@@ -406,7 +481,7 @@ class Engine {
     const nll = [];
     this.hooks.logits = (index, at, count) => {
       if (index + 1 < ids.length) {
-        const logits = new Float32Array(this.memory.buffer, at, count);
+        const logits = new Float32Array(this.memory.read(at, 4 * count).buffer);
         let most = -Infinity;
         for (let i = 0; i < count; ++i) if (logits[i] > most) most = logits[i];
         let sum = 0;
@@ -436,7 +511,7 @@ class Engine {
 
   stats(id) {
     const told = this.reported(() => this.m._web_get_stats(this.session(id)));
-    return { ...told, wasmBytes: this.memory.buffer.byteLength };
+    return { ...told, ...this.memory.size() };
   }
 
   describeSession(id) {
@@ -473,6 +548,15 @@ class Engine {
     this.with((keep) => this.check(this.m._oriel_session_mark(this.session(id), this.nameIn(name, keep))));
   }
 
+  /** After a lost device. `device`: as the load option; left out: the lost one, then others. */
+  recover(id, device) {
+    return this.with((keep) => {
+      const name = device === undefined ? 0 : this.nameIn(device, keep);
+      const told = this.reported(() => this.native('_web_recover')(this.session(id), name));
+      return { ...told, exact: told.exact !== 0 };
+    });
+  }
+
   save(id) {
     return this.filled(1, (...to) => this.m._oriel_snapshot_save(this.session(id), ...to));
   }
@@ -502,4 +586,7 @@ function memoryFor(plan, threads) {
 }
 const memoryForPlans = { initial: MODULE_BYTES, maximum: 1 << 30 };
 
-module.exports = { Engine, memoryFor, memoryForPlans };
+/** An engine on the module that `made` describes (browser.js, node.js). */
+const startModule = (made, threads, size) => Engine.start({ factory: made, code: made.code, threads, ...size, locate: made.locate, script: made.script });
+
+module.exports = { Engine, memoryFor, memoryForPlans, startModule };

@@ -4,9 +4,12 @@
 const { camel, unsigned } = require('./values.js');
 
 /** Which arguments of a function are addresses. */
-const ADDRESSES = { open: [0], read: [2], log: [1], number: [0], token: [1, 5], part: [2], logits: [1] };
+const ADDRESSES = { open: [0], read: [2], log: [1], number: [0], token: [1, 5], part: [2, 4], logits: [1] };
 
-/** `engineOf()`: the engine, once the module has started. The result is Module.orielHost of host_library.js. */
+/**
+ * `memory`: of the module; null for the addon, whose addresses are no signed numbers and which reads files by itself.
+ * `engineOf()`: the engine, once it has started. The result is Module.orielHost of host_library.js, and what addon.cpp calls.
+ */
 function hostOf(memory, engineOf) {
   const files = new Map();
   let next = 1;
@@ -41,7 +44,7 @@ function hostOf(memory, engineOf) {
     logits: (...args) => engineOf().hooks.logits(...args),
     number: (name, value) => (engineOf().numbers[camel(engineOf().text(name))] = value),
   };
-  for (const [name, places] of Object.entries(ADDRESSES)) {
+  for (const [name, places] of memory ? Object.entries(ADDRESSES) : []) {
     const call = host[name];
     host[name] = (...args) => call(...args.map((arg, i) => (places.includes(i) ? unsigned(arg) : arg)));
   }

@@ -5,6 +5,7 @@ const fs = require('fs');
 const path = require('path');
 const { fileURLToPath } = require('url');
 const { parentPort } = require('worker_threads');
+const { inFile, startAddon } = require('./native.js');
 const { fromBytes } = require('./sources.js');
 const { serve } = require('./worker.js');
 
@@ -14,6 +15,7 @@ const folder = path.join(__dirname, '..', '..', 'dist');
 function fromPath(name) {
   const file = fs.openSync(name, 'r');
   return {
+    path: name,
     size: fs.fstatSync(file).size,
     read(offset, into) {
       for (let at = 0; at < into.byteLength;) {
@@ -30,6 +32,8 @@ function fromPath(name) {
 
 parentPort.on('message', serve({
   port: parentPort,
+  native: startAddon,
+  inFile,
 
   async build(threads) {
     const name = threads ? 'oriel-threads' : 'oriel';

@@ -1,7 +1,7 @@
 // The worker that a model lives in: takes requests, one after another, and answers them. browser.js and node.js start it.
 'use strict';
 
-const { Engine, memoryFor, memoryForPlans } = require('./engine.js');
+const { memoryFor, memoryForPlans, startModule } = require('./engine.js');
 const { openSource } = require('./sources.js');
 const { OrielFailure } = require('./values.js');
 
@@ -42,8 +42,10 @@ function build(threads) {
   const name = threads ? 'threads' : 'single';
   return (builds[name] = builds[name] || platform.build(threads, settings));
 }
-function start(made, threads, size) {
-  return Engine.start({ factory: made, code: made.code, threads, ...size, locate: made.locate, script: made.script });
+/** An engine for `plan`, or for plans. */
+async function start(threads, plan) {
+  if (settings.addon) return platform.native(settings.addon);
+  return startModule(await build(threads > 1), threads, plan ? memoryFor(plan, threads) : memoryForPlans);
 }
 
 function logTo(target) {
@@ -54,7 +56,7 @@ function logTo(target) {
 
 async function planning() {
   if (!planner) {
-    planner = await start(await build(false), 0, memoryForPlans);
+    planner = await start(0);
     logTo(planner);
     planner.useSource(source, sourceName);
   }
@@ -72,6 +74,18 @@ const calls = {
         send({ event: 'progress', what: 'fetch', done, total });
       }
     }, platform);
+    if (settings.addon) {  // it reads files by their names
+      source = platform.inFile(source);
+      sourceName = source.path;
+    }
+  },
+
+  /** Instead of start and load: for a session of a model of this process. */
+  async attach(id, { settings: given, ...what }) {
+    settings = given;
+    engine = await start(settings.threads);
+    logTo(engine);
+    engine.attach(what);
   },
 
   async plan(id, options) {
@@ -89,7 +103,7 @@ const calls = {
     if (!plan.fits) {
       throw Object.assign(new OrielFailure(5, `${sourceName} needs ${plan.minimumBytes} bytes, and memory is ${plan.memoryBytes}: give it more`), { plan });
     }
-    engine = await start(await build(threads > 1), threads, memoryFor(plan, threads));
+    engine = await start(threads, plan);
     logTo(engine);
     engine.useSource(source, sourceName);
     let last = 0;
@@ -102,12 +116,19 @@ const calls = {
     };
     const loaded = engine.load({ ...options, memory: plan.memoryBytes, threads });
     engine.hooks.progress = undefined;
-    if (plan.onFileBytes === 0) {  // it is in the module's memory now, and nowhere else
+    if (plan.onFileBytes === 0 && !settings.addon) {  // it is in the module's memory now, and nowhere else
       engine.useSource(null, '');
       source.close();
       source = null;
     }
-    return { ...loaded, threads };
+    return { ...loaded, threads, address: engine.model };
+  },
+
+  /** The worker ends next. */
+  async free() {
+    if (engine) engine.free();
+    if (source) source.close();
+    source = null;
   },
 
   reply(id, { session, chat, messages, options, stop }) {
@@ -117,7 +138,8 @@ const calls = {
   },
 };
 for (const name of ['createSession', 'destroySession', 'fork', 'add', 'append', 'score', 'embed', 'stats', 'describeSession', 'tokens',
-  'reset', 'goBack', 'mark', 'save', 'restore', 'transcript', 'describe', 'tokenize', 'detokenize', 'render', 'describeSnapshot', 'setPrefix']) {
+  'reset', 'goBack', 'mark', 'save', 'restore', 'transcript', 'describe', 'tokenize', 'detokenize', 'render', 'describeSnapshot', 'setPrefix',
+  'trim', 'pause', 'resume', 'recover', 'leave']) {
   calls[name] = (id, args) => engine[name](...args);
 }
 

@@ -13,12 +13,20 @@ public struct Part: Sendable {
     case callArguments = 3
     /// The call is complete.
     case callEnded = 4
+    /// With the option value_parts, in addition: a piece of a string of an answer in JSON, escapes decoded.
+    case string = 5
+    /// A whole number, true, false or null.
+    case literal = 6
+    /// A string, an object or an array is complete.
+    case valueEnded = 7
   }
 
   public let kind: Kind
   /// Number of the call in the reply, from 0.
   public let call: Int
   public let text: String
+  /// Of a value: its JSON Pointer (RFC 6901). Else nil.
+  public let path: String?
 }
 
 /// The parts of a reply.
@@ -47,7 +55,7 @@ public struct Parsed: Sendable {
       calls[part.call].arguments += part.text
     case .callEnded where calls.indices.contains(part.call):
       calls[part.call].complete = true
-    case .callArguments, .callEnded: break
+    case .callArguments, .callEnded, .string, .literal, .valueEnded: break
     }
   }
 }
@@ -168,7 +176,8 @@ final class Sink {
   private func take(_ part: oriel_part) {
     guard let kind = Part.Kind(rawValue: part.kind.rawValue) else { return }
     let told = Part(
-      kind: kind, call: Int(part.call), text: decoded(part.text, part.text_bytes))
+      kind: kind, call: Int(part.call), text: decoded(part.text, part.text_bytes),
+      path: part.path.map { String(cString: $0) })
     reply.parsed.add(told)
     onEvent(.part(told))
   }

@@ -332,9 +332,18 @@ inline int onText(const oriel_token_event* event, void* user) {
 
 inline int onPart(const oriel_part* part, void* user) {
   Caller& to = *static_cast<Caller*>(user);
-  return to.stopsAfter(part->text, part->text_bytes, [&](jbyteArray text) {
-    return to.env->CallBooleanMethod(to.callbacks, g_on_part, static_cast<jint>(part->kind),
-                                     static_cast<jint>(part->call), text);
+  JNIEnv* const env = to.env;
+  return to.stopsAfter(part->text, part->text_bytes, [&](jbyteArray text) -> jboolean {
+    jbyteArray path = nullptr;
+    if (part->path != nullptr &&
+        (path = newBytes(env, part->path, std::strlen(part->path))) == nullptr) {
+      return JNI_FALSE;
+    }
+    const jboolean go_on =
+        env->CallBooleanMethod(to.callbacks, g_on_part, static_cast<jint>(part->kind),
+                               static_cast<jint>(part->call), text, path);
+    env->DeleteLocalRef(path);
+    return go_on;
   });
 }
 

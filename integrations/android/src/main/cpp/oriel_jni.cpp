@@ -506,7 +506,7 @@ bool findMethods(JNIEnv* env) {
   } methods[] = {{&g_new_exception, error, "<init>", "(I[B)V"},
                  {&g_on_log, log, "onLog", "(I[B)V"},
                  {&g_on_text, callbacks, "onText", "([B)Z"},
-                 {&g_on_part, callbacks, "onPart", "(II[B)Z"},
+                 {&g_on_part, callbacks, "onPart", "(II[B[B)Z"},
                  {&g_on_token, callbacks, "onToken", "(I[BF[I[F)Z"},
                  {&g_on_progress, callbacks, "onProgress", "(JJ)Z"}};
   for (const auto& method : methods) {

@@ -49,8 +49,9 @@ final class Native {
       return listener == null || listener.onText(piece);
     }
 
-    boolean onPart(int kind, int call, byte[] bytes) {
-      OrielPart part = new OrielPart(kind, call, Utf8.decode(bytes));
+    boolean onPart(int kind, int call, byte[] bytes, byte[] path) {
+      String where = path == null ? null : Utf8.decode(path);
+      OrielPart part = new OrielPart(kind, call, Utf8.decode(bytes), where);
       parsed.add(part);
       return all == null || all.onPart(part);
     }

@@ -73,6 +73,8 @@ public final class OrielParsed {
         case CALL_ENDED:
           calls.get(part.call).complete = true;
           break;
+        default:
+          break;
       }
     }
 

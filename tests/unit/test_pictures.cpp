@@ -1,0 +1,381 @@
+// Pictures before the encoder: which pixels it reads, and files that are no encoder.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "failure.h"
+#include "pictures/decoders.h"
+#include "support/captured_log.h"
+#include "support/encoding.h"
+#include "support/files.h"
+#include "vision/patches.h"
+#include "vision/picture_layout.h"
+#include "vision/stretch.h"
+#include "vision/vision_desc.h"
+
+namespace oriel_internal::test::test_pictures {
+namespace {
+
+using nlohmann::json;
+
+/// The text of golden's folder; empty without it.
+std::string folder() {
+  const std::string sizes = dataFile("vision/sizes.json");
+  return sizes.empty() ? "" : sizes.substr(0, sizes.size() - std::strlen("vision/sizes.json"));
+}
+
+struct Encoder {
+  explicit Encoder(const std::string& path) : bytes(readBytes(path)) {
+    GgufFile file;
+    status = file.open(bytes.data(), bytes.size(), log.log());
+    if (status.ok()) {
+      status = readVisionDesc(file, log.log(), &desc);
+    }
+  }
+  std::vector<uint8_t> bytes;
+  CapturedLog log;
+  VisionDesc desc;
+  Status status;
+};
+
+cli::DecodedPicture decoded(const std::string& path) {
+  const std::vector<uint8_t> bytes = readBytes(path);
+  return cli::decodePicture({bytes.begin(), bytes.end()}, path);
+}
+
+Picture viewOf(const cli::DecodedPicture& picture) {
+  return {picture.rgb.data(), picture.width, picture.height, size_t{picture.width} * 3,
+          PixelOrder::kRgb8};
+}
+
+/// All of a stretched picture, in memory that was measured before.
+std::vector<uint8_t> stretched(const Picture& picture, const Stretches& stretches) {
+  Arena measure;
+  StretchedRows rows;
+  rows.create(picture, stretches, &measure);
+  std::vector<uint8_t> block(measure.used() + Arena::kAlignment);
+  const size_t shift = reinterpret_cast<uintptr_t>(block.data()) % Arena::kAlignment;
+  Arena arena(block.data() + (Arena::kAlignment - shift) % Arena::kAlignment, measure.used());
+  rows.create(picture, stretches, &arena);
+  EXPECT_FALSE(arena.exhausted());
+  EXPECT_EQ(measure.used(), arena.used());
+  std::vector<uint8_t> all;
+  for (uint32_t y = 0; y < stretches.area.height; ++y) {
+    const uint8_t* const row = rows.row(y);
+    all.insert(all.end(), row, row + size_t{stretches.area.width} * 3);
+  }
+  return all;
+}
+
+Stretches to(uint32_t width, uint32_t height, Filter filter) {
+  Stretches stretches;
+  stretches.filter = filter;
+  stretches.count = 1;
+  stretches.sizes[0] = {width, height};
+  stretches.area = {0, 0, width, height};
+  return stretches;
+}
+
+TEST(Pictures, one_colour_stays_one_colour) {
+  const uint8_t pixels[] = {10, 200, 255, 7, 10, 200, 255, 7};
+  for (const Filter filter : {Filter::kBilinear, Filter::kBicubic, Filter::kLanczos}) {
+    for (const uint32_t side : {1u, 2u, 3u, 50u}) {
+      const Picture picture = {pixels, 2, 1, 8, PixelOrder::kRgba8};
+      const std::vector<uint8_t> all = stretched(picture, to(side, side, filter));
+      for (size_t i = 0; i < all.size(); ++i) {
+        ASSERT_EQ(pixels[i % 3], all[i]) << side;
+      }
+    }
+  }
+}
+
+TEST(Pictures, the_same_size_is_a_copy_and_blue_may_come_first) {
+  std::vector<uint8_t> pixels(7 * 5 * 4 + 5 * 9);
+  uint32_t state = 1;
+  for (uint8_t& byte : pixels) {
+    byte = static_cast<uint8_t>((state = state * 1664525 + 1013904223) >> 24);
+  }
+  const size_t stride = 7 * 4 + 9;
+  for (const Filter filter : {Filter::kBilinear, Filter::kBicubic, Filter::kLanczos}) {
+    const std::vector<uint8_t> all =
+        stretched({pixels.data(), 7, 5, stride, PixelOrder::kBgra8}, to(7, 5, filter));
+    for (size_t y = 0; y < 5; ++y) {
+      for (size_t x = 0; x < 7; ++x) {
+        for (size_t c = 0; c < 3; ++c) {
+          ASSERT_EQ(pixels[y * stride + x * 4 + 2 - c], all[(y * 7 + x) * 3 + c]);
+        }
+      }
+    }
+  }
+}
+
+TEST(Pictures, a_part_equals_that_part_of_the_whole) {
+  std::vector<uint8_t> pixels(90 * 61 * 3);
+  uint32_t state = 1;
+  for (uint8_t& byte : pixels) {
+    byte = static_cast<uint8_t>((state = state * 1664525 + 1013904223) >> 24);
+  }
+  const Picture picture = {pixels.data(), 90, 61, 90 * 3, PixelOrder::kRgb8};
+  Stretches stretches = to(64, 96, Filter::kLanczos);
+  stretches.count = 2;
+  stretches.sizes[1] = {48, 32};
+  stretches.area = {0, 0, 48, 32};
+  const std::vector<uint8_t> whole = stretched(picture, stretches);
+  stretches.area = {17, 9, 21, 14};
+  const std::vector<uint8_t> part = stretched(picture, stretches);
+  for (size_t y = 0; y < 14; ++y) {
+    for (size_t i = 0; i < 21 * 3; ++i) {
+      ASSERT_EQ(whole[((y + 9) * 48 + 17) * 3 + i], part[y * 21 * 3 + i]) << y;
+    }
+  }
+}
+
+TEST(Pictures, unfit_pictures_are_refused_in_a_line) {
+  const uint8_t pixel[4] = {};
+  CapturedLog log;
+  for (const Picture& picture :
+       {Picture{nullptr, 1, 1, 3, PixelOrder::kRgb8}, Picture{pixel, 0, 1, 3, PixelOrder::kRgb8},
+        Picture{pixel, 1, 0, 3, PixelOrder::kRgb8},
+        Picture{pixel, 1u << 31, 1, SIZE_MAX, PixelOrder::kRgb8},
+        Picture{pixel, 1, kMaxPictureSide + 1, 3, PixelOrder::kRgb8},
+        Picture{pixel, 1, 1, 3, PixelOrder::kRgba8}}) {
+    log.clear();
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, checkPicture(picture, log.log()).code());
+    EXPECT_EQ(1u, log.lines.size());
+  }
+  EXPECT_TRUE(checkPicture({pixel, 1, 1, 3, PixelOrder::kRgb8}, log.log()).ok());
+}
+
+// Sizes under the published limits, whatever the small files say.
+TEST(Pictures, sizes_are_those_of_the_publishers) {
+  ORIEL_NEED_DATA(path, "vision/sizes.json");
+  const json golden = readJson(path);
+  VisionDesc desc;
+  desc.patch = 16;
+  desc.grid = 10240;
+  CapturedLog log;
+  size_t compared = 0;
+  for (const json& rule : golden["rules"]) {
+    const std::string name = rule["rule"];
+    const bool tiles = name.find("grid of") != std::string::npos;
+    if (name.find("llamacpp") != std::string::npos) {
+      continue;
+    }
+    uint32_t budget = 280;
+    if (name.find("gemma4v") == 0) {
+      desc.projector = Projector::kGemma4;
+      desc.merge = 3;
+      budget = static_cast<uint32_t>(std::stoul(name.substr(name.rfind(' '))));
+    } else if (name.find("qwen3vl") == 0) {
+      desc.projector = Projector::kQwen3;
+      desc.merge = 2;
+    } else {
+      ASSERT_EQ(0u, name.find("lfm2")) << name;
+      desc.projector = Projector::kLfm2;
+      desc.merge = 2;
+    }
+    for (const json& one : rule["sizes"]) {
+      PictureLayout layout;
+      const Status status = layOutPicture(desc, {one[0][0], one[0][1]}, budget, log.log(), &layout);
+      ++compared;
+      if (tiles) {
+        EXPECT_EQ(one[1].is_null(), layout.tile_columns == 0) << name << one;
+        if (!one[1].is_null()) {
+          EXPECT_EQ(one[1], (json{layout.tile_columns, layout.tile_rows})) << name << one;
+        }
+      } else if (one[1].is_null()) {
+        EXPECT_EQ(ORIEL_ERROR_ARGUMENT, status.code()) << name << one;
+      } else {
+        ASSERT_TRUE(status.ok()) << name << one;
+        EXPECT_EQ(one[1], (json{layout.whole.width, layout.whole.height})) << name << one;
+      }
+    }
+  }
+  EXPECT_GE(compared, 200u);
+}
+
+void compareTiles(const json& golden, const Encoder& encoder, const cli::DecodedPicture& picture,
+                  const std::string& root, const std::string& name) {
+  CapturedLog log;
+  PictureLayout layout;
+  const Status status = layOutPicture(encoder.desc, {picture.width, picture.height},
+                                      kDefaultImageRows, log.log(), &layout);
+  if (!golden.contains("tiles")) {  // a grid beyond the positions
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, status.code()) << name;
+    return;
+  }
+  ASSERT_TRUE(status.ok()) << name << log.errors();
+  const json& tiles = golden["tiles"];
+  ASSERT_EQ(tiles.size(), layout.tileCount()) << name;
+  EXPECT_EQ(golden["n_rows"].get<uint32_t>(), layout.rowCount()) << name;
+  for (uint32_t i = 0; i < layout.tileCount(); ++i) {
+    const json& want = tiles[i];
+    const Stretches stretches = layout.stretchesOf(i);
+    ASSERT_EQ(want["width"].get<uint32_t>(), stretches.area.width) << name;
+    ASSERT_EQ(want["height"].get<uint32_t>(), stretches.area.height) << name;
+    EXPECT_EQ(want["n_rows"].get<uint32_t>(), layout.rowsOf(i)) << name;
+    const std::vector<uint8_t> got = stretched(viewOf(picture), stretches);
+    for (const json& sample : want["samples"]) {
+      const size_t at =
+          (sample[1].get<size_t>() * stretches.area.width + sample[0].get<size_t>()) * 3;
+      for (size_t c = 0; c < 3; ++c) {
+        ASSERT_NEAR(sample[2 + c].get<int>(), got[at + c], 1) << name << " tile " << i << sample;
+      }
+    }
+    double sums[3] = {};
+    for (size_t at = 0; at < got.size(); ++at) {
+      sums[at % 3] += got[at];
+    }
+    for (size_t c = 0; c < 3; ++c) {
+      EXPECT_NEAR(want["mean_rgb"][c].get<double>(),
+                  sums[c] / (static_cast<double>(got.size()) / 3), 0.01)
+          << name << " tile " << i;
+    }
+    if (want.contains("resized_png")) {
+      const cli::DecodedPicture exact = decoded(root + want["resized_png"].get<std::string>());
+      ASSERT_EQ(exact.rgb.size(), got.size());
+      size_t other = 0;
+      for (size_t at = 0; at < got.size(); ++at) {
+        ASSERT_NEAR(exact.rgb[at], got[at], 1) << name;
+        other += exact.rgb[at] != got[at];
+      }
+      EXPECT_LE(other * 100, got.size()) << name;
+    }
+  }
+}
+
+TEST(Pictures, pixels_are_those_of_the_publishers) {
+  const std::string root = folder();
+  ORIEL_SKIP_WITHOUT(!root.empty(), "vision/");
+  size_t compared = 0;
+  for (const char* const name : {"gemma4v", "gemma4v-std", "qwen3vl", "qwen3vl-deepstack", "lfm2",
+                                 "lfm2-nonorm", "idefics3"}) {
+    const json golden = readJson(root + "vision/images-" + name + ".json");
+    const Encoder encoder(root + golden["mmproj"].get<std::string>());
+    ASSERT_TRUE(encoder.status.ok()) << encoder.log.errors();
+    for (const json& image : golden["images"]) {
+      const std::string file = image["file"];
+      const cli::DecodedPicture picture = decoded(root + file);
+      ASSERT_EQ(image["width"].get<uint32_t>(), picture.width);
+      ASSERT_EQ(image["height"].get<uint32_t>(), picture.height);
+      const json& rule = image["rules"]["reference"];
+      if (rule.is_object()) {
+        compareTiles(rule, encoder, picture, root, std::string(name) + " " + file);
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GE(compared, 30u);
+}
+
+TEST(Pictures, patches_come_in_the_encoders_order) {
+  const std::string root = folder();
+  ORIEL_SKIP_WITHOUT(!root.empty(), "vision/");
+  for (const char* const name : {"gemma4v", "gemma4v-std", "qwen3vl", "qwen3vl-deepstack", "lfm2",
+                                 "lfm2-nonorm", "idefics3"}) {
+    const json golden = readJson(root + "vision/encoder-" + name + ".json");
+    Encoder encoder(root + golden["mmproj"].get<std::string>());
+    ASSERT_TRUE(encoder.status.ok()) << encoder.log.errors();
+    const std::vector<uint8_t> pixels = base64(golden["pixels_u8_b64"]);
+    PictureLayout layout;  // the pixels as they are
+    layout.whole = {golden["width"], golden["height"]};
+    layout.cell = encoder.desc.cell();
+    const Picture picture = {pixels.data(), layout.whole.width, layout.whole.height,
+                             size_t{layout.whole.width} * 3, PixelOrder::kRgb8};
+    std::vector<uint8_t> block(1 << 20);
+    const size_t shift = reinterpret_cast<uintptr_t>(block.data()) % Arena::kAlignment;
+    Arena arena(block.data() + Arena::kAlignment - shift, block.size() - Arena::kAlignment);
+    PatchReader reader;
+    reader.create(encoder.desc, picture, layout, 0, &arena);
+    ASSERT_FALSE(arena.exhausted());
+    std::vector<float> strip(size_t{reader.stripPatches()} * encoder.desc.patchValues());
+    reader.nextStrip(strip.data());
+    const std::vector<float> want = base64As<float>(golden["patches_first_three_f32_b64"]);
+    ASSERT_LE(want.size(), strip.size());
+    double error = 0;
+    double norm = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      error += std::pow(want[i] - strip[i], 2);
+      norm += std::pow(want[i], 2);
+    }
+    EXPECT_LE(std::sqrt(error / norm), 1e-6) << name;
+  }
+}
+
+TEST(Pictures, faulty_encoders_are_refused_in_a_line) {
+  const std::string root = folder();
+  ORIEL_SKIP_WITHOUT(!root.empty(), "vision/bad/");
+  size_t refused = 0;
+  for (const json& one : readJson(root + "vision/bad/cases.json")) {
+    const std::string name = one["file"];
+    Encoder encoder(root + name);
+    const std::vector<uint8_t> bytes = readBytes(root + one["text_model"].get<std::string>());
+    GgufFile text;
+    ASSERT_TRUE(text.open(bytes.data(), bytes.size(), encoder.log.log()).ok());
+    GgufString architecture;
+    ASSERT_TRUE(text.getString("general.architecture", &architecture));
+    uint64_t n_embd = 0;
+    ASSERT_TRUE(text.getUint(
+        (std::string(architecture.data, architecture.bytes) + ".embedding_length").c_str(),
+        &n_embd));
+    Status status = encoder.status;
+    if (status.ok()) {
+      status = checkTextModel(encoder.desc, static_cast<uint32_t>(n_embd), 0, encoder.log.log());
+    }
+    if (status.ok()) {
+      const cli::DecodedPicture picture = decoded(root + one["image"].get<std::string>());
+      PictureLayout layout;
+      status = layOutPicture(encoder.desc, {picture.width, picture.height}, kDefaultImageRows,
+                             encoder.log.log(), &layout);
+    }
+    if (status.ok()) {
+      EXPECT_TRUE(one["may_run"].get<bool>()) << name << ": " << one["why"];
+      continue;
+    }
+    ++refused;
+    EXPECT_NE(0u, name.find("vision/bad/ok-")) << encoder.log.errors();
+    EXPECT_EQ(1u, encoder.log.lines.size()) << name;
+    EXPECT_LT(encoder.log.errors().size(), 260u) << encoder.log.errors();
+  }
+  EXPECT_GE(refused, 48u);
+}
+
+cli::DecodedPicture numbered() {
+  cli::DecodedPicture picture;
+  picture.width = 3;
+  picture.height = 2;
+  for (uint8_t i = 0; i < 6; ++i) {
+    picture.rgb.insert(picture.rgb.end(), 3, i);
+  }
+  return picture;
+}
+
+// Exif: which side of the upright picture the file's first row and first column are.
+TEST(Pictures, orientations_stand_upright) {
+  const std::vector<std::vector<int>> want = {
+      {0, 1, 2, 3, 4, 5}, {2, 1, 0, 5, 4, 3}, {5, 4, 3, 2, 1, 0}, {3, 4, 5, 0, 1, 2},
+      {0, 3, 1, 4, 2, 5}, {3, 0, 4, 1, 5, 2}, {5, 2, 4, 1, 3, 0}, {2, 5, 1, 4, 0, 3}};
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    cli::DecodedPicture picture = numbered();
+    cli::applyOrientation(orientation, &picture);
+    EXPECT_EQ(orientation >= 5 ? 2u : 3u, picture.width);
+    std::vector<int> got;
+    for (size_t i = 0; i < picture.rgb.size(); i += 3) {
+      got.push_back(picture.rgb[i]);
+    }
+    EXPECT_EQ(want[static_cast<size_t>(orientation) - 1], got) << orientation;
+  }
+  const std::string little("II*\0\10\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0", 22);
+  const std::string big("MM\0*\0\0\0\10\0\1\1\x12\0\3\0\0\0\1\0\6\0\0", 22);
+  for (const std::string& tiff : {little, big}) {
+    for (size_t bytes = 0; bytes <= tiff.size(); ++bytes) {
+      const std::string cut = tiff.substr(0, bytes);
+      EXPECT_EQ(bytes < tiff.size() ? 1 : 6,
+                cli::exifOrientation(reinterpret_cast<const uint8_t*>(cut.data()), bytes));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_pictures
