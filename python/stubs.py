@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Union
 Row = Dict[str, Any]
 TYPES = {
     "bytes": "Union[int, str]", "count": "int", "number": "float", "flag": "bool", "text": "str", "file": "PathLike",
+    "files": "Union[PathLike, Sequence[PathLike]]",
     "list": "Union[str, Sequence[int], Sequence[str], Mapping[Any, float]]",
 }
 JSON = "Union[str, bytes, Mapping[str, Any], Sequence[Any], bool]"

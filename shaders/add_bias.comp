@@ -16,11 +16,13 @@ void main() {
   if (t >= rowsOf(push.of_outputs)) {
     return;
   }
+  const float gate = push.change == kChangeGated ? stepFloat(t, push.gate_first, push.gate_stride) : 0.0;
   const uint lanes = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
   for (uint c = gl_GlobalInvocationID.x; c < push.cols; c += lanes) {
     const uint at = t * push.out_stride + push.out_first + c;
     const float x = result[at];
     result[at] = push.change == kChangeAdd       ? x + values[c]
+                 : push.change == kChangeGated   ? x + gate * values[c]
                  : push.change == kChangeTimes   ? x * values[0]
                  : push.change == kChangeAddRows ? x + values[at]
                                                  : clamp(x, -push.limit, push.limit);

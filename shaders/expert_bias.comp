@@ -20,9 +20,12 @@ void main() {
   }
   const uint places = step_.header.n_tokens * push.n_used;
   for (uint p = gl_WorkGroupID.y; p < places; p += gl_NumWorkGroups.y) {
-    const uint expert = routes[routes[3u * push.routes + p]];
+    const uint route = routes[3u * push.routes + p];
+    const uint expert = routes[route];
     const uint at = p * push.out_stride + push.out_first + c;
     result[at] = push.change == kChangeAdd ? result[at] + values[expert * push.cols + c]
-                                           : result[at] * values[expert];
+                 : push.change == kChangeGated
+                     ? result[at] * stepFloat(route / push.n_used, push.gate_first, push.gate_stride)
+                     : result[at] * values[expert];
   }
 }

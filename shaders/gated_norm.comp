@@ -16,6 +16,9 @@ layout(std430, set = 0, binding = 4) readonly buffer Weight { float weight[]; };
 #include "lib/sum_of_lanes.glsl"
 
 float gateOf(float x) {
+  if (push.gate == kGateStep) {
+    return x;
+  }
   if (push.gate <= kGateSigmoid) {
     return (push.gate == kGateSigmoid ? 1.0 : x) / (1.0 + exp(-x));
   }
@@ -27,14 +30,15 @@ float gateOf(float x) {
 // Grid (rows, tokens). A lane reads what it writes and nothing else, so that in place no lane waits for another.
 void main() {
   const uint t = gl_WorkGroupID.y;
-  if (t >= step_.header.n_tokens) {
+  if (t >= rowsOf(push.of_outputs)) {
     return;
   }
   const uint row_at = gl_WorkGroupID.x * push.cols;
   const uint in_at = t * push.in_stride + row_at;
   const uint gate_step = push.gate_rows != 0u ? 0u : 1u;  // from a value's gate to the next
+  const uint gate_t = push.of_outputs != 0u ? outputToken(t) : t;
   const uint gate_at =
-      t * push.gate_stride + push.gate_first + (push.gate_rows != 0u ? gl_WorkGroupID.x : row_at);
+      gate_t * push.gate_stride + push.gate_first + (push.gate_rows != 0u ? gl_WorkGroupID.x : row_at);
   const uint out_at = t * push.out_stride + row_at;
   const uint weight_at = push.weight_rows != 0u ? row_at : 0u;
   float norm = 1.0;

@@ -210,7 +210,7 @@ void main() {
     const uint head_at = 0u;
 #endif
     const uint at = token * push.out_stride + push.out_first + head_at + row;
-#if defined(EXPERTS) || defined(HEADS)
+#if defined(HEADS)
     result[at] = sum;
 #else
     result[at] = push.accumulate != 0u ? result[at] + sum : sum;

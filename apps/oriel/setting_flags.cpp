@@ -89,7 +89,10 @@ std::string shortOf(const std::string& option) {
 
 const char* typeNameOf(const Json& row) {
   const std::string type = row["type"];
-  return type == "bytes" ? "SIZE" : type == "file" ? "FILE" : isNumber(row) ? "N" : "WORD";
+  return type == "bytes"                     ? "SIZE"
+         : type == "file" || type == "files" ? "FILE"
+         : isNumber(row)                     ? "N"
+                                             : "WORD";
 }
 
 }  // namespace
@@ -154,7 +157,7 @@ std::string checkValue(const Json& row, std::string* value) {
     *value = word;
     return "";
   }
-  if (type == "text" || type == "file") {
+  if (type == "text" || type == "file" || type == "files") {
     return "";
   }
   if (type == "bytes") {
@@ -213,6 +216,17 @@ CLI::Option* addFlagOf(CLI::App* command, const std::string& name, CommonOptions
     return command->add_option_function<std::vector<std::string>>(flag, set_all, help)
         ->allow_extra_args(false)
         ->type_name(name == "enable_features" ? "NAME" : "N,...")
+        ->group(group);
+  }
+  if (row["type"] == "files") {
+    const auto add = [&row, options, name](const std::vector<std::string>& texts) {
+      for (const std::string& text : texts) {
+        settingsOf(row, options).add(name, text);
+      }
+    };
+    return command->add_option_function<std::vector<std::string>>(flag, add, help)
+        ->allow_extra_args(false)
+        ->type_name("FILE[:SCALE]")
         ->group(group);
   }
   return command->add_option_function<std::string>(letter + flag, set, help)

@@ -229,7 +229,8 @@ class CpuExecutor final : public HostExecutor {
   void addBias(const Op& op, uint32_t row, float* out) const {
     const AddBiasPush& p = op.push.add_bias;
     const uint64_t at = uint64_t{row} * p.out_stride + p.out_first;
-    small_.change(floats(op, 0) + (p.change == kChangeAddRows ? at : 0), p.change, p.limit, p.cols,
+    const float number = p.change == kChangeGated ? block().gate(row, p) : p.limit;
+    small_.change(floats(op, 0) + (p.change == kChangeAddRows ? at : 0), p.change, number, p.cols,
                   out + at);
   }
 
@@ -332,6 +333,13 @@ class CpuExecutor final : public HostExecutor {
 
   void gatedNorm(const Op& op, uint32_t row, float* out) const {
     const GatedNormPush& p = op.push.gated_norm;
+    if (p.gate == kGateStep) {
+      const float gate = block().gate(p.of_outputs != 0 ? block().token(row).output : row, p);
+      const float* const in = floats(op, 0) + uint64_t{row} * p.in_stride;
+      std::transform(in, in + p.cols, out + uint64_t{row} * p.out_stride,
+                     [gate](float x) { return gate * x; });
+      return;
+    }
     state_.gatedNorm(p, floats(op, 0) + uint64_t{row} * p.in_stride,
                      floats(op, 3) + uint64_t{row} * p.gate_stride + p.gate_first,
                      p.has_norm != 0 ? floats(op, 4) : nullptr, out + uint64_t{row} * p.out_stride);
@@ -366,7 +374,14 @@ class CpuExecutor final : public HostExecutor {
   void expertBias(const Op& op, uint32_t row, float* out) const {
     const ExpertBiasPush& p = op.push.expert_bias;
     const Routes routes(words(op, 3), p.routes);
-    const uint64_t expert = routes.expert[routes.route_at[row]];
+    const uint32_t route = routes.route_at[row];
+    const uint64_t expert = routes.expert[route];
+    if (p.change == kChangeGated) {
+      const float gate = block().gate(route / p.n_used, p);
+      small_.change(&gate, kChangeTimes, 0, p.cols,
+                    out + uint64_t{row} * p.out_stride + p.out_first);
+      return;
+    }
     small_.change(floats(op, 0) + expert * (p.change == kChangeAdd ? p.cols : 1), p.change, 0,
                   p.cols, out + uint64_t{row} * p.out_stride + p.out_first);
   }

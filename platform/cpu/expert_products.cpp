@@ -314,6 +314,7 @@ MatmulTask ExpertProducts::taskOf(const ExpertGroup& group, const Staging& stagi
   task.apart = group.apart;
   task.out = stack.out + uint64_t{job.place} * p.out_stride + p.out_first;
   task.out_stride = p.out_stride;
+  task.accumulate = p.accumulate != 0;
   switch (staging.way) {
     case Staging::Way::kSame:
       task.in = same;

@@ -518,9 +518,11 @@ struct F32 {
 };
 
 struct F16 {
+  /// `kValues`: of them, at the beginning.
+  template <uint32_t kValues = kUnit>
   static HWY_INLINE void load(const RowsView& rows, uint32_t unit, VF (&values)[kUnit]) {
     VU words[4];
-    for (uint32_t q = 0; q < 4; ++q) {
+    for (uint32_t q = 0; q < kValues / 8; ++q) {
       rows.quad(4 * unit + q, words);
       for (uint32_t j = 0; j < 4; ++j) {
         values[8 * q + 2 * j] = lowHalves(words[j]);

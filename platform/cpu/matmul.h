@@ -40,6 +40,7 @@ struct MatmulTask {
   float* out = nullptr;  ///< where row 0 of token 0 goes
   uint32_t out_stride = 0;
   bool accumulate = false;
+  bool half_unit = false;  ///< MatmulPush
   // Float weights only; of others all tokens' sums are always added up alike.
   bool one_of_many = false;  ///< one token is one of several: its sums are added up as theirs are
   bool apart = false;        ///< each of several tokens is one alone: its sums are added up so

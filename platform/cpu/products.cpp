@@ -157,6 +157,7 @@ MatmulTask Products::taskOf(const Op& op, uint32_t n_tokens) const {
   task.out = memory_.floats(op, kOpOut) + p.out_first;
   task.out_stride = p.out_stride;
   task.accumulate = p.accumulate != 0;
+  task.half_unit = p.half_unit != 0;
   return task;
 }
 

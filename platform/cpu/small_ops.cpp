@@ -215,12 +215,13 @@ void softCap(float cap, uint32_t n, float* values) {
   }
 }
 
-void change(const float* values, uint32_t change, float limit, uint32_t cols, float* out) {
+void change(const float* values, uint32_t change, float number, uint32_t cols, float* out) {
   const float times = change == kChangeTimes ? values[0] : 1;
   for (uint32_t c = 0; c < cols; ++c) {
     out[c] = change == kChangeAdd || change == kChangeAddRows ? out[c] + values[c]
              : change == kChangeTimes                         ? out[c] * times
-                                                              : std::clamp(out[c], -limit, limit);
+             : change == kChangeGated                         ? out[c] + number * values[c]
+                                                              : std::clamp(out[c], -number, number);
   }
 }
 

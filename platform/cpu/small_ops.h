@@ -34,8 +34,8 @@ struct SmallKernels {
   /// Heads first .. last - 1 of one token, whose partials begin at `in`.
   void (*attentionMerge)(const AttentionMergePush& push, const float* in, uint32_t first,
                          uint32_t last, float* out);
-  /// AddBiasPush::change of a row.
-  void (*change)(const float* values, uint32_t change, float limit, uint32_t cols, float* out);
+  /// AddBiasPush::change of a row; `number`: its limit or gate.
+  void (*change)(const float* values, uint32_t change, float number, uint32_t cols, float* out);
   void (*shortConv)(const ShortConvTask& task);
   /// cap * tanh(value / cap) of `n` values, in place.
   void (*softCap)(float cap, uint32_t n, float* values);

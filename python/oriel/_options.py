@@ -79,13 +79,13 @@ def _texts(name: str, value: Any) -> List[bytes]:
     kind = next((row.type for row in _table() if row.name == name), "text")
     if kind == "list" and isinstance(value, Mapping):
         texts = [f"{key}:{_text(name, item)}" for key, item in value.items()]
-    elif kind == "list" and not isinstance(value, (str, bytes)):
+    elif kind in ("list", "files") and not isinstance(value, (str, bytes)):
         try:
             items = list(value)
         except TypeError:
             items = [value]
         texts = [_text(name, int(item) if isinstance(item, bool) else item) for item in items]
-        if not any(isinstance(item, str) for item in items):
+        if kind == "list" and not any(isinstance(item, str) for item in items):
             texts = [",".join(texts)] if texts else []
     elif kind == "choice" and isinstance(value, bool):
         texts = ["on" if value else "off"]

@@ -195,6 +195,21 @@ void writeLoadOptions(const oriel_model& model, JsonWriter* out) {
   writeOptions(OptionScope::kLoad, &shown, out);
 }
 
+void writeAdapters(const AdapterFiles::Kept& kept, JsonWriter* out) {
+  out->list("adapters");
+  for (uint32_t i = 0; kept.adapters != nullptr && i < kept.adapters->count; ++i) {
+    const Adapter& adapter = kept.adapters->list[i];
+    out->object();
+    out->text("name", adapter.name);
+    out->text("path", kept.sources[i].path());
+    out->real("scale", static_cast<double>(adapter.scale));
+    out->flag("control_vector", adapter.is_control);
+    out->flag("activated", adapter.n_invocation != 0);
+    out->end();
+  }
+  out->end();
+}
+
 void writeExperts(const WeightsOnFile* on_file, JsonWriter* out) {
   out->whole("expert_hits", on_file != nullptr ? on_file->experts.hits() : 0);
   out->whole("expert_misses", on_file != nullptr ? on_file->experts.misses() : 0);
@@ -242,6 +257,7 @@ oriel_status oriel_model_describe(const oriel_model* model, char* json, size_t c
   } else {
     out.null("plan");
   }
+  writeAdapters(model->adapters, &out);
   writeLoadOptions(*model, &out);
   out.end();
   return out.finish(needed);

@@ -98,6 +98,10 @@ void DeviceWish::init(const LoadOptions& options, Arena* arena) {
   options_.system_prompt = nullptr;
   options_.system_prompt_bytes = 0;
   options_.draft_model = nullptr;
+  options_.lora = options_.control_vectors = nullptr;
+  options_.lora_count = options_.control_vector_count = 0;
+  options_.control_layers = nullptr;
+  options_.control_layer_count = 0;
   options_.recall_dir = nullptr;
   options_.cache_dir = copyOf(options.cache_dir, cache_dir_);
   options_.disabled_features = copyOf(options.disabled_features, disabled_);

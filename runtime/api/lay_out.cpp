@@ -20,6 +20,7 @@ Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const P
     const uint64_t hash = builds ? draftHash(prepared.draft_source.gguf()) : 0;
     parts->draft_source.init(options.draft_model, hash, arena);
   }
+  prepared.adapters.keep(arena, &parts->adapters);
   parts->wish.init(options, arena);
   parts->recall = prepared.recall;
   parts->recall.folder = takeRecallFolder(options, prepared.recall, arena);

@@ -191,6 +191,7 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
     if (arena->exhausted()) {
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
+    model->desc.adapters = model->adapters.adapters;
     model->share.init(model->plan.sessionCount(), model->plan.batch_rows, &Replier::runTogether);
     hash = model->source.headerHash();
     progress->total = std::max<uint64_t>(uploadBytes(model->plan), 1);
@@ -212,11 +213,12 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
                              model->executor_memory, model->allocator, experts, shared, &stop,
                              &model->executor));
     // Uses the future session's memory, which is still free.
-    const GgufFile* const draft =
-        options.draft_model != nullptr ? &prepared->draft_source.gguf() : nullptr;
-    ORIEL_TRY(loadWeights({file, draft}, model->plan, *progress,
+    WeightFiles files(file,
+                      options.draft_model != nullptr ? &prepared->draft_source.gguf() : nullptr);
+    prepared->adapters.addTo(&files);
+    ORIEL_TRY(loadWeights(files, model->plan, *progress,
                           {model->allocator, model->session_host_bytes}, log, model->executor,
-                          &hash, true));
+                          &hash, true, model->adapters.adapters));
     progress->done = progress->total;
     ORIEL_TRY(model->executor->finishLoad());
     model->executor->stopBy(nullptr);
@@ -229,6 +231,10 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
     if (model->draft_source.keepsFile()) {
       model->draft_source.handOver(&prepared->draft_source);
     }
+  }
+  ORIEL_TRY(prepared->adapters.expectUnchanged(log));
+  if (has_device) {
+    prepared->adapters.handOver(model->adapters);
   }
   if (model->on_file != nullptr) {
     model->on_file->handOver(&prepared->source);

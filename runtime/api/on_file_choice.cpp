@@ -26,11 +26,18 @@ class OnFileChoice {
     if (experts_.count == 0) {
       return plan(0);
     }
+    const Adapters* const adapters = prepared_->desc.adapters;
+    const bool adapted = adapters != nullptr && adapters->most_expert_rank != 0;
+    if (adapted && (options_.expert_slots != 0 || mode_ == Offload::kAll)) {
+      return log_.fail(ORIEL_ERROR_ARGUMENT,
+                       "an adapter changes experts, which must all be in memory then: leave "
+                       "\"offload\" and \"expert_slots\" out");
+    }
     if (options_.expert_slots != 0) {
       ORIEL_TRY(checkSlots());
       return plan(options_.expert_slots);
     }
-    const bool may_stay = mode_ == Offload::kAuto || mode_ == Offload::kAll;
+    const bool may_stay = !adapted && (mode_ == Offload::kAuto || mode_ == Offload::kAll);
     if (!may_stay) {
       return plan(0);
     }

@@ -210,6 +210,12 @@ PlanResult planResult(const PreparedModel& prepared) {
   plan.state_format =
       desc.keepsStates() ? publicStateFormat(budget.formats.state) : StateChoice::kAuto;
   plan.on_file_bytes = prepared.totals.on_file_bytes;
+  if (desc.adapters != nullptr) {
+    const ActivationLayout layout =
+        layoutActivations(desc, budget.cache, budget.chunk, prepared.totals.on_file);
+    plan.adapter_bytes =
+        prepared.totals.adapter_bytes + layout.thin.size_bytes + layout.thin_gated.size_bytes;
+  }
   plan.expert_slots = prepared.totals.on_file.expert_slots;
   plan.expert_count = prepared.work.expert_count;
   plan.expert_hit_rate = prepared.work.expertHitRate();

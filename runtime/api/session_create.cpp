@@ -101,7 +101,10 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
                          : session->reset(Session::Begin::kNew);
   if (status.ok() && seed.from != nullptr) {
     status = session->fork(*seed.from);
-  } else if (status.ok() && seed.assumed_tokens != 0) {
+  } else if (status.ok() && seed.scales != nullptr) {
+    status = session->useAdapters(seed.scales);
+  }
+  if (status.ok() && seed.assumed_tokens != 0) {
     session->pretendPosition(seed.assumed_tokens);
   }
   if (!noteLoss(*model, status).ok()) {
@@ -147,6 +150,8 @@ Status checkVariables(const oriel_model& model, const ChatChoice& choice) {
 
 Status createSession(oriel_model* model, const SessionSettings& options, uint32_t index,
                      oriel_session** out) {
+  float scales[kMaxAdapters] = {};
+  ORIEL_TRY(readAdapterChoice(model->desc, options.adapters, model->log, scales));
   const uint64_t chat_hash = chatHash(options.chat);
   const Prefix* const prefix = model->prefix;
   uint32_t prefix_tokens = 0;
@@ -219,6 +224,7 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
   SessionSeed seed;
   seed.assumed_tokens = options.assumed_tokens;
   seed.chat_hash = chat_hash;
+  seed.scales = model->desc.adapters != nullptr ? scales : nullptr;
   return makeSession(model, context, options.first_position, options.split_turns == 0, seed, out);
 }
 

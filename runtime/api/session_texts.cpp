@@ -28,7 +28,8 @@ Status SessionTexts::copy(const oriel_allocator& allocator, const Log& log,
       {&chat.chat_template, chat.chat_template != nullptr ? std::strlen(chat.chat_template) : 0},
       {&chat.tools, chat.tools_bytes},
       {&chat.documents, chat.documents_bytes},
-      {&chat.variables, chat.variables_bytes}};
+      {&chat.variables, chat.variables_bytes},
+      {&settings->adapters, settings->adapters != nullptr ? std::strlen(settings->adapters) : 0}};
   uint64_t bytes = sizeof(SessionTexts);
   for (const Text& one : texts) {
     bytes += one.bytes + 1;

@@ -62,7 +62,7 @@ class Trimmer {
   Status openAgain(const ModelSource& source, bool is_draft, ModelFile* file);
   Status readWeights(const LoadProgress& progress);
   Status loadWithDraft(const GgufFile& file, const LoadProgress& progress);
-  Status loadFrom(const WeightFiles& files, const LoadProgress& progress);
+  Status loadFrom(WeightFiles files, const LoadProgress& progress);
   Status takeSpilled();
   Status enterSessions();
   Status expectConversations(oriel_trim_level level);
@@ -333,10 +333,14 @@ Status Trimmer::loadWithDraft(const GgufFile& file, const LoadProgress& progress
   return draft.expectUnchanged(log_);
 }
 
-Status Trimmer::loadFrom(const WeightFiles& files, const LoadProgress& progress) {
+Status Trimmer::loadFrom(WeightFiles files, const LoadProgress& progress) {
   uint64_t hash = model_.source.headerHash();
+  AdapterFiles adapters;
+  ORIEL_TRY(adapters.openAgain(model_.adapters, model_.allocator, log_));
+  adapters.addTo(&files);
   ORIEL_TRY(loadWeights(files, plan_, progress, {model_.allocator, room_bytes_}, log_, &executor_,
-                        &hash));
+                        &hash, false, adapters.adapters()));
+  ORIEL_TRY(adapters.expectSame(model_.adapters, log_));
   return hash == model_.hash ? Status(kOk)
                              : log_.fail(ORIEL_ERROR_IO,
                                          "the weights in %.600s differ from the loaded ones: "

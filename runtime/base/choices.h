@@ -34,12 +34,16 @@ constexpr uint32_t kDefaultWindow = 8192;  ///< tokens; longest default window
 constexpr uint32_t kMostThreads = 1024;
 constexpr uint32_t kMostStops = 16;
 constexpr uint32_t kMostBiases = 1024;
+constexpr uint32_t kMostTexts = 16;  ///< of a list of them in LoadLists
 
 /// Storage for list options; the options point here.
 struct LoadLists {
   uint8_t window_shares[kMaxLayers];
   uint8_t f16_layers[kMaxLayers];
   uint32_t session_windows[kMaxSessions];
+  uint32_t control_layers[2];
+  const char* lora[kMostTexts];
+  const char* control_vectors[kMostTexts];
 };
 
 /// Scope "load". Zero is the default unless a line says otherwise.
@@ -93,6 +97,12 @@ struct LoadOptions {
   const char* recall_dir;
   char* error_line;
   size_t error_line_bytes;
+  const char* const* lora;  ///< "FILE" or "FILE:SCALE"
+  const char* const* control_vectors;
+  const uint32_t* control_layers;  ///< the first and the last that those steer
+  uint32_t lora_count;
+  uint32_t control_vector_count;
+  uint32_t control_layer_count;  ///< 2 or 0
 };
 
 /// How to turn a conversation into text.
@@ -120,6 +130,7 @@ struct SessionSettings {
   uint32_t window_tokens;
   oriel_progress_fn progress;
   void* progress_user;
+  const char* adapters;
 };
 
 struct LogitBias {

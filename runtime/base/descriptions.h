@@ -114,6 +114,7 @@ struct PlanResult {
   uint64_t recall_memory_bytes;
   uint64_t recall_file_bytes;
   uint64_t recall_file_tokens;
+  uint64_t adapter_bytes;  ///< weights and thin vectors
 };
 
 /// docs/describe.md, "Model".

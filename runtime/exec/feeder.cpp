@@ -77,6 +77,7 @@ Status Feeder::append(const TokenSource& source) {
 }
 
 Status Feeder::feed(const int32_t* ids, size_t count, bool ends, ReadAs as) {
+  ORIEL_TRY(findInvocations(ids, count));
   const double begin_ms = nowMs();
   const bool is_prompt = as == ReadAs::kPrompt;
   const auto read = [&](const int32_t* batch, uint32_t n, bool last) -> Status {
@@ -240,6 +241,7 @@ Status Feeder::feedPieces(const TextParts& text, const EncodeOptions& options, W
 
 Status Feeder::evaluate(const TokenSource& source) {
   ORIEL_TRY(refresh());
+  ORIEL_TRY(findInvocations(source.ids, source.count));
   const uint32_t n_vocab = context_.model->n_vocab;
   bool stop = false;
   const auto read = [&](const int32_t* batch, uint32_t n, bool) -> Status {
@@ -290,6 +292,7 @@ Status Feeder::embed(const TokenSource& source, Pooling pooling, float* sums) {
 
 // Nothing behind the first token is read where its vector is all that is wanted.
 Status Feeder::embedIds(const int32_t* ids, size_t count, bool last, Pooling pooling, float* sums) {
+  ORIEL_TRY(findInvocations(ids, count));
   if (pooling == Pooling::kFirst) {
     count = at_.position == 0 ? 1 : 0;
   }
@@ -300,6 +303,109 @@ Status Feeder::embedIds(const int32_t* ids, size_t count, bool last, Pooling poo
                                                        : StepOutputs{n - 1, last && ends ? 1u : 0u};
                        return stepper_.readNorms(batch, n, outputs, sums);
                      });
+}
+
+// ---- Adapters ------------------------------------------------------------------------------------
+
+// Where the last occurrence of the tokens begins that activate it, among those held and these; kNever: there is none that
+// was not known before.
+uint64_t Feeder::lastInvocation(uint32_t adapter, const int32_t* ids, size_t count) const {
+  const AdapterUse& use = *memory_.adapters;
+  const Adapter& of = context_.model->adapters->list[adapter];
+  const uint64_t end = at_.position + count;
+  const uint64_t overlap = std::min<uint64_t>(use.searched, of.n_invocation - 1);
+  const auto is = [&](uint64_t t, int32_t id) {
+    return t >= at_.position ? ids[t - at_.position] == id
+                             : memory_.knows(t, t + 1) && memory_.ids.at(t) == id;
+  };
+  for (uint64_t t = end; t-- > use.searched - overlap;) {
+    uint32_t same = 0;
+    while (same < of.n_invocation && t + same < end && is(t + same, of.invocation[same])) {
+      ++same;
+    }
+    if (same == of.n_invocation) {
+      return t;
+    }
+  }
+  return AdapterUse::kNever;
+}
+
+// Activated adapters act from there on. What was read otherwise is read again.
+Status Feeder::findInvocations(const int32_t* ids, size_t count) {
+  AdapterUse* const use = memory_.adapters;
+  if (use == nullptr || use->reads_again) {
+    return kOk;
+  }
+  const Adapters& all = *context_.model->adapters;
+  for (uint32_t i = 0; i < all.count; ++i) {  // what the conversation went back behind
+    if (all.list[i].n_invocation != 0 && use->from[i] != AdapterUse::kNever &&
+        use->from[i] + all.list[i].n_invocation > at_.position) {
+      use->markStale(use->from[i]);
+      use->from[i] = AdapterUse::kNever;
+      use->searched = 0;
+    }
+  }
+  use->searched = std::min(use->searched, at_.position);
+  for (uint32_t i = 0; i < all.count; ++i) {
+    const uint64_t found =
+        all.list[i].n_invocation != 0 ? lastInvocation(i, ids, count) : AdapterUse::kNever;
+    if (found != AdapterUse::kNever) {
+      if (use->scale[i] != 0 && found != use->from[i]) {
+        use->markStale(std::min(use->from[i], found));
+      }
+      use->from[i] = found;
+    }
+  }
+  use->searched = at_.position + count;
+  return readStale();
+}
+
+void Feeder::standAdapters() {
+  AdapterUse* const use = memory_.adapters;
+  if (use == nullptr) {
+    return;
+  }
+  use->searched = 0;
+  use->stale_from = AdapterUse::kNever;
+  for (uint32_t i = 0; i < context_.model->adapters->count; ++i) {
+    use->from[i] =
+        context_.model->adapters->list[i].n_invocation != 0 ? lastInvocation(i, nullptr, 0) : 0;
+  }
+  use->searched = at_.position;
+}
+
+// Tokens that were read with other scales, as far as they are seen.
+Status Feeder::readStale() {
+  AdapterUse& use = *memory_.adapters;
+  const uint64_t end = at_.position;
+  const uint64_t from = std::max<uint64_t>(use.stale_from, context_.prefixTokens());
+  if (from >= end || use.reads_again) {
+    use.stale_from = AdapterUse::kNever;
+    return kOk;
+  }
+  use.reads_again = true;
+  Status status = kOk;
+  if (memory_.states != nullptr) {
+    status = readAnew(end);
+  } else {
+    const uint64_t sinks = std::min<uint64_t>(at_.sinks, end);
+    const uint64_t first = std::max({from, sinks, end - memory_.viewOf(end - 1).count});
+    call_.expect((from < sinks ? sinks - from : 0) + (end - first));
+    at_.has_logits = 0;
+    if (from < sinks) {
+      at_.position = from;
+      status = readAgain(sinks, first == end);
+    }
+    if (status.ok() && first != end) {
+      at_.position = first;
+      status = readAgain(end, true);
+    }
+    at_.position = end;
+    at_.has_logits = status.ok() ? at_.has_logits : 0;
+  }
+  use.reads_again = false;
+  use.stale_from = status.ok() ? AdapterUse::kNever : use.stale_from;
+  return status;
 }
 
 // ---- Held tokens ---------------------------------------------------------------------------------

@@ -97,6 +97,14 @@ class Feeder {
   /// States forget the tokens that attention has just ceased to see.
   Status forgetEvicted();
 
+  /// The memory holds this conversation, read with the session's adapters.
+  void standAdapters();
+  /// Does what readAnew() or a change of adapters began and did not finish.
+  Status refresh() {
+    ORIEL_TRY(at_.stale != 0 ? readAnew(at_.position) : Status(kOk));
+    return memory_.adapters != nullptr ? readStale() : Status(kOk);
+  }
+
   /// Rests while the device is away. Nothing is on its way to the device then.
   Status betweenSteps();
   /// Refuses ids outside the vocabulary.
@@ -112,8 +120,9 @@ class Feeder {
                      const bool* stop = nullptr);
   Status feedPieces(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                     TokenSink* sink, TokenSink* counter);
-  /// Does what readAnew() began and did not finish.
-  Status refresh() { return at_.stale != 0 ? readAnew(at_.position) : Status(kOk); }
+  Status findInvocations(const int32_t* ids, size_t count);
+  uint64_t lastInvocation(uint32_t adapter, const int32_t* ids, size_t count) const;
+  Status readStale();
   Status evaluate(const TokenSource& source);
   Status embedIds(const int32_t* ids, size_t count, bool last, Pooling pooling, float* sums);
   size_t idsAtOnce() const;

@@ -135,6 +135,7 @@ class Loader {
   }
 
   uint64_t hash() const { return tensors_.finish(); }
+  uint64_t adapterHash(uint32_t adapter) const { return adapters_[adapter].finish(); }
 
  private:
   Status sendCodebooks() {
@@ -285,6 +286,9 @@ class Loader {
     const uint64_t row_bytes = fileRowBytes(item.tensor_type, item.cols);
     ORIEL_TRY(files_.of[item.file]->read(item.tensor_offset + row * row_bytes, rows * row_bytes,
                                          room_, log_, data));
+    if (item.file >= kAdapterFile) {
+      adapters_[item.file - kAdapterFile].add(item, row, *data, rows * row_bytes);
+    }
     if (!hashes_ || item.file != 0) {  // a snapshot does not ask what guesses
       return kOk;
     }
@@ -323,6 +327,7 @@ class Loader {
   const bool tells_reads_;
   const Upload* end_;
   TensorHashes tensors_;
+  TensorHashes adapters_[kMaxAdapters];
   void* room_ = nullptr;
   uint8_t* turning_ = nullptr;
   uint64_t room_bytes_ = 0;
@@ -341,7 +346,7 @@ uint64_t uploadBytes(const Plan& plan) {
 
 Status loadWeights(const WeightFiles& files, const Plan& plan, const LoadProgress& progress,
                    const LoadRoom& room, const Log& log, Executor* executor, uint64_t* hash,
-                   bool tells_reads) {
+                   bool tells_reads, Adapters* adapters) {
   Loader loader(files, plan, progress, log, executor, hash != nullptr, tells_reads);
   const uint64_t bytes = loader.roomBytes(room.bytes);
   Workspace memory(nullptr, 0, &room.allocator);
@@ -359,6 +364,10 @@ Status loadWeights(const WeightFiles& files, const Plan& plan, const LoadProgres
                     static_cast<unsigned long long>(turning_bytes));
   }
   ORIEL_TRY(loader.run(borrowed.data(), bytes, turning.data()));
+  for (uint32_t i = 0; adapters != nullptr && i < adapters->count; ++i) {
+    const uint64_t tensors = loader.adapterHash(i);
+    adapters->list[i].hash = hashBytes(&tensors, sizeof(tensors), adapters->list[i].hash);
+  }
   if (hash != nullptr) {
     const uint64_t tensors = loader.hash();
     *hash = hashBytes(&tensors, sizeof(tensors), *hash);

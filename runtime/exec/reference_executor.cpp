@@ -148,6 +148,7 @@ class ReferenceExecutor final : public HostExecutor {
       for (uint32_t c = 0; c < p.cols; ++c) {
         const float* const row = values + uint64_t{t} * p.out_stride + p.out_first;
         out[c] = p.change == kChangeAdd       ? out[c] + values[c]
+                 : p.change == kChangeGated   ? out[c] + block().gate(t, p) * values[c]
                  : p.change == kChangeTimes   ? out[c] * values[0]
                  : p.change == kChangeAddRows ? out[c] + row[c]
                                               : std::clamp(out[c], -p.limit, p.limit);
@@ -391,8 +392,13 @@ class ReferenceExecutor final : public HostExecutor {
 
   void gatedNorm(const Op& op) {
     const GatedNormPush& p = op.push.gated_norm;
-    referenceGatedNorm(p, header().n_tokens, floats(op, 0), floats(op, 3),
-                       p.has_norm != 0 ? floats(op, 4) : nullptr, floats(op, 2));
+    const uint32_t n = p.of_outputs != 0 ? header().n_outputs : header().n_tokens;
+    for (uint32_t t = 0; t < n; ++t) {
+      const uint64_t source = p.of_outputs != 0 ? block().token(t).output : t;
+      referenceGatedNorm(
+          p, 1, floats(op, 0) + uint64_t{t} * p.in_stride, floats(op, 3) + source * p.gate_stride,
+          p.has_norm != 0 ? floats(op, 4) : nullptr, floats(op, 2) + uint64_t{t} * p.out_stride);
+    }
   }
 
   void pool(const Op& op) {
@@ -579,7 +585,9 @@ class ReferenceExecutor final : public HostExecutor {
         const float* const in = floats(op, 3) + static_cast<uint64_t>(x) * p.in_stride;
         float* const out = floats(op, 2) + static_cast<uint64_t>(at) * p.out_stride + p.out_first;
         for (uint32_t r = 0; r < p.rows; ++r) {
-          rows.dots(r, p.units, in, p.in_stride, 1, out + r);
+          float sum = 0;
+          rows.dots(r, p.units, in, p.in_stride, 1, &sum);
+          out[r] = p.accumulate != 0 ? out[r] + sum : sum;
         }
       }
     }
@@ -609,8 +617,9 @@ class ReferenceExecutor final : public HostExecutor {
       const uint32_t e = experts[route_at[at]];
       float* const out = floats(op, 2) + static_cast<uint64_t>(at) * p.out_stride + p.out_first;
       for (uint32_t c = 0; c < p.cols; ++c) {
-        out[c] = p.change == kChangeAdd ? out[c] + floats(op, 0)[uint64_t{e} * p.cols + c]
-                                        : out[c] * floats(op, 0)[e];
+        out[c] = p.change == kChangeAdd     ? out[c] + floats(op, 0)[uint64_t{e} * p.cols + c]
+                 : p.change == kChangeGated ? out[c] * block().gate(route_at[at] / p.n_used, p)
+                                            : out[c] * floats(op, 0)[e];
       }
     }
   }

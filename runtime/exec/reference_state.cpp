@@ -182,6 +182,8 @@ double gateOf(uint32_t gate, double x) {
       return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
     case kGateSoftplus2:
       return gateOf(kGateSoftplus, x * std::log(2.0)) / std::log(2.0);
+    case kGateStep:
+      return x;
     default:
       return x * sigmoid(x);
   }

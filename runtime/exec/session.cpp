@@ -20,6 +20,7 @@ struct Session::Rooms {
   Transcript transcript;
   RecallMemory recall;
   StateSlots* states = nullptr;
+  AdapterUse* adapters = nullptr;
   RowCache rows;
 
   void take(const SessionContext& context, Arena* arena) {
@@ -40,6 +41,10 @@ struct Session::Rooms {
     recall = takeRecall(context.recall, model, arena);
     void* const room = model.keepsStates() ? arena->take<StateSlots>(1) : nullptr;
     states = room != nullptr ? new (room) StateSlots() : nullptr;
+    if (model.adapters != nullptr) {
+      void* const use = arena->take<AdapterUse>(1);
+      adapters = use != nullptr ? new (use) AdapterUse(*model.adapters) : nullptr;
+    }
     if (context.file_rows != nullptr) {
       rows.init(*context.file_rows, *context.source, arena);
     }
@@ -53,8 +58,8 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
       transcript_(rooms.transcript),
       sampler_(rooms.sampler),
       workspace_(rooms.workspace),
-      memory_(context_, &at_, &call_, rooms.ids, rooms.states, rooms.rope_steps, rooms.workspace,
-              first_position, whole_turns),
+      memory_(context_, &at_, &call_, rooms.ids, rooms.states, rooms.adapters, rooms.rope_steps,
+              rooms.workspace, first_position, whole_turns),
       recall_(context_, &at_, &call_, &memory_, &transcript_, rooms.recall),
       stepper_(context_, &at_, &call_, &memory_, &recall_, &sampler_, rooms.rows),
       feeder_(context_, &at_, &call_, &memory_, &recall_, &stepper_, rooms.workspace),
@@ -66,7 +71,7 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
                          Arena* arena) {
   static_assert(alignof(Session) <= Arena::kAlignment, "raise kAlignment");
-  constexpr size_t kUnused = 16;  // keeps the planned bytes as they were
+  constexpr size_t kUnused = 8;  // keeps the planned bytes as they were
   void* const room = arena->take<uint8_t>(sizeof(Session) + kUnused);
   Rooms rooms;
   rooms.take(context, arena);
@@ -291,6 +296,9 @@ Status Session::makePrefix(Prefix* prefix) {
 Status Session::becomePrefix(Prefix* prefix) {
   const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
+  if (memory_.adapters != nullptr) {
+    ORIEL_TRY(expectLoadedScales(memory_.adapters->scale));
+  }
   const bool had_none = prefix->tokens == 0;
   const uint32_t sinks = memory_.cache().sinks;
   ORIEL_TRY(makePrefix(prefix));
@@ -301,6 +309,37 @@ Status Session::becomePrefix(Prefix* prefix) {
     memory_.layOut();
   }
   return status;
+}
+
+// A prefix is read with the adapters as they were loaded, whatever session reads it.
+Status Session::expectLoadedScales(const float* scales) const {
+  const Adapters* const all = context_.model->adapters;
+  for (uint32_t i = 0; all != nullptr && i < all->count; ++i) {
+    if (scales[i] != all->list[i].scale) {
+      return context_.log.fail(
+          ORIEL_ERROR_ARGUMENT,
+          "the model's prefix is for adapter \"%s\" at scale %g, not %g: clear "
+          "the prefix, or use the adapters as they were loaded",
+          all->list[i].name, static_cast<double>(all->list[i].scale),
+          static_cast<double>(scales[i]));
+    }
+  }
+  return kOk;
+}
+
+// The tokens that the change concerns are read again now; if that fails, before the next ones.
+Status Session::useAdapters(const float* scales) {
+  AdapterUse& use = *memory_.adapters;
+  if (context_.prefixTokens() != 0) {
+    ORIEL_TRY(expectLoadedScales(scales));
+  }
+  for (uint32_t i = 0; i < context_.model->adapters->count; ++i) {
+    if (use.scale[i] != scales[i]) {
+      use.scale[i] = scales[i];
+      use.markStale(use.from[i]);
+    }
+  }
+  return feeder_.refresh();
 }
 
 Status Session::mark(const char* name) {
@@ -327,6 +366,9 @@ Status Session::fork(const Session& other) {
     const DeviceTurn turn = context_.turn();
     ORIEL_TRY(turn.status());
     ORIEL_TRY(memory_.copyFrom(other.memory_));
+  }
+  if (memory_.adapters != nullptr) {
+    *memory_.adapters = *other.memory_.adapters;
   }
   stand(other.at_);
   recall_.takeOver(other.recall_);

@@ -126,6 +126,8 @@ class Session {
   /// Shows the turns that the text asks for behind the sinks, from here on.
   Status recall(const char* text, size_t bytes) { return recall_.recall(text, bytes); }
   Status mark(const char* name);
+  /// A scale for each of the model's adapters, which there are. Tokens that were read with others are read again.
+  Status useAdapters(const float* scales);
 
   // Replies.
 
@@ -162,6 +164,7 @@ class Session {
   Status beginBehindPrefix();
   void takePrefixMessages();
   Status makePrefix(Prefix* prefix);
+  Status expectLoadedScales(const float* scales) const;
   uint32_t ownSinks() const;
   Status checkUtf8(const char* what, const char* text, size_t bytes) const;
   Status countToEmbed(const TokenSource& source, uint64_t* count) const;

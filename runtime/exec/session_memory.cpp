@@ -13,10 +13,11 @@ namespace oriel_internal {
 
 SessionMemory::SessionMemory(const SessionContext& context, Conversation* at, RunningCall* call,
                              const TokenIds& token_ids, StateSlots* state_slots,
-                             uint64_t* rope_steps, void* workspace, uint64_t first_position,
-                             bool evicts_turns)
+                             AdapterUse* adapter_use, uint64_t* rope_steps, void* workspace,
+                             uint64_t first_position, bool evicts_turns)
     : ids(token_ids),
       states(state_slots),
+      adapters(adapter_use),
       whole_turns(evicts_turns),
       context_(context),
       at_(*at),
@@ -140,9 +141,12 @@ void SessionMemory::fillToken(void* step, uint32_t row, uint64_t begin, uint64_t
   for (uint32_t view = 0; view < n_views; ++view) {
     block.view(row, view) = viewOf(view, t, floor, begin);
   }
-  fillRotations(
-      t, SlidingWindow::sinkQueryIndex(block.view(row, 0)),
-      block.floats(stepRotationWord(context_.plan->chunk_tokens, n_views, rotations_.words, row)));
+  float* const tables =
+      block.floats(stepRotationWord(context_.plan->chunk_tokens, n_views, rotations_.words, row));
+  fillRotations(t, SlidingWindow::sinkQueryIndex(block.view(row, 0)), tables);
+  for (uint32_t i = 0; adapters != nullptr && i < context_.model->adapters->n_gates; ++i) {
+    tables[rotations_.gates + i] = adapters->at(context_.model->adapters->gates[i], t);
+  }
 }
 
 // Every text has slots of its own, as a session among several has.
@@ -173,7 +177,7 @@ void SessionMemory::fillText(void* step, const TextOfStep& text, uint32_t index,
 // All tables of token t, whose place in the cache is `index`.
 void SessionMemory::fillRotations(uint64_t t, uint64_t index, float* tables) const {
   const ModelDesc& model = *context_.model;
-  if (rotations_.words == 0) {
+  if (rotations_.gates == 0) {
     return;
   }
   const uint64_t position = at_.first_position + t;

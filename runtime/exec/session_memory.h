@@ -13,6 +13,7 @@
 // - files: snapshots and retrieval have their own rooms
 #pragma once
 
+#include "exec/adapter_use.h"
 #include "exec/conversation.h"
 #include "exec/running_call.h"
 #include "kv/rope.h"
@@ -52,13 +53,14 @@ class SessionMemory {
  public:
   /// `rope_steps`: room for the phases of all tables. `states`: null where no layer keeps one.
   SessionMemory(const SessionContext& context, Conversation* at, RunningCall* call,
-                const TokenIds& ids, StateSlots* states, uint64_t* rope_steps, void* workspace,
-                uint64_t first_position, bool whole_turns);
+                const TokenIds& ids, StateSlots* states, AdapterUse* adapters, uint64_t* rope_steps,
+                void* workspace, uint64_t first_position, bool whole_turns);
 
   // Records of the host's.
 
   TokenIds ids;
-  StateSlots* const states;  ///< null where no layer keeps one
+  StateSlots* const states;    ///< null where no layer keeps one
+  AdapterUse* const adapters;  ///< null: the model has none
   RopePhases phases[kMaxRopes];
   const bool whole_turns;
   bool blank = false;  ///< nothing was written since all was overwritten with zeros

@@ -21,6 +21,27 @@ void nameChat(const SessionContext& context, SnapshotOwner* owner) {
   }
 }
 
+// What adapters have changed is another model's.
+void nameModel(const SessionContext& context, const AdapterUse* use, SnapshotOwner* owner) {
+  const size_t room = sizeof(owner->model_name);
+  size_t used = static_cast<size_t>(
+      std::max(std::snprintf(owner->model_name, room, "%s", context.model_name), 0));
+  for (uint32_t i = 0; use != nullptr && i < context.model->adapters->count; ++i) {
+    const Adapter& adapter = context.model->adapters->list[i];
+    if (use->scale[i] == 0) {
+      continue;
+    }
+    owner->model_hash = hashBytes(&adapter.hash, sizeof(adapter.hash), owner->model_hash);
+    owner->model_hash = hashBytes(&use->scale[i], sizeof(float), owner->model_hash);
+    if (used < room) {
+      used += static_cast<size_t>(
+          std::max(std::snprintf(owner->model_name + used, room - used, " + %s:%.4g", adapter.name,
+                                 static_cast<double>(use->scale[i])),
+                   0));
+    }
+  }
+}
+
 }  // namespace
 
 SnapshotOwner Session::snapshotOwner() const {
@@ -29,7 +50,7 @@ SnapshotOwner Session::snapshotOwner() const {
   owner.model = context_.model;
   owner.cache = memory_.cache();
   owner.model_hash = context_.model_hash;
-  owner.model_name = context_.model_name;
+  nameModel(context_, memory_.adapters, &owner);
   nameChat(context_, &owner);
   owner.whole_turns = memory_.whole_turns;
   owner.allocator = context_.allocator;
@@ -91,6 +112,7 @@ Status Session::restore(const RebuildSource& options, Rebuilt* result) {
                             &transcript_));
   stand(parts.at);
   recall_.restore();
+  feeder_.standAdapters();
   if (fit == SnapshotFit::kCarries && memory_.states != nullptr && at_.stale) {
     // What is still to be read again must be held.
     at_.base = std::max(at_.base, at_.position + 1 - memory_.viewOf(at_.position).count);

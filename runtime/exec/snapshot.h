@@ -17,8 +17,8 @@ struct SnapshotOwner {
   const ModelDesc* model = nullptr;
   CacheShape cache;  ///< what of the plan's cache is the session's
   uint64_t model_hash = 0;
-  const char* model_name = "";
-  char chat[64] = "";  ///< name of the chat format
+  char model_name[128] = "";  ///< with its adapters, where it has some
+  char chat[64] = "";         ///< name of the chat format
   bool whole_turns = false;
   const oriel_allocator* allocator = nullptr;
   /// What it begins with, and shares with others.

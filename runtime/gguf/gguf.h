@@ -78,9 +78,10 @@ struct GgufTensor {
   uint64_t dims[kMaxTensorDims] = {};  ///< dims[0] is the row length (columns); unused ones are 1
   uint64_t offset = 0;                 ///< of the data, from the start of the file
   uint64_t bytes = 0;                  ///< offset + bytes lies within the file; 0: no such tensor
-  uint32_t file = 0;                   ///< file of the model: 0, or kDraftFile for the draft model
+  uint32_t file = 0;  ///< file of the model: 0, kDraftFile for the draft model, or an adapter's
 };
 constexpr uint32_t kDraftFile = 1;
+constexpr uint32_t kAdapterFile = 2;  ///< of the first adapter; the others follow
 
 /// Array of strings, floats, integers or booleans inside the file.
 struct GgufArray {

@@ -538,6 +538,8 @@ Status readAnyDesc(const GgufFile& file, bool drafts, const oriel_allocator& all
 
 }  // namespace
 
+bool runsAsMatrix(uint32_t tensor_type) { return isRunnable(tensor_type, true); }
+
 Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
                      ModelDesc* desc, TensorIndex* tensors) {
   return readAnyDesc(file, false, allocator, log, desc, tensors);

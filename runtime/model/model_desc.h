@@ -59,6 +59,8 @@ struct DraftDesc {
   Layer layers[kMaxLayers];
 };
 
+struct Adapters;  // model/adapters.h
+
 /// Shape of a decoder-only model. Everything the budgeter and the plan need, nothing from the device. All
 /// counts are within base/limits.h once readModelDesc has returned kOk.
 struct ModelDesc {
@@ -129,6 +131,7 @@ struct ModelDesc {
   uint32_t outputCols() const { return encoder ? textCols() : n_vocab; }
   uint32_t target_embd = 0;  ///< of a model that guesses: n_embd of the one that it guesses for
   DraftDesc draft;           ///< what guesses for this one
+  const Adapters* adapters = nullptr;  ///< loaded with it; null: none
 
   const LayerKind& kind(uint32_t layer) const { return kinds[layers[layer].kind]; }
   bool ownsMemory(uint32_t layer) const {
@@ -297,8 +300,9 @@ enum class TensorRole : uint8_t {
   kLabelsBias,               // [labels]
   kDenseIn,                  // [dense][n_embd]
   kDenseOut,                 // [n_embd][dense]
+  kDirection,                // [n_embd], of a control vector
 };
-constexpr uint32_t kMatrixRoles = 107;
+constexpr uint32_t kMatrixRoles = 108;
 /// That of what a matrix's products are multiplied by: one number, or one for each expert.
 constexpr TensorRole scaleOf(TensorRole matrix) {
   return static_cast<TensorRole>(static_cast<uint32_t>(matrix) + kMatrixRoles);
@@ -308,6 +312,9 @@ constexpr uint32_t kTensorRoles = 2 * kMatrixRoles;
 constexpr TensorRole kNoRole = static_cast<TensorRole>(kTensorRoles);
 
 class TensorIndex;  // model/tensor_index.h
+
+/// A matrix of this type of the file has kernels.
+bool runsAsMatrix(uint32_t tensor_type);
 
 /// Reads and checks the hyperparameters and every tensor the architecture's table expects: present,
 /// of the right shape, of a type this build can run. `file` must already be validated (GgufFile::open).

@@ -1,6 +1,7 @@
 #include "model/tensor_index.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 namespace oriel_internal {
@@ -46,22 +47,32 @@ void TensorIndex::add(TensorRole role, uint32_t layer, const GgufTensor& tensor)
 }
 
 Status TensorIndex::addDraft(const TensorIndex& draft, const Log& log) {
-  TensorIndex both;
-  ORIEL_TRY(
-      both.create(uint64_t{count_} + draft.count_, n_layers_ + draft.n_layers_, allocator_, log));
   const size_t own_slots = size_t{n_layers_} * kTensorRoles;
-  std::copy_n(tensors_, count_, both.tensors_);
-  std::copy_n(slots_, own_slots, both.slots_);
+  ORIEL_TRY(extend(draft.count_, draft.n_layers_, log));
   for (uint32_t i = 0; i < draft.count_; ++i) {
     GgufTensor tensor = draft.tensors_[i];
     tensor.file = kDraftFile;
-    both.tensors_[count_ + i] = tensor;
+    tensors_[count_ + i] = tensor;
   }
   for (size_t i = 0; i < size_t{draft.n_layers_} * kTensorRoles; ++i) {
     const uint16_t slot = draft.slots_[i];
-    both.slots_[own_slots + i] = slot != 0 ? static_cast<uint16_t>(slot + count_) : slot;
+    slots_[own_slots + i] = slot != 0 ? static_cast<uint16_t>(slot + count_) : slot;
   }
-  both.count_ = count_ + draft.count_;
+  count_ += draft.count_;
+  return kOk;
+}
+
+Status TensorIndex::extend(uint64_t n_tensors, uint32_t n_layers, const Log& log) {
+  if (count_ + n_tensors >= UINT16_MAX) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "the model and its adapters have more than %u tensors: load fewer adapters",
+                    UINT16_MAX - 1);
+  }
+  TensorIndex both;
+  ORIEL_TRY(both.create(count_ + n_tensors, n_layers_ + n_layers, allocator_, log));
+  std::copy_n(tensors_, count_, both.tensors_);
+  std::copy_n(slots_, size_t{n_layers_} * kTensorRoles, both.slots_);
+  both.count_ = count_;
   std::swap(block_, both.block_);
   std::swap(block_bytes_, both.block_bytes_);
   std::swap(allocator_, both.allocator_);
@@ -71,6 +82,22 @@ Status TensorIndex::addDraft(const TensorIndex& draft, const Log& log) {
   count_ = both.count_;
   capacity_ = both.capacity_;
   return kOk;
+}
+
+bool TensorIndex::findName(const GgufString& name, uint32_t n_layers, TensorRole* role,
+                           uint32_t* layer) const {
+  for (size_t i = 0; i < size_t{n_layers} * kTensorRoles; ++i) {
+    if (slots_[i] == 0) {
+      continue;
+    }
+    const GgufString& known = tensors_[slots_[i] - 1].name;
+    if (known.bytes == name.bytes && std::memcmp(known.data, name.data, name.bytes) == 0) {
+      *layer = static_cast<uint32_t>(i / kTensorRoles);
+      *role = static_cast<TensorRole>(i % kTensorRoles);
+      return true;
+    }
+  }
+  return false;
 }
 
 void TensorIndex::repeat(uint32_t n_layers) {

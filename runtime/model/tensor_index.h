@@ -28,6 +28,10 @@ class TensorIndex {
   void tieOutput();
   /// The tensors of a model that guesses for this one, as those of layers behind its own. ORIEL_ERROR_OUT_OF_MEMORY.
   Status addDraft(const TensorIndex& draft, const Log& log);
+  /// Room for so many more tensors and layers, which have none. ORIEL_ERROR_OUT_OF_MEMORY.
+  Status extend(uint64_t n_tensors, uint32_t n_layers, const Log& log);
+  /// What a tensor of the model's file is; the first role and one of the first `n_layers`. False: it is not there.
+  bool findName(const GgufString& name, uint32_t n_layers, TensorRole* role, uint32_t* layer) const;
 
   bool has(TensorRole role, uint32_t layer = 0) const { return slot(role, layer) != 0; }
   /// Of no bytes where there is none.

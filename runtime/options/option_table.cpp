@@ -114,6 +114,13 @@ const OptionRow kOptions[] = {
     {TEXTS("draft_model", "", "none",
            "GGUF file of a Gemma 4's assistant, which guesses where the conversation gives no guess"),
      Scope::kLoad, Type::kFile, Layer::kAdvanced, Store::kText, LOAD(draft_model), 0, 0, nullptr},
+    {TEXTS("lora", "", "none",
+           "LoRA adapter, a GGUF file; :SCALE at the end multiplies it (1). May be given several times"),
+     Scope::kLoad, Type::kFiles, Layer::kFront, Store::kTexts, LOAD_LIST(lora, lora_count, lora), 0, 0, nullptr},
+    {TEXTS("control_vector", "", "none", "Control vector, a GGUF file, likewise"),
+     Scope::kLoad, Type::kFiles, Layer::kAdvanced, Store::kTexts, LOAD_LIST(control_vectors, control_vector_count, control_vectors), 0, 0, nullptr},
+    {TEXTS("control_layers", "", "all", "First and last layer that control vectors steer, as 10,20"),
+     Scope::kLoad, Type::kList, Layer::kAdvanced, Store::kU32List, LOAD_LIST(control_layers, control_layer_count, control_layers), 0, kMaxLayers, nullptr},
     {TEXTS("retrieval", "recall", "0",
            "Limit of a session's file of evicted turns, which messages can recall"),
      Scope::kLoad, Type::kBytes, Layer::kAdvanced, Store::kU64, LOAD(recall_bytes), 0, kMost64, nullptr},
@@ -166,6 +173,9 @@ const OptionRow kOptions[] = {
      Scope::kSession, Type::kText, Layer::kAdvanced, Store::kSizedText, SESSION(chat.variables), 0, 0, nullptr},
     {TEXTS("date", "", "20240726", "Date for templates that tell one: year * 10000 + month * 100 + day"),
      Scope::kSession, Type::kCount, Layer::kAdvanced, Store::kU32, SESSION(chat.date), 0, 99991231, nullptr},
+    {TEXTS("adapters", "-", "all that were loaded",
+           "Adapters of the session by name or number from 0, as style,sql:0.5; none: without them"),
+     Scope::kSession, Type::kText, Layer::kFront, Store::kText, SESSION(adapters), 0, 0, nullptr},
     {TEXTS("evict", "", "turns", "Unit of eviction from a full window: a turn, or a token"),
      Scope::kSession, Type::kChoice, Layer::kAdvanced, Store::kU32, SESSION(split_turns), 0, 0, kEvictWords},
     {TEXTS("forget", "", "false", "Models with recurrent layers reply from the window alone"),
@@ -274,8 +284,8 @@ const char* scopeName(OptionScope scope) {
 }
 
 const char* typeName(OptionType type) {
-  static const char* const kNames[] = {"bytes", "count", "number", "choice",
-                                       "flag",  "text",  "list",   "file"};
+  static const char* const kNames[] = {"bytes", "count", "number", "choice", "flag",
+                                       "text",  "list",  "file",   "files"};
   return kNames[static_cast<size_t>(type)];
 }
 

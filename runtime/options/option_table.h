@@ -8,7 +8,17 @@
 namespace oriel_internal {
 
 enum class OptionScope : uint8_t { kLoad, kSession, kReply };
-enum class OptionType : uint8_t { kBytes, kCount, kNumber, kChoice, kFlag, kText, kList, kFile };
+enum class OptionType : uint8_t {
+  kBytes,
+  kCount,
+  kNumber,
+  kChoice,
+  kFlag,
+  kText,
+  kList,
+  kFile,
+  kFiles
+};
 enum class OptionLayer : uint8_t {
   kFront,
   kAdvanced,
@@ -31,6 +41,7 @@ enum class OptionStore : uint8_t {
   kLogprobs,     ///< ReplyChoices.top_logprobs and .logprobs
   kByteList,     ///< numbers: a pointer into LoadLists, and a count
   kU32List,
+  kTexts,     ///< texts: a pointer into LoadLists, and a count
   kTextList,  ///< an array of pointers, and a count
   kBiasList,  ///< an array of LogitBias, and a count
 };

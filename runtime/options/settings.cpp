@@ -212,7 +212,10 @@ class Setting {
       case OptionStore::kByteList:
         return list<uint8_t>(kMaxLayers);
       case OptionStore::kU32List:
-        return list<uint32_t>(kMaxSessions);
+        return list<uint32_t>(
+            row_.count_offset == offsetof(LoadOptions, control_layer_count) ? 2 : kMaxSessions);
+      case OptionStore::kTexts:
+        return textInRoom();
       case OptionStore::kTextList:
         return append<const char*>(kMostStops, value_);
       case OptionStore::kBiasList:
@@ -325,6 +328,18 @@ class Setting {
       put(row_.count_offset, count + 1);
     }
     return count < most;
+  }
+
+  bool textInRoom() {
+    auto* const room =
+        reinterpret_cast<const char**>(reinterpret_cast<uint8_t*>(lists_) + row_.room_offset);
+    const uint32_t count = first_ ? 0 : fieldAt<uint32_t>(options_, row_.count_offset);
+    if (count < kMostTexts) {
+      room[count] = value_;
+      put(row_.offset, static_cast<const char* const*>(room));
+      put(row_.count_offset, count + 1);
+    }
+    return count < kMostTexts && value_[0] != '\0';
   }
 
   // "ID:VALUE"
@@ -456,6 +471,8 @@ class Shown {
         return list<uint8_t>();
       case OptionStore::kU32List:
         return list<uint32_t>();
+      case OptionStore::kTexts:
+        return texts();
       case OptionStore::kTextList:
       case OptionStore::kBiasList:
         return false;  // reply settings: not shown
@@ -518,6 +535,15 @@ class Shown {
       print(i == 0 ? "%u" : ",%u", static_cast<uint32_t>(values[i]));
     }
     return values != nullptr && count != 0;
+  }
+
+  bool texts() {
+    const auto* const values = fieldAt<const char* const*>(options_, row_.offset);
+    const auto count = fieldAt<uint32_t>(options_, row_.count_offset);
+    for (uint32_t i = 0; values != nullptr && i < count; ++i) {
+      print(i == 0 ? "%.*s" : ",%.*s", static_cast<int>(kMostShown), values[i]);
+    }
+    return count != 0;
   }
 
   const OptionRow& row_;

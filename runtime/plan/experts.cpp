@@ -118,9 +118,56 @@ class ExpertOps {
       }
       ORIEL_TRY(ops_.experts({part.matrix, layer_}, experts_, part.rows, colsOf(part),
                              [&](const StackSlice& slice) { ops_.toBody(product(part, slice)); }));
+      ORIEL_TRY(adapt(part));
     }
     changes(true, [&](const Op& op) { ops_.toBody(op); });
     return kOk;
+  }
+
+  // out += gate * B (A in) of each expert, by place.
+  Status adapt(const Part& part) {
+    const Adapters* const all = ops_.adapters();
+    for (uint32_t i = 0; all != nullptr && i < all->count; ++i) {
+      OpList::Pair pair;
+      if (!ops_.pairOf(i, {part.matrix, layer_}, &pair)) {
+        continue;
+      }
+      const Rows thin = {act_.thin, act_.thin_expert_stride, pair.rank};
+      for (const bool wide : {false, true}) {
+        const uint32_t rows = wide ? part.rows : pair.rank;
+        const uint32_t cols = wide ? pair.rank : colsOf(part);
+        ORIEL_TRY(ops_.experts(
+            wide ? pair.b : pair.a, experts_, rows, cols,
+            [&](const StackSlice& slice) { ops_.toBody(adapted(part, slice, thin, rows, wide)); }));
+        if (!wide) {
+          Op gated =
+              ops_.make(OpKind::kExpertBias, {thin.place, act_.device_step, thin.place, routes_});
+          gated.push.expert_bias = {pair.rank, experts_.used, n_routes_, thin.stride,
+                                    0,         kChangeGated,  0,         0};
+          ops_.gate(i, all->factorOf(i, pair.rank), &gated.push.expert_bias);
+          ops_.toBody(gated);
+        }
+      }
+    }
+    return kOk;
+  }
+  // The product with A, or (`wide`) with B.
+  Op adapted(const Part& part, const StackSlice& slice, const Rows& thin, uint32_t rows,
+             bool wide) const {
+    Op op = product(part, slice);
+    ExpertMatmulPush& push = op.push.expert_matmul;
+    push.rows = rows;
+    if (wide) {
+      op.bindings[kMatmulInput] = thin.place;
+      push.in_stride = thin.stride;
+      push.of_tokens = 0;
+      push.accumulate = 1;
+    } else {
+      op.bindings[kOpOut] = thin.place;
+      push.out_stride = thin.stride;
+      push.out_first = 0;
+    }
+    return op;
   }
 
   // What is multiplied and added to products: of the last ones (`down`), or of those before.

@@ -70,6 +70,7 @@ class Forward {
       if (model_.layer_input != 0) {
         ORIEL_TRY(addLayerInput(layer));
       }
+      ops_.steer(layer, residual_);
       if (model_.loop_norms && layer + 1 != model_.n_layers &&
           (layer + 1) % (model_.n_layers / model_.loops) == 0) {
         ops_.toBody(loop_norm_);
@@ -93,6 +94,7 @@ class Forward {
 
   Status embedding() {
     ORIEL_TRY(embedTokens());
+    ORIEL_TRY(ops_.adaptEmbedding(residual_));
     if (model_.token_types != 0) {
       ORIEL_TRY(addEmbedding(TensorRole::kTokenTypes, kEmbedPlaces));
     }
@@ -747,8 +749,12 @@ class Forward {
     if (model_.tied_output) {
       return kOk;  // came with the embedding
     }
-    return ops_.matrix(TensorRole::kOutput, model_.n_embd,
-                       [&](const MatrixSlice& slice) { outputSlice(slice); });
+    ORIEL_TRY(ops_.matrix(TensorRole::kOutput, model_.n_embd,
+                          [&](const MatrixSlice& slice) { outputSlice(slice); }));
+    return ops_.adapt({{TensorRole::kOutput, 0}},
+                      {act_.head_normed, act_.embd_stride, model_.n_embd},
+                      {act_.logits, model_.n_vocab, model_.n_vocab}, act_.head_staged,
+                      /*head=*/true);
   }
 
   void outputSlice(const MatrixSlice& slice) {

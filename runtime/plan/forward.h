@@ -12,6 +12,7 @@ struct WeightCounts {
   uint64_t read_bytes_per_token = 0;
   uint64_t head_read_bytes = 0;  ///< of these, the output matrix
   uint64_t draft_bytes = 0;      ///< of a model that guesses: beside the others
+  uint64_t adapter_bytes = 0;    ///< of adapters
 };
 
 /// Walks the model once and emits ops, places for weights and their uploads to `plan`, whose cache,

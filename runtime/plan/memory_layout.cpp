@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/adapters.h"
+#include "plan/op_list.h"
 #include "plan/weight_layout.h"
 
 namespace oriel_internal {
@@ -137,6 +139,8 @@ RotationTables rotationTables(const ModelDesc& model) {
       of.sinks = take();
     }
   }
+  tables.gates = tables.words;
+  tables.words += model.adapters != nullptr ? model.adapters->gateWords() : 0;
   return tables;
 }
 
@@ -235,6 +239,16 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   }
   if (routes_first) {
     layout.scores = kept.take(vector * layout.scores_stride);
+  }
+  if (const Adapters* const adapters = model.adapters; adapters != nullptr) {
+    const auto columns = [](uint32_t rank) {
+      return static_cast<uint32_t>(alignUp(rank, kThinColumns));
+    };
+    layout.thin_stride = MatrixParts::kMost * columns(adapters->most_rank);
+    layout.thin_expert_stride = columns(adapters->most_expert_rank);
+    layout.thin =
+        kept.take(std::max(vector * layout.thin_stride, 4 * routes * layout.thin_expert_stride));
+    layout.thin_gated = kept.take(vector * layout.thin_stride);
   }
   layout.draft_in = kept.take(4ull * layout.draft_in_stride);
   layout.draft_residual = kept.take(4ull * layout.draft_stride);

@@ -79,7 +79,8 @@ struct RotationTables {
         0;  ///< of queries that score sink keys; in layers without sinks that of queries
   };
   Of ropes[kMaxRopes];
-  uint32_t words = 0;  ///< of all tables of a token
+  uint32_t gates = 0;  ///< where gates of adapters begin
+  uint32_t words = 0;  ///< of all tables and gates of a token
 };
 RotationTables rotationTables(const ModelDesc& model);
 
@@ -142,6 +143,10 @@ struct ActivationLayout {
   BufferRef draft_residual;  ///< [its n_embd]
   BufferRef draft_normed;    ///< [its n_embd]
   BufferRef draft_logits;    ///< [n_vocab]: where the second row of logits is
+  // Of adapters' pairs: what A gives, and that times its gate. Segments of several pairs, kThinColumns apart. Of experts
+  // `thin` is [routes][thin_expert_stride].
+  BufferRef thin;            ///< [chunk][thin_stride]
+  BufferRef thin_gated;      ///< likewise
   BufferRef gate_up;         ///< [chunk][2 n_ff]
   BufferRef gated;           ///< [chunk][n_ff]
   uint64_t bytes = 0;        ///< of the arena
@@ -154,6 +159,7 @@ struct ActivationLayout {
   uint32_t draft_in_stride = 0, draft_stride = 0, dense_stride = 0;
   uint32_t compressed_stride = 0, query_heads_stride = 0, sums_stride = 0, gates_stride = 0;
   uint32_t expert_gate_up_stride = 0, expert_gated_stride = 0;  ///< words
+  uint32_t thin_stride = 0, thin_expert_stride = 0;
   bool padded = false;  ///< some row ends in words that are never written
 
   /// What kMatmulStaged of a product with rows of `stride` words may be, at a piece that it does not touch and

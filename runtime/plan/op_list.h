@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 
+#include "model/adapters.h"
 #include "plan/forward.h"
 #include "plan/weight_placement.h"
 
@@ -28,9 +29,12 @@ class MatrixParts {
   void add(const MatrixPart& part) { parts_[count_++] = part; }
   const MatrixPart* begin() const { return parts_; }
   const MatrixPart* end() const { return parts_ + count_; }
+  uint32_t count() const { return count_; }
+
+  static constexpr uint32_t kMost = 4;
 
  private:
-  MatrixPart parts_[4] = {};
+  MatrixPart parts_[kMost] = {};
   uint32_t count_ = 0;
 };
 
@@ -67,29 +71,12 @@ class OpList {
         plan_(plan),
         weights_(tensors, log, plan) {}
 
-  void toDecode(const Op& op) {
-    if (model_.encoder) {
-      return;  // all steps are of texts
-    }
-    emitTo(StepList::kDecode, op);
-    if (plan_->batch_rows > 1) {
-      emitTo(StepList::kBatch, op);
-    }
-    if (in_tail_) {
-      emitTo(StepList::kTail, op);
-    }
-  }
+  void toDecode(const Op& op);
   void toTail(const Op& op) { emitTo(StepList::kTail, op); }
   void toChunk(const Op& op) { emitTo(StepList::kChunk, op); }
   /// To both.
-  void toBody(const Op& op) {
-    toDecode(op);
-    toChunk(op);
-  }
-  void toHead(const Op& op) {
-    toHeadAlone(op);
-    toBatchHead(op);
-  }
+  void toBody(const Op& op);
+  void toHead(const Op& op);
   void toHeadAlone(const Op& op) { emitTo(StepList::kHead, op); }
   void toBatchHead(const Op& op) {
     if (plan_->batch_rows > 1) {
@@ -105,116 +92,65 @@ class OpList {
   void endFill() { plan_->fill_ops = plan_->n_ops[static_cast<uint32_t>(StepList::kChunk)]; }
 
   /// An op of the kind with these bindings; the step block is always the second.
-  Op make(OpKind kind, std::initializer_list<BufferRef> bindings) const {
-    Op op;
-    op.kind = kind;
-    op.push_bytes = static_cast<uint16_t>(opTraits(kind).push_bytes);
-    for (const BufferRef& binding : bindings) {
-      op.bindings[op.n_bindings++] = binding;
-    }
-    return op;
-  }
+  Op make(OpKind kind, std::initializer_list<BufferRef> bindings) const;
 
   bool has(TensorRole role, uint32_t layer) const { return tensors_.has(role, layer); }
 
   /// A vector of weights.
-  BufferRef vector(TensorRole role, uint32_t layer, uint32_t cols) {
-    return counted(weights_.vector(role, layer, cols));
-  }
-  BufferRef vectors(std::initializer_list<VectorPart> parts, uint32_t layer) {
-    return counted(weights_.vectors(parts, layer));
-  }
+  BufferRef vector(TensorRole role, uint32_t layer, uint32_t cols);
+  BufferRef vectors(std::initializer_list<VectorPart> parts, uint32_t layer);
 
   /// So many ones: the same for all who ask for as many.
-  BufferRef ones(uint32_t cols) {
-    if (ones_.size_bytes < 4ull * cols) {
-      ones_ = weights_.ones(cols);
-    }
-    return counted(ones_);
-  }
+  BufferRef ones(uint32_t cols);
 
   /// out (+)= weight * in / rms(in), row by row; `eps` is the norm's.
-  Op norm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps,
-          Write write) {
-    return norm(vector(role, layer, in.cols), in, out, eps, write);
-  }
-  Op norm(const BufferRef& weight, const Rows& in, const Rows& out, float eps, Write write) {
-    Op op = make(OpKind::kRmsNorm, {in.place, act_.device_step, out.place, weight});
-    RmsNormPush& push = op.push.rms_norm;
-    push.cols = in.cols;
-    push.in_stride = in.stride;
-    push.out_stride = out.stride;
-    push.eps = eps;
-    push.rows = 1;
-    push.accumulate = write == Write::kAdd ? 1 : 0;
-    push.scale = 1;
-    push.centred = model_.layer_norms ? 1 : 0;
-    return op;
-  }
+  Op norm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps, Write write);
+  Op norm(const BufferRef& weight, const Rows& in, const Rows& out, float eps, Write write);
   /// The same with a bias, where there is one.
   void biasedNorm(TensorRole role, TensorRole bias, uint32_t layer, const Rows& in, const Rows& out,
-                  Write write = Write::kOver) {
-    toBody(streamNorm(role, layer, in, out, model_.residual_eps, write));
-    addBias(bias, layer, out);
-  }
+                  Write write = Write::kOver);
   /// Of the residual stream, by a norm of the model's: its groups each for itself, without weights where norms have none.
   Op streamNorm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps,
-                Write write) {
-    Op op = model_.bare_norms ? norm(ones(in.cols), in, out, eps, write)
-                              : norm(role, layer, in, out, eps, write);
-    RmsNormPush& push = op.push.rms_norm;
-    push.rows = model_.norm_groups;
-    push.cols = in.cols / model_.norm_groups;
-    push.weight_rows = model_.norm_groups > 1 ? 1 : 0;
-    return op;
-  }
+                Write write);
 
   /// AddBiasPush: what a product gave, changed in place.
-  Op change(uint32_t how, const BufferRef& values, const Rows& out) const {
-    Op op = make(OpKind::kAddBias, {values, act_.device_step, out.place});
-    op.push.add_bias = {out.cols, out.stride, out.first, 0, how, 0};
-    return op;
-  }
+  Op change(uint32_t how, const BufferRef& values, const Rows& out) const;
   /// Adds the bias to columns first .. first + cols - 1, where there is one.
-  void addBias(TensorRole role, uint32_t layer, const Rows& out) {
-    if (has(role, layer)) {
-      toBody(change(kChangeAdd, vector(role, layer, out.cols), out));
-    }
-  }
+  void addBias(TensorRole role, uint32_t layer, const Rows& out);
   /// Multiplies those columns by the matrix's scale, where there is one.
-  void addScale(TensorRole matrix, uint32_t layer, const Rows& out) {
-    if (has(scaleOf(matrix), layer)) {
-      toBody(change(kChangeTimes, vector(scaleOf(matrix), layer, 1), out));
-    }
-  }
+  void addScale(TensorRole matrix, uint32_t layer, const Rows& out);
 
   /// out[.][first ...] (+)= the stacked matrices times in, with the input's other form in `staged`. Emits to the body.
   Status product(const MatrixParts& parts, const Rows& in, const Rows& out, const BufferRef& staged,
-                 Write write) {
-    return weights_.matrix(parts, in.cols, [&](const MatrixSlice& slice) {
-      toBody(matmul(slice, in, out, act_.stagedAt(staged, in.stride, plan_->chunk_tokens), write));
-    });
+                 Write write);
+
+  // Adapters (plan/adapt.cpp).
+
+  /// out += gate * B (A in), of every part and adapter that has such a pair. `head`: to heads, of outputs' rows.
+  Status adapt(const MatrixParts& parts, const Rows& in, const Rows& out, const BufferRef& staged,
+               bool head);
+  /// The same of the embedding's rows.
+  Status adaptEmbedding(const Rows& out);
+  /// What control vectors add behind a layer.
+  void steer(uint32_t layer, const Rows& out);
+  /// An op whose gate this is.
+  template <typename Push>
+  void gate(uint32_t adapter, float factor, Push* push) const {
+    const RotationTables tables = rotationTables(model_);
+    push->gate_first = static_cast<uint32_t>(
+                           stepRotationWord(plan_->chunk_tokens, model_.n_views, tables.words, 0)) +
+                       tables.gates + model_.adapters->gateOf(adapter, factor);
+    push->gate_stride = tables.words;
   }
+  /// The halves of an adapter's pair; false: it has none of this matrix.
+  struct Pair {
+    MatrixPart a, b;
+    uint32_t rank = 0;
+  };
+  bool pairOf(uint32_t adapter, const MatrixPart& part, Pair* pair) const;
 
   Op matmul(const MatrixSlice& slice, const Rows& in, const Rows& out, const BufferRef& staged,
-            Write write) {
-    Op op = make(OpKind::kMatmul, {slice.place, act_.device_step, out.place, in.place});
-    if (staged.size_bytes != 0) {
-      op.bindings[op.n_bindings++] = staged;
-    }
-    op.weights = slice.type;
-    MatmulPush& push = op.push.matmul;
-    push.rows = slice.rows;
-    push.units = slice.geometry.units;
-    push.group_words = slice.geometry.groupWords();
-    push.side_word = slice.geometry.sideWord();
-    push.in_stride = in.stride;
-    push.out_stride = out.stride;
-    push.out_first = out.first + slice.first_row;
-    push.accumulate = write == Write::kAdd ? 1 : 0;
-    (void)counted(slice.place);
-    return op;
-  }
+            Write write);
 
   /// Attention of `heads` heads, whose result has `dim` values each and goes to `out`. A chunk has work enough without
   /// sharing a head; one token has not, and its splits are merged. `push`: a member of op.push.
@@ -254,27 +190,7 @@ class OpList {
 
   /// How queries and keys of a layer of this kind are rotated, and where its memory has its slots.
   void rotation(const ModelDesc& model, const LayerKind& kind, const Memory& memory,
-                const RotationTables& rotations, RopeAppendPush* push) const {
-    push->n_heads = kind.n_heads;
-    push->n_kv_heads = kind.n_kv_heads;
-    push->head_dim = kind.head_dim;
-    push->rope_dims = kind.rope == kNoRope ? 0 : model.ropes[kind.rope].dims;
-    push->pair_stride = model.rope_pairing == RopePairing::kInterleaved || push->rope_dims == 0
-                            ? 1
-                            : push->rope_dims / 2;
-    push->qkv_stride = act_.qkv_stride;
-    push->query_stride = act_.query_stride;
-    push->sinks = memory.shape.sinkRoom();
-    push->all_sinks = memory.shape.sinkSlots();
-    push->view = memory.view;
-    push->rotation_stride = rotations.words;
-    const RotationTables::Of tables = rotations.ropes[kind.rope == kNoRope ? kMainRope : kind.rope];
-    const uint32_t first = static_cast<uint32_t>(
-        stepRotationWord(plan_->chunk_tokens, model.n_views, rotations.words, 0));
-    push->key_rotation = first + tables.keys;
-    push->query_rotation = first + tables.queries;
-    push->sink_rotation = first + (memory.shape.sinks != 0 ? tables.sinks : tables.queries);
-  }
+                const RotationTables& rotations, RopeAppendPush* push) const;
 
   /// Calls use(const StackSlice&) for the slices of the matrices of all experts, of which a token uses some.
   template <typename Use>
@@ -311,6 +227,7 @@ class OpList {
     ++plan_->n_expert_layers;
   }
   const Plan& plan() const { return *plan_; }
+  const Adapters* adapters() const { return model_.adapters; }
 
   /// Calls use(const MatrixSlice&) for the slices of a matrix.
   template <typename Use>
@@ -358,17 +275,16 @@ class OpList {
     return weights_.finish();
   }
   WeightCounts counts() const {
-    return {weights_.bytes(), weights_.largestGroupBytes(), read_bytes_, head_bytes_, draft_bytes_};
+    return {weights_.bytes(), weights_.largestGroupBytes(), read_bytes_, head_bytes_,
+            draft_bytes_,     weights_.adapterBytes()};
   }
 
  private:
-  void emitTo(StepList list, const Op& op) {
-    const uint32_t i = static_cast<uint32_t>(list);
-    if (plan_->ops[i] != nullptr) {
-      plan_->ops[i][plan_->n_ops[i]] = op;
-    }
-    ++plan_->n_ops[i];
-  }
+  Status adaptWith(uint32_t adapter, const MatrixParts& parts, const Rows& in, const Rows& out,
+                   const BufferRef& staged, bool head);
+  void gateThin(uint32_t adapter, float factor, uint32_t first, uint32_t cols, bool head);
+  Status widen(const Pair& pair, uint32_t first, const Rows& out, bool head);
+  void emitTo(StepList list, const Op& op);
 
   BufferRef counted(const BufferRef& place) {
     read_bytes_ += place.size_bytes;

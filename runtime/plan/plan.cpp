@@ -87,6 +87,7 @@ Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const 
   totals->weights_read_bytes_per_token = weights.read_bytes_per_token;
   totals->head_read_bytes = weights.head_read_bytes;
   totals->draft_weights_bytes = weights.draft_bytes;
+  totals->adapter_bytes = weights.adapter_bytes;
   if (counted.weight_segments > UINT8_MAX) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED, "the weights need %u GiB: use a smaller model",
                     counted.weight_segments);

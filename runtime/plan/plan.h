@@ -190,6 +190,7 @@ struct PlanTotals {
   uint64_t weights_read_bytes_per_token = 0;
   uint64_t head_read_bytes = 0;      ///< of these, the output matrix
   uint64_t draft_weights_bytes = 0;  ///< of a model that guesses: what a guess reads
+  uint64_t adapter_bytes = 0;        ///< of weights_bytes
 };
 /// PlanTotals::upload_half_bytes of so many bytes of weights.
 uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes);

@@ -32,6 +32,11 @@ class StepBlock {
   View& view(uint32_t index, uint32_t view) const {
     return *reinterpret_cast<View*>(tokenAt(index) + kTokenStepWords + view * kViewWords);
   }
+  /// A token's gate, as GatedNormPush and AddBiasPush say where it is.
+  template <typename Push>
+  float gate(uint32_t index, const Push& push) const {
+    return *floats(push.gate_first + uint64_t{index} * push.gate_stride);
+  }
   /// From this word of the block on.
   float* floats(uint64_t word) const { return reinterpret_cast<float*>(words_ + word); }
 

@@ -14,6 +14,8 @@ void WeightPlacement::upload(const Upload& item, uint64_t group_bytes) {
     plan_->uploads[plan_->n_uploads] = item;
   }
   ++plan_->n_uploads;
+  const bool begins = item.slice_row == 0;  // of several that fill a slice
+  adapter_bytes_ += item.file >= kAdapterFile && begins ? item.slice.size_bytes : 0;
   largest_group_bytes_ = std::max(largest_group_bytes_, group_bytes);
 }
 
@@ -170,6 +172,7 @@ Status WeightPlacement::placeStack(const MatrixPart& part, uint32_t rows, uint32
   Upload item;
   item.tensor_offset = tensor.offset;
   item.tensor_type = tensor.type;
+  item.file = tensor.file;
   item.cols = cols;
   item.type = slice->type;
   item.may_stay = true;

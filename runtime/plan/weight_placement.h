@@ -137,6 +137,7 @@ class WeightPlacement {
   uint64_t bytes() const { return segments_.bytes(); }
   /// Of all that is repacked at a time: a vector, or a group of rows.
   uint64_t largestGroupBytes() const { return largest_group_bytes_; }
+  uint64_t adapterBytes() const { return adapter_bytes_; }
 
  private:
   struct Stack {
@@ -165,6 +166,7 @@ class WeightPlacement {
   WeightSegments repeated_;  ///< where they were at beginRepeated()
   bool repeats_ = false;
   uint64_t largest_group_bytes_ = 0;
+  uint64_t adapter_bytes_ = 0;
   Status vectors_;  ///< the first failure among them
 };
 

@@ -16,6 +16,11 @@ View viewOf(uint t, uint view) {
               step_.words[at + 7u]);
 }
 
+// A token's float: `first` is the word of the block where that of the first token is.
+float stepFloat(uint t, uint first, uint stride) {
+  return uintBitsToFloat(step_.words[first + t * stride - kStepHeaderWords]);
+}
+
 // Rows that a kernel works on which is told so.
 uint rowsOf(uint of_outputs) {
   return of_outputs != 0u ? step_.header.n_outputs : step_.header.n_tokens;

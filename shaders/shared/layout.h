@@ -160,22 +160,26 @@ struct
   uint out_first;   // column of `out` where row 0 of this slice goes
   uint accumulate;  // 1: adds to `out` (residual), 0: overwrites
   uint of_outputs;  // 1: as many input rows as there are outputs (the head); 0: as there are tokens
+  uint half_unit ORIEL_ELSE(0);  // 1: one unit, of which the first half counts; may be ignored
 };
 
-// What a product gives, in place: out[t][i] becomes out + values[i], out * values[0], out no further from 0 than limit, or
-// out + values[t * out_stride + out_first + i].
+// What a product gives, in place: out[t][i] becomes out + values[i], out * values[0], out no further from 0 than limit,
+// out + values[t * out_stride + out_first + i], or out + gate * values[i].
 struct AddBiasPush {  // bindings: 0 values, 1 step, 2 out
   uint cols;
   uint out_stride;
   uint out_first;                 // column of `out` where the bias begins
   uint of_outputs ORIEL_ELSE(0);  // 1: of as many rows as there are outputs; 0: as there are tokens
-  uint change ORIEL_ELSE(0);      // kChangeAdd, kChangeTimes, kChangeClamp
+  uint change ORIEL_ELSE(0);      // kChangeAdd, kChangeTimes, kChangeClamp, kChangeGated
   float limit ORIEL_ELSE(0);
+  uint gate_first ORIEL_ELSE(0);  // of kChangeGated, as in GatedNormPush
+  uint gate_stride ORIEL_ELSE(0);
 };
 ORIEL_CONST(kChangeAdd, 0u);
 ORIEL_CONST(kChangeTimes, 1u);
 ORIEL_CONST(kChangeClamp, 2u);
 ORIEL_CONST(kChangeAddRows, 3u);
+ORIEL_CONST(kChangeGated, 4u);  // adds values[i] times the token's gate of the step block
 
 struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v cache, maybe 5
   uint n_heads;
@@ -324,6 +328,7 @@ struct
   uint count;
   uint
       has_slots;  // 1: slots[e] says where expert e is, kNoSlot: nowhere now; 0: expert e is in slot e
+  uint accumulate ORIEL_ELSE(0);  // 1: adds to `out`, 0: overwrites
 };
 ORIEL_CONST(kNoSlot, 0xffffffffu);
 
@@ -346,7 +351,9 @@ struct ExpertBiasPush {  // bindings: 0 values, 1 step, 2 out, 3 routes
   uint routes;
   uint out_stride;
   uint out_first;
-  uint change;
+  uint change;  // kChangeGated: out[p][i] becomes out * the gate of the token of p
+  uint gate_first ORIEL_ELSE(0);
+  uint gate_stride ORIEL_ELSE(0);
 };
 
 // Sees to it that experts of the routes are in slots, as many as there are slots, and writes slots: done by the host
@@ -547,13 +554,16 @@ struct GatedNormPush {  // bindings: 0 in, 1 step, 2 out, 3 gates, maybe 4 weigh
   uint norm_last;
   uint weight_rows;  // 1: [rows][cols] weights; 0: [cols], of all rows
   float eps;
-  uint gate_rows ORIEL_ELSE(0);  // 1: one gate a row, which all its values share; 0: one each
+  uint gate_rows ORIEL_ELSE(0);   // 1: one gate a row, which all its values share; 0: one each
+  uint of_outputs ORIEL_ELSE(0);  // 1: row i is of output i; 0: of token i
 };
 
 ORIEL_CONST(kGateSilu, 0u);
 ORIEL_CONST(kGateSigmoid, 1u);
 ORIEL_CONST(kGateSoftplus, 2u);
 ORIEL_CONST(kGateSoftplus2, 3u);
+// The value itself, of an adapter: `gates` is the step block, and gate_first the word of its first token.
+ORIEL_CONST(kGateStep, 4u);
 
 // x becomes cap * tanh(x / cap), in place, in as many rows as there are outputs.
 struct SoftCapPush {  // bindings: 0 the same as 2, 1 step, 2 out
@@ -628,17 +638,17 @@ static_assert(sizeof(TokenStep) == kTokenStepWords * 4, "shared with shaders");
 static_assert(sizeof(EmbedPush) == 36, "shared with shaders");
 static_assert(sizeof(View) == kViewWords * 4, "shared with shaders");
 static_assert(sizeof(RmsNormPush) == 52, "shared with shaders");
-static_assert(sizeof(MatmulPush) == 36, "shared with shaders");
-static_assert(sizeof(AddBiasPush) == 24, "shared with shaders");
+static_assert(sizeof(MatmulPush) == 40, "shared with shaders");
+static_assert(sizeof(AddBiasPush) == 32, "shared with shaders");
 static_assert(sizeof(RopeAppendPush) == 56, "shared with shaders");
 static_assert(sizeof(AttentionPush) == 56, "shared with shaders");
 static_assert(sizeof(AttentionMergePush) == 24, "shared with shaders");
 static_assert(sizeof(GatedActivationPush) == 52, "shared with shaders");
 static_assert(sizeof(RoutePush) == 40, "shared with shaders");
 static_assert(sizeof(SortRoutesPush) == 12, "shared with shaders");
-static_assert(sizeof(ExpertMatmulPush) == 56, "shared with shaders");
+static_assert(sizeof(ExpertMatmulPush) == 60, "shared with shaders");
 static_assert(sizeof(ExpertCombinePush) == 28, "shared with shaders");
-static_assert(sizeof(ExpertBiasPush) == 24, "shared with shaders");
+static_assert(sizeof(ExpertBiasPush) == 32, "shared with shaders");
 static_assert(sizeof(TailPush) == 8, "shared with shaders");
 static_assert(sizeof(HeadMatmulPush) == 44, "shared with shaders");
 static_assert(sizeof(LatentAppendPush) == 64, "shared with shaders");

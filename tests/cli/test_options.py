@@ -24,7 +24,7 @@ def right(row):
         return ["64MiB"]
     if row["type"] in ("count", "number"):
         return [f"{value:.0f}" for value in (row["least"], min(row["most"], 2 ** 32 - 1))] + words
-    return words or {"list": ["1,0"], "file": ["missing.gguf"], "text": ["early_stop"]}[row["type"]]
+    return words or {"list": ["1,0"], "file": ["missing.gguf"], "files": ["missing.gguf"], "text": ["early_stop"]}[row["type"]]
 
 
 def test_rows():

@@ -59,6 +59,10 @@ std::string bytesByPurpose(const Json& plan) {
     text += formatted("  %-12s%12s  of host, for schemas and grammars\n", "",
                       formatSize(bytes).c_str());
   }
+  if (numberIn(plan, "adapter_bytes") != 0) {
+    text += formatted("  %-12s%12s  of these, for adapters\n", "",
+                      sizeIn(plan, "adapter_bytes").c_str());
+  }
   text += formatted("  %-12s%12s\n", weightsUnknown(plan) ? "the rest" : "total",
                     formatSize(total).c_str());
   return text + (numberIn(plan, "on_file_bytes") != 0

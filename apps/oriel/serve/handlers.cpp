@@ -3,6 +3,7 @@
 #include "serve/anthropic/messages_request.h"
 #include "serve/anthropic/messages_writer.h"
 #include "serve/embeddings.h"
+#include "serve/llama_cpp/adapters.h"
 #include "serve/llama_cpp/infill.h"
 #include "serve/llama_cpp/text_routes.h"
 #include "serve/model_routes.h"
@@ -58,6 +59,8 @@ constexpr Handler kHandlers[] = {
     {Route::Answer::kDetokenize, answerDetokenize},
     {Route::Answer::kApplyTemplate, answerApplyTemplate},
     {Route::Answer::kProps, answerProps},
+    {Route::Answer::kAdapters, answerAdapters},
+    {Route::Answer::kSetAdapters, answerSetAdapters},
     {Route::Answer::kHealth, answerHealth},
     {Route::Answer::kMetrics, answerMetrics},
     {Route::Answer::kPage, answerPage},

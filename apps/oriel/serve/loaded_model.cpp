@@ -94,7 +94,9 @@ void LoadedModel::leaveOutSystem(ReplyRequest* request) const {
   if (options.system.empty()) {
     return;
   }
-  if (!(request->form == ChatForm())) {
+  ChatForm form = request->form;
+  form.adapters.clear();
+  if (!(form == ChatForm())) {
     throw ApiError{400,
                    "all conversations here share one system prompt, in which tools and variables "
                    "would stand: leave them out, or start the server without --system",

@@ -35,9 +35,11 @@ struct ChatForm {
   std::string tools;      ///< JSON list; empty: none
   std::string variables;  ///< JSON object of template variables; empty: none
   std::optional<bool> thinking;
+  std::string adapters;  ///< the session option; empty: as they were loaded
 
   bool operator==(const ChatForm& other) const {
-    return tools == other.tools && variables == other.variables && thinking == other.thinking;
+    return tools == other.tools && variables == other.variables && thinking == other.thinking &&
+           adapters == other.adapters;
   }
 };
 

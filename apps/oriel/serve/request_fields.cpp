@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "serve/api_error.h"
+#include "serve/llama_cpp/adapters.h"
 
 namespace cli {
 namespace {
@@ -62,6 +63,9 @@ void readSampling(const Fields& fields, ReplyRequest* request) {
   request->presence_penalty = fields.number("presence_penalty", -2, 2);
   request->frequency_penalty = fields.number("frequency_penalty", -2, 2);
   readThoughtLimit(fields, "max_thought_tokens", request);
+  if (const Json* const lora = fields.find("lora")) {
+    request->form.adapters = readAdapters(*lora, fields.nameOf("lora"));
+  }
   request->seed = as<uint64_t>(fields.whole("seed", std::numeric_limits<int64_t>::min(),
                                             std::numeric_limits<int64_t>::max()));
 }

@@ -51,6 +51,8 @@ constexpr Route kRoutes[] = {
     {"POST", "/detokenize", A::kDetokenize, errorJson},
     {"POST", "/apply-template", A::kApplyTemplate, errorJson},
     {"GET", "/props", A::kProps, errorJson},
+    {"GET", "/lora-adapters", A::kAdapters, errorJson},
+    {"POST", "/lora-adapters", A::kSetAdapters, errorJson},
     {"GET", "/health", A::kHealth, errorJson, false},
     {"GET", "/metrics", A::kMetrics, errorJson},
     {"GET", "/", A::kPage, errorJson, false},
@@ -68,13 +70,15 @@ bool hasBody(const HttpRequest& request) {
 
 const Route* Route::of(const HttpRequest& request) {
   const std::string_view asked = unversioned(request.path);
+  const Route* found = nullptr;  // a path may have two methods
   for (const Route& route : kRoutes) {
     const std::string_view path = unversioned(route.path);
-    if (route.begins ? beginsWith(asked, path) : asked == path) {
-      return &route;
+    if ((route.begins ? beginsWith(asked, path) : asked == path) &&
+        (found == nullptr || request.method == route.method)) {
+      found = &route;
     }
   }
-  return nullptr;
+  return found;
 }
 
 ErrorForm errorFormOf(const Route* route, const HttpRequest& request) {

@@ -35,6 +35,8 @@ struct Route {
     kDetokenize,
     kApplyTemplate,
     kProps,
+    kAdapters,
+    kSetAdapters,
     kHealth,
     kMetrics,
     kPage,

@@ -261,9 +261,33 @@ void Service::replyTo(const ReplyProtocol& protocol, Exchange* exchange) {
   reply(read(exchange->request(), protocol.read), protocol, exchange);
 }
 
+std::string Service::adapters(const ModelPool::Entry* model) const {
+  const std::lock_guard<std::mutex> lock(adapters_lock_);
+  for (const auto& [of, chosen] : adapters_) {
+    if (of == model) {
+      return chosen;
+    }
+  }
+  return "";
+}
+
+void Service::setAdapters(const ModelPool::Entry* model, const std::string& adapters) {
+  const std::lock_guard<std::mutex> lock(adapters_lock_);
+  for (auto& [of, chosen] : adapters_) {
+    if (of == model) {
+      chosen = adapters;
+      return;
+    }
+  }
+  adapters_.emplace_back(model, adapters);
+}
+
 /// A stream sends a comment while the model loads.
 void Service::reply(Asked<ReplyRequest> asked, const ReplyProtocol& protocol, Exchange* exchange) {
   ReplyRequest& request = asked.request;
+  if (request.form.adapters.empty()) {
+    request.form.adapters = adapters(asked.model);
+  }
   const Clock::time_point start = Clock::now();
   bool waited = false;
   const auto lease = open(asked.model, *exchange, [&] {
@@ -306,7 +330,7 @@ void Service::generate(const ReplyRequest& request, LoadedModel* model, double l
       const Settings options = samplingOf(request, options_.common.reply, mostTokens(request), i);
       const ReplySink sink = writer->sinkFor(number);
       ReplyOutcome outcome = request.is_chat ? lease->chat(request, options, sink, call)
-                                             : lease->complete(ids, options, sink, call);
+                                             : lease->complete(request, ids, options, sink, call);
       outcome.load_ms = load_ms;
       metrics_.countReply(outcome.prompt_tokens, outcome.cached_tokens, outcome.result.tokens,
                           outcome.evicted);

@@ -75,6 +75,10 @@ class Service {
                                         const Exchange& client, uint64_t* tokens,
                                         const std::string* query = nullptr);
 
+  /// The adapters of requests that name none, as the session option: of this model; empty: as they were loaded.
+  std::string adapters(const ModelPool::Entry* model) const;
+  void setAdapters(const ModelPool::Entry* model, const std::string& adapters);
+
   void health(Exchange* exchange);
   void metrics(Exchange* exchange);
 
@@ -99,6 +103,8 @@ class Service {
 
   const ServiceOptions& options_;
   ModelPool* const pool_;
+  mutable std::mutex adapters_lock_;
+  std::vector<std::pair<const ModelPool::Entry*, std::string>> adapters_;
   const int64_t started_;
   Metrics metrics_;
   Watcher watcher_;

@@ -89,6 +89,9 @@ Settings sessionSettings(const Settings& base, const ChatForm& form) {
   if (!form.variables.empty()) {
     settings.set("template_variables", form.variables);
   }
+  if (!form.adapters.empty()) {
+    settings.set("adapters", form.adapters);
+  }
   if (form.thinking) {
     settings.set("thinking", *form.thinking ? "on" : "off");
   }
@@ -201,6 +204,9 @@ Slot::Match Slot::match(const ReplyRequest& request, const std::vector<int32_t>&
     return {};
   }
   const uint64_t all = held_.empty() ? ids_.size() : held_.back().end;
+  if (request.form.adapters != form_.adapters) {
+    return {0, all};
+  }
   if (!request.is_chat) {
     const uint64_t kept = commonIds(ids_, ids);
     return {kept, all - kept};
@@ -311,9 +317,11 @@ ReplyOutcome Slot::chat(const ReplyRequest& request, const Settings& options, co
   }
 }
 
-ReplyOutcome Slot::complete(const std::vector<int32_t>& ids, const Settings& options,
-                            const ReplySink& sink, const Call& call) {
-  open({}, call);
+ReplyOutcome Slot::complete(const ReplyRequest& request, const std::vector<int32_t>& ids,
+                            const Settings& options, const ReplySink& sink, const Call& call) {
+  ChatForm form;
+  form.adapters = request.form.adapters;
+  open(form, call);
   const Watcher::Guard guard(call.watcher, session_, *call.client, call.deadline);
   ReplyOutcome outcome;
   try {

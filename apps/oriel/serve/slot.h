@@ -70,8 +70,8 @@ class Slot {
   /// Replies to the messages, or continues the ids. Throws ApiError; a truncated reply is a result.
   ReplyOutcome chat(const ReplyRequest& request, const Settings& options, const ReplySink& sink,
                     const Call& call);
-  ReplyOutcome complete(const std::vector<int32_t>& ids, const Settings& options,
-                        const ReplySink& sink, const Call& call);
+  ReplyOutcome complete(const ReplyRequest& request, const std::vector<int32_t>& ids,
+                        const Settings& options, const ReplySink& sink, const Call& call);
   /// Vectors of texts, or with a query their scores as answers to it. *tokens grows by what was read. Forgets what was
   /// held.
   std::vector<std::vector<float>> embed(const std::vector<RawPrompt>& inputs,

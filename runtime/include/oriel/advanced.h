@@ -113,6 +113,9 @@ ORIEL_API oriel_status oriel_session_go_back(oriel_session *session, oriel_back 
 /* Names the current position: 1 to 31 bytes, at most 16 marks (ORIEL_ERROR_CONTEXT). An existing name moves. Going back
  * removes later marks. */
 ORIEL_API oriel_status oriel_session_mark(oriel_session *session, const char *name);
+/* The session's adapters from here on, as the session option "adapters" names them; NULL: all as loaded. Tokens that were
+ * read with others are read again, with progress; if that fails, before the next ones. */
+ORIEL_API oriel_status oriel_session_use_adapters(oriel_session *session, const char *adapters);
 /* A second session that continues from here bit for bit, with the same options. Takes a free session with the same window.
  * ORIEL_ERROR_STATE: none is free. */
 ORIEL_API oriel_status oriel_session_fork(oriel_session *session, oriel_session **fork);

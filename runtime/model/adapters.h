@@ -1,0 +1,70 @@
+// Adapters of a model: low-rank changes of its matrices (LoRA) and vectors added behind layers (control vectors).
+//
+// y = W x + gate * B (A x); a layer's output += gate * direction. A gate is the adapter's scale, which a session chooses,
+// times a constant of the tensor. Gates of a token are in the step block, so that each token has its own.
+#pragma once
+
+#include "base/status.h"
+#include "model/tensor_index.h"
+
+namespace oriel_internal {
+
+constexpr uint32_t kMaxAdapters = 16;
+constexpr uint32_t kMaxAdapterGates = 64;
+constexpr uint32_t kMaxInvocation = 64;
+/// Columns of a pair's thin vector begin at multiples of this: they are bound by themselves.
+constexpr uint32_t kThinColumns = kBufferAlignment / sizeof(float);
+
+struct Adapter {
+  char name[64] = "";  ///< of its file, without folder and ".gguf"
+  float scale = 1;     ///< unless a session has another
+  float alpha = 0;
+  bool is_control = false;
+  float stream_factor = 1;  ///< of a control vector: the residual stream's own scale
+  /// Activated LoRA: it acts from the last occurrence of these tokens on. 0: on every token.
+  uint32_t n_invocation = 0;
+  int32_t invocation[kMaxInvocation] = {};
+  uint64_t hash = 0;  ///< of its file
+};
+
+/// A number that products of an adapter are multiplied by: its scale times `factor`.
+struct AdapterGate {
+  uint32_t adapter = 0;
+  float factor = 1;
+};
+
+struct Adapters {
+  /// In the TensorIndex adapter i has its matrices A at the layers from first_layer + 2 i n_layers on, in the roles and
+  /// layers of the model's, and B n_layers behind them. Control vectors are where A is, as kDirection.
+  uint32_t layerOf(uint32_t adapter, uint32_t half, uint32_t layer) const {
+    return first_layer + (2 * adapter + half) * n_layers + layer % file_layers;
+  }
+  /// The number of this gate; it is there.
+  uint32_t gateOf(uint32_t adapter, float factor) const;
+  /// Of a pair of this rank.
+  float factorOf(uint32_t adapter, uint64_t rank) const {
+    return list[adapter].alpha != 0 ? list[adapter].alpha / static_cast<float>(rank) : 1.0f;
+  }
+  /// The adapter of this name; `count`: there is none.
+  uint32_t find(const char* name, size_t bytes) const;
+  /// Words of a token's gates in the step block, an even number.
+  uint32_t gateWords() const { return (n_gates + 1) / 2 * 2; }
+
+  uint32_t count = 0;
+  uint32_t first_layer = 0;
+  uint32_t n_layers = 1;
+  uint32_t file_layers = 1;  ///< of the model's file: passes through layers share adapters
+  uint32_t most_rank = 0;
+  uint32_t most_expert_rank = 0;
+  uint32_t n_gates = 0;
+  AdapterGate gates[kMaxAdapterGates];
+  Adapter list[kMaxAdapters];
+};
+
+/// Checks an adapter's file against the model, and adds its tensors to `tensors` as GgufTensor::file `file`. The model's
+/// file has its header. ORIEL_ERROR_FORMAT, _UNSUPPORTED with a line that names the tensor and both shapes.
+Status readAdapter(const GgufFile& adapter, const GgufFile& base, const ModelDesc& desc,
+                   bool is_control, const uint32_t (&range)[2], uint32_t file, const Log& log,
+                   Adapters* adapters, TensorIndex* tensors);
+
+}  // namespace oriel_internal
