@@ -196,9 +196,6 @@ class Tokenizer {
   /// Characters that the map of a unigram tokenizer makes of a byte, in known files.
   static constexpr size_t kMostMapGrowth = 12;
 
-  /// Characters that the map of a unigram tokenizer makes of a byte, in known files.
-  static constexpr size_t kMostMapGrowth = 12;
-
   /// Values of tokenizer.ggml.token_type.
   enum Type : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
   static constexpr uint8_t kTypeMask = 7;
