@@ -12,19 +12,19 @@ constexpr size_t kOfBytes = sizeof(kOf) - 1;
 constexpr uint32_t kMostParts = 1000;
 
 /// "00001-of-00003" in a name.
-struct Place {
+struct PartPlace {
   size_t at = std::string::npos;
   uint32_t number = 0;
   uint32_t count = 0;
 };
 
-Place placeIn(const std::string& file) {
+PartPlace placeIn(const std::string& file) {
   const size_t of = file.rfind(kOf);
   const auto digitsAt = [&](size_t at) {
     const size_t other = file.find_first_not_of("0123456789", at);
     return (other == std::string::npos ? file.size() : other) - at == kDigits;
   };
-  Place place;
+  PartPlace place;
   if (of == std::string::npos || of <= kDigits || file[of - kDigits - 1] != '-' ||
       !digitsAt(of - kDigits) || !digitsAt(of + kOfBytes)) {
     return place;
@@ -40,12 +40,12 @@ Place placeIn(const std::string& file) {
 }  // namespace
 
 uint32_t partNumber(const std::string& file) {
-  const Place place = placeIn(file);
+  const PartPlace place = placeIn(file);
   return place.at == std::string::npos ? 0 : place.number;
 }
 
 std::vector<std::string> allParts(const std::string& file) {
-  const Place place = placeIn(file);
+  const PartPlace place = placeIn(file);
   if (place.at == std::string::npos) {
     return {file};
   }
@@ -59,7 +59,7 @@ std::vector<std::string> allParts(const std::string& file) {
 }
 
 std::string withoutPart(const std::string& file) {
-  const Place place = placeIn(file);
+  const PartPlace place = placeIn(file);
   return place.at == std::string::npos
              ? file
              : std::string(file).erase(place.at - 1, 1 + kDigits + kOfBytes + kDigits);
