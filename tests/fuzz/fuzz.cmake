@@ -45,7 +45,7 @@ if(ORIEL_BOOST AND NOT WIN32 AND NOT EMSCRIPTEN)
     ${program}/serve/guard.cpp ${program}/serve/http_message.cpp ${program}/serve/http_server.cpp
     ${program}/serve/ids.cpp ${program}/serve/message.cpp ${program}/serve/ollama/ollama_request.cpp
     ${program}/serve/openai/chat_messages.cpp ${program}/serve/openai/chat_request.cpp
-    ${program}/serve/llama_cpp/adapters.cpp ${program}/serve/openai/responses_request.cpp ${program}/serve/openai/tool_fields.cpp
+    ${program}/serve/openai/responses_request.cpp ${program}/serve/openai/tool_fields.cpp
     ${program}/serve/request_fields.cpp ${program}/serve/routes.cpp ${program}/serve/socket.cpp
     ${program}/serve/tool_list.cpp)
   target_include_directories(oriel_fuzz_program SYSTEM PRIVATE ${ORIEL_BOOST})

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "serve/api_error.h"
-#include "serve/llama_cpp/adapters.h"
 
 namespace cli {
 namespace {
@@ -157,6 +156,21 @@ std::vector<RawPrompt> readPrompts(const Json& value, const std::string& name, u
 std::vector<RawPrompt> readEmbedInputs(const Fields& fields, const char* name,
                                        const ModelFacts& facts) {
   return readPrompts(fields.need(name, "a text"), name, facts.n_vocab, kMostEmbeddings);
+}
+
+std::string readAdapters(const Json& list, const std::string& name) {
+  if (!list.is_array()) {
+    throw wrongField(name, R"(a list as [{"id": 0, "scale": 0.5}])");
+  }
+  std::string chosen;
+  for (const Json& item : list) {
+    const Fields fields(item, name);
+    (void)fields.need("id", "the number of an adapter");
+    const int64_t id = fields.whole("id", 0, 15).value_or(0);
+    chosen += (chosen.empty() ? "" : ",") + std::to_string(id) + ":" +
+              std::to_string(fields.number("scale", -1e6, 1e6).value_or(1));
+  }
+  return chosen.empty() ? "none" : chosen;
 }
 
 }  // namespace cli

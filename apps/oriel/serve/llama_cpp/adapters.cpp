@@ -4,6 +4,7 @@
 
 #include "described.h"
 #include "serve/api_error.h"
+#include "serve/request_fields.h"
 #include "serve/service.h"
 
 namespace cli {
@@ -24,21 +25,6 @@ ReplyRequest readChoice(const Json& body, const ModelFacts&) {
 }
 
 }  // namespace
-
-std::string readAdapters(const Json& list, const std::string& name) {
-  if (!list.is_array()) {
-    throw wrongField(name, R"(a list as [{"id": 0, "scale": 0.5}])");
-  }
-  std::string chosen;
-  for (const Json& item : list) {
-    const Fields fields(item, name);
-    (void)fields.need("id", "the number of an adapter");
-    const int64_t id = fields.whole("id", 0, 15).value_or(0);
-    chosen += (chosen.empty() ? "" : ",") + std::to_string(id) + ":" +
-              std::to_string(fields.number("scale", -1e6, 1e6).value_or(1));
-  }
-  return chosen.empty() ? "none" : chosen;
-}
 
 void answerAdapters(Service* service, Exchange* exchange) {
   ModelPool::Entry* const entry = service->pool()->find("");
