@@ -10,9 +10,9 @@
 namespace oriel_internal {
 namespace {
 
-constexpr CodePointRange kIdeographs[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},
-                                          {0xF900, 0xFAFF},   {0x20000, 0x2A6DF},
-                                          {0x2A700, 0x2CEAF}, {0x2F800, 0x2FA1F}};
+constexpr CodePointRange kWordIdeographs[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},
+                                              {0xF900, 0xFAFF},   {0x20000, 0x2A6DF},
+                                              {0x2A700, 0x2CEAF}, {0x2F800, 0x2FA1F}};
 
 // White space that Unicode calls a control.
 bool isControlBlank(uint32_t code_point) {
@@ -32,7 +32,9 @@ bool WordPieces::isDropped(uint32_t code_point) {
 
 bool WordPieces::isBlank(uint32_t code_point) { return charClass(code_point) == CharClass::kSpace; }
 
-bool WordPieces::isIdeograph(uint32_t code_point) { return isInRanges(code_point, kIdeographs, 6); }
+bool WordPieces::isIdeograph(uint32_t code_point) {
+  return isInRanges(code_point, kWordIdeographs, 6);
+}
 
 bool WordPieces::isPunctuation(uint32_t code_point) {
   const CharClass of = charClass(code_point);
