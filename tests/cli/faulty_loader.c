@@ -55,18 +55,20 @@ static const char* death_in(const char* function) {
   return death[length] == '\0' ? "" : death[length] == ':' ? death + length + 1 : NULL;
 }
 
-/* Classified by the capabilities of its code. */
+/* Classified by the capabilities of its code, and as texel by its reads of images (OpImageRead): one module holds the kernels
+ * with and without them, and the library removes the unused ones. */
 static const char* kind_of(const uint32_t* words, size_t count) {
   const char* kind = "plain";
-  for (size_t at = 5; at < count && (words[at] & 0xFFFF) == 17; at += words[at] >> 16) {
-    const uint32_t capability = words[at + 1];
+  for (size_t at = 5; at < count && words[at] >> 16 != 0; at += words[at] >> 16) {
+    const uint32_t op = words[at] & 0xFFFF;
+    const uint32_t capability = op == 17 ? words[at + 1] : 0;
     if (capability == 6022) {
       return "matrix";
     }
     kind = capability == 9                            ? "half"
            : capability == 6018 || capability == 6019 ? "dot"
            : capability == 63                         ? "subgroup"
-           : capability == 47                         ? "texel"
+           : op == 98 && strcmp(kind, "plain") == 0   ? "texel"
                                                       : kind;
   }
   return kind;
