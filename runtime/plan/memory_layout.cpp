@@ -405,11 +405,12 @@ bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheForm
     for (uint32_t side = 0; side < memory.sides(); ++side) {
       const uint64_t size = memory.sideBytes(side);
       largest = std::max(largest, size);
-      used = std::max(used, sides[side].offset_bytes + size);
+      const uint64_t segment = sides[side].segment;
+      used = std::max(used, segment * kMaxAllocationBytes + sides[side].offset_bytes + size);
     }
   });
   *bytes = alignUp(used, kArenaGranularity);
-  return largest <= kMaxBindingBytes;
+  return largest <= kMaxBindingBytes && cacheSegments(*bytes) <= UINT8_MAX;
 }
 
 }  // namespace oriel_internal
