@@ -296,6 +296,10 @@ class Options(unittest.TestCase):
 NOT_TRIED = {
     "draft_model": "needs a Gemma 4 and its assistant: test_draft_models",
     "prefix_file": "needs a snapshot: test_prefixes",
+    "lora": "needs an adapter: test_adapters.cpp",
+    "control_vector": "needs a control vector: test_adapters.cpp",
+    "control_layers": "needs a control vector: test_adapters.cpp",
+    "adapters": "needs an adapter: test_adapters.cpp",
     "calibration": "a file, or the word none: test_plan.py",
     "enable_features": "a CPU has no features",
     "disable_features": "a CPU has no features",

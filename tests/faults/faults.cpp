@@ -113,9 +113,11 @@ std::string Fault::text() const {
          std::to_string(calls) + ", " + resultName();
 }
 
-// Nothing has a status before a device is destroyed. A recovery that cannot list the devices still tries to make one.
+// Nothing has a status before a device is destroyed. A plan lists the devices only for its default memory, and takes the
+// system's where it cannot. A recovery that cannot list them still tries to make one.
 Right rightOf(const Fault& fault) {
-  if (fault.phase == phaseNumber("destroy")) {
+  if (fault.phase == phaseNumber("destroy") ||
+      (fault.phase == phaseNumber("describe") && isOfAList(fault.site))) {
     return goesOn();
   }
   const Right right = rightWherever(fault);

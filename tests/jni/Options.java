@@ -21,6 +21,10 @@ class Options extends Checks {
     LEFT_OUT.put("device", "the checks run on one device");
     LEFT_OUT.put("draft_model", "needs a file of another model");
     LEFT_OUT.put("prefix_file", "needs a snapshot of this model");
+    LEFT_OUT.put("lora", "needs an adapter of this model");
+    LEFT_OUT.put("control_vector", "needs a control vector of this model");
+    LEFT_OUT.put("control_layers", "needs a control vector of this model");
+    LEFT_OUT.put("adapters", "needs an adapter of this model");
     LEFT_OUT.put("min_speed", "needs a device whose speed is known");
   }
 

@@ -43,7 +43,7 @@ def shader_compiler(folder):
     """CMake options for programs whose results use the tracked kernels, which scripts/pack_kernels.sh compiles and
     checks."""
     spirv = fresh(pathlib.Path(folder) / "spirv")
-    for name, code in kernels.read(kernels.TRACKED)[0].items():
+    for name, code in kernels.Packed(kernels.TRACKED).modules.items():
         (spirv / f"{name}.spv").write_bytes(code)
     options = {}
     for name in ("ORIEL_GLSLANG", "ORIEL_SPIRV_VAL"):

@@ -38,7 +38,7 @@ class Linking(unittest.TestCase):
             names = set(re.findall(rb"matmul_\w+_matrix(?=\0)", code))
             # Of f16 and of each quantised type with integers for quants (shaders/variants.cmake).
             self.assertEqual(13, len(names), f"{what}: kernels for matrix units")
-            self.assertEqual([], [name for name in kernels.read(kernels.TRACKED)[0] if name.encode() + b"\0" not in code],
+            self.assertEqual([], [name for name in kernels.Packed(kernels.TRACKED).kernels if name.encode() + b"\0" not in code],
                              what)
 
     def environment(self):
