@@ -1,9 +1,9 @@
 // Search over the index that build.py writes: one entry a section.
 "use strict";
 
-// index: [[address, page, heading, words], ...]. Each word of the query begins a word of the section. Those in its heading
-// count most, then those in the name of its page. With equal counts guides come before decisions and lab books, and shorter
-// sections before longer ones.
+// index: [[address, page, heading, words], ...]. Each word of the query begins a word of the section. Matches in its
+// heading count most, then matches in the name of its page. With equal counts guides come before decisions and lab books,
+// and shorter sections before longer ones.
 function findSections(index, query, most) {
   const wanted = query.toLowerCase().match(/[\p{L}\p{N}_]+/gu) || [];
   const found = [];

@@ -1,6 +1,6 @@
 /* Several conversations on one model with a shared system prompt, answered in parallel:
  *
- *   printf 'ann Hello!\nbob What is your name?\n\nann Good bye!\n' | conversations MODEL.gguf
+ *   printf 'ann Hello!\nbob Tell me a story.\n\nann Good bye!\n' | conversations MODEL.gguf
  *
  * Each line is NAME TEXT. An empty line, or the end of the input, answers everyone who has asked something. */
 #include <oriel/advanced.h>

@@ -1,4 +1,4 @@
-/* A minimal chat app: minimal MODEL.gguf "What is your name?" */
+/* A minimal chat app: `minimal MODEL.gguf "What is your name?"` */
 #include <oriel/oriel.h>
 #include <stdio.h>
 #include <string.h>

@@ -68,7 +68,7 @@ class ChatWorker {
     const std::lock_guard<std::mutex> lock(mutex_);
     return number <= stopped_;
   }
-  /// Where stop() finds it.
+  /// Shares the session with stop().
   void setSession(std::optional<oriel::Session> session) {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::swap(session_, session);

@@ -131,7 +131,7 @@ Status AdapterFiles::openOne(const char* given, bool is_control, const LoadOptio
   paths_ += bytes + 1;
   nameAdapter(file->path, adapter.name);
   if (adapters_->find(adapter.name, std::strlen(adapter.name)) != number) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "two adapters are named \"%s\": rename one of the files",
+    return log.fail(ORIEL_ERROR_ARGUMENT, "two adapters are named \"%s\": rename one file",
                     adapter.name);
   }
   ORIEL_TRY(file->file.open(file->path, allocator_, log, stop));
@@ -180,8 +180,7 @@ Status AdapterFiles::openAgain(const Kept& kept, const oriel_allocator& allocato
 
 Status AdapterFiles::refuseOther(const ModelSource& source, const Log& log) {
   return log.fail(ORIEL_ERROR_IO,
-                  "%.600s is another adapter than the one that was loaded: put that back, or load "
-                  "this one",
+                  "%.600s is not the loaded adapter: restore that file, or load this adapter",
                   source.path());
 }
 

@@ -319,7 +319,7 @@ Status Session::expectLoadedScales(const float* scales) const {
       return context_.log.fail(
           ORIEL_ERROR_ARGUMENT,
           "the model's prefix is for adapter \"%s\" at scale %g, not %g: clear "
-          "the prefix, or use the adapters as they were loaded",
+          "the prefix, or use the adapters at their loaded scales",
           all->list[i].name, static_cast<double>(all->list[i].scale),
           static_cast<double>(scales[i]));
     }

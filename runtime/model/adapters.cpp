@@ -130,7 +130,7 @@ class AdapterReader {
     constexpr char kKey[] = "adapter.lora.alpha";
     double alpha = 0;
     if (file_.has(kKey) && (!file_.getFloat(kKey, &alpha) || !std::isfinite(alpha))) {
-      return log_.fail(ORIEL_ERROR_FORMAT, "%s is no finite number: convert the adapter again",
+      return log_.fail(ORIEL_ERROR_FORMAT, "%s is not a finite number: convert the adapter again",
                        kKey);
     }
     adapter_.alpha = static_cast<float>(alpha);
@@ -145,7 +145,8 @@ class AdapterReader {
       return kOk;
     }
     if (!file_.getArray(kKey, &array) || array.element_type != kU32) {
-      return log_.fail(ORIEL_ERROR_FORMAT, "%s is no list of u32: convert the adapter again", kKey);
+      return log_.fail(ORIEL_ERROR_FORMAT, "%s is not a list of u32: convert the adapter again",
+                       kKey);
     }
     if (array.count > kMaxInvocation) {
       return log_.fail(ORIEL_ERROR_UNSUPPORTED,
@@ -170,7 +171,7 @@ class AdapterReader {
     GgufString stem;
     const bool is_a = endsWith(tensor.name, ".lora_a", &stem);
     if (!is_a && !endsWith(tensor.name, ".lora_b", &stem)) {
-      return refuse(tensor, "is neither a lora_a nor a lora_b");
+      return refuse(tensor, "is not a lora_a or lora_b");
     }
     GgufTensor other;
     char name[kMaxTensorNameBytes + 1];

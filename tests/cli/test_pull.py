@@ -286,7 +286,7 @@ def test_models_in_several_files():
     other = split(MODEL, 2)
     server.put("/o-00001-of-00002.gguf", other[0])
     mixed = pull(place(), server.put("/o-00002-of-00002.gguf", parts[1]))
-    check("parts of different models", one_line_failure(mixed, 1) and b"no whole model" in mixed.err, mixed)
+    check("parts of different models", one_line_failure(mixed, 1) and b"not a complete model" in mixed.err, mixed)
     lacks = pull(place(), server.put("/l-00001-of-00002.gguf", other[0]))
     check("a part that the server lacks", one_line_failure(lacks, 1) and b"404" in lacks.err, lacks)
 

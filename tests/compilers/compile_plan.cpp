@@ -1,4 +1,4 @@
-// Compiles the pipelines that a plan uses on a device and prints the compiler's statistics. Nothing runs, so a driver
+// Compiles the pipelines that a plan uses on a device and prints the compiler's statistics. No kernel runs, so a driver
 // without its hardware is enough (scripts/gpu_compilers.sh).
 //
 //   oriel_compile_plan [--window N] [--kv FORMAT]... [--candidates] [--only TEXT] MODEL...
@@ -204,7 +204,7 @@ void addModel(const Arguments& given, const std::string& path, const std::string
   chooser->addPlan(plan, given.candidates);
 }
 
-/// Replaces Oriel's logical device by one with statistics.
+/// Replaces Oriel's logical device by a device that collects statistics.
 class Compiler {
  public:
   explicit Compiler(VulkanDevice* opened) : device_(*opened) {

@@ -24,7 +24,7 @@ std::string at(const std::string& relative, const std::string& scale) {
 
 Ids promptIds(size_t count) { return someIds(count, 200); }
 
-/// Greedy tokens of all these sessions, in shared steps where there are several.
+/// Greedy tokens of all these sessions, in shared steps for several sessions.
 std::vector<Ids> generateTogether(const std::vector<oriel_session*>& sessions, uint32_t tokens) {
   ReplyOptions options = greedyOptions(tokens);
   options.set("ignore_stop", true);
@@ -161,7 +161,7 @@ TEST_F(Adapters, a_model_without_any_has_no_bytes_for_them) {
   EXPECT_LT(170'000u, planOf(loaded).count("adapter_bytes"));
 }
 
-// What a switched session holds is what one reads that had the adapter from the beginning.
+// After each switch, a session has the same logits as a session that had these adapters from the beginning.
 TEST_F(Adapters, switching_1000_times_is_as_a_fresh_session_and_allocates_nothing) {
   ORIEL_NEED_DATA(model, kModel);
   Options options = with(at(kWhole, "1"));

@@ -1,5 +1,5 @@
 // Files that must be refused through the public API: with the right status, one line that names the fault and the
-// remedy, and nothing left behind.
+// remedy, and no leaks.
 #include <gtest/gtest.h>
 #include "support/bad_files.h"
 #include "support/tiny_llama.h"

@@ -43,7 +43,7 @@ TEST(CacheFormats, every_device_agrees_with_the_reference_executor_in_every_form
     const std::vector<int32_t> ids = someIds(50, static_cast<int32_t>(llama.n_vocab));
     for (const oriel_kv_format k : kAll) {
       for (const oriel_kv_format v : kAll) {
-        // All pairs in one or two shapes, the usual ones in the others: each pair compiles its own kernels.
+        // All pairs in one or two shapes, the usual pairs in the others: each pair compiles its own kernels.
         const bool usual = k == v || (k == ORIEL_KV_INT8 && v == ORIEL_KV_INT4);
         if (!usual && s.head_dim != 80 && (s.head_dim != 64 || !allCases())) {
           continue;

@@ -1,4 +1,4 @@
-// Calls from inside callbacks, and from a second thread: those that would change the session are refused.
+// Calls from inside callbacks, and from a second thread: calls that would change the session are refused.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -78,7 +78,7 @@ class Cancel : public testing::Test {
   Cancellable model_{options()};
 };
 
-// Neither the penalty nor the reply's counters may include removed tokens.
+// The penalty and the reply's counters must leave out removed tokens.
 TEST_F(Cancel, a_message_that_was_taken_back_leaves_no_trace_in_the_reply) {
   ReplyOptions options = greedyOptions(40);
   options.greedy = 0;

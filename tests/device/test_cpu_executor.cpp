@@ -100,8 +100,8 @@ TEST_F(CpuExecutor, a_step_is_never_late) {
   EXPECT_TRUE(slow.rig.executor->run(StepRun::kHead).ok()) << slow.rig.log.errors();
 }
 
-// For chunks of any length and every instruction set: products with 16- or 8-bit activations are correct, and a token's
-// results are exactly those of the token alone.
+// For chunks of any length and every instruction set: products with 16- or 8-bit activations are correct, and a token
+// has exactly the results that it has alone.
 TEST_F(CpuExecutor, chunks_are_multiplied_as_their_tokens_alone_with_activations_of_16_and_8_bits) {
   constexpr uint32_t kChunk = 70;
   for (uint32_t t = 0; t < kWeightTypes; ++t) {

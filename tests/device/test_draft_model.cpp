@@ -1,4 +1,4 @@
-// A draft model: its drafts equal those of the float64 pass, and a reply is bit-identical with and without it.
+// A draft model: its drafts equal the drafts of the float64 pass, and a reply is bit-identical with and without it.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -1,4 +1,4 @@
-// Encoders: vectors and scores of whole texts against float64, many in a step and one alone; what they refuse.
+// Encoders: vectors and scores of whole texts against float64, many in a step and one alone; refused calls.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -188,7 +188,7 @@ TEST(Encoders, each_kind_of_model_says_what_it_is) {
   EXPECT_TRUE(log.says("a chat model (llama), which gives no scores"));
 }
 
-// Files that nobody should have, made of a sound one by writing over bytes of its header.
+// Invalid files, made from a valid file by overwriting bytes of its header.
 using BadEncoders = BadFiles;
 
 std::vector<uint8_t> withBytes(std::vector<uint8_t> file, const std::string& after, size_t skip,
@@ -202,7 +202,7 @@ std::vector<uint8_t> withBytes(std::vector<uint8_t> file, const std::string& aft
 TEST_F(BadEncoders, are_refused_in_one_line) {
   ORIEL_NEED_DATA(model, kRanker);
   const std::vector<uint8_t> sound = readBytes(model);
-  constexpr size_t kDims = 4;  // behind a tensor's name: how many, then each in 8 bytes
+  constexpr size_t kDims = 4;  // after a tensor's name: their number, then 8 bytes each
   const auto refused = [&](const std::vector<uint8_t>& bytes, oriel_status status,
                            const std::string& part) {
     write(bytes);

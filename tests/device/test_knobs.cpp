@@ -74,8 +74,8 @@ class Knobs : public WatchedSession {
   }
 };
 
-// For a stop text at any place of a reply: the reply ends before it, and the session equals one that was stopped at
-// that token.
+// For a stop text at any place of a reply: the reply ends before it, and the session equals a session that stopped
+// at that token.
 TEST_F(Knobs, a_reply_ends_in_front_of_a_stop_text) {
   for (ReplyOptions sampling : bothWays()) {
     const Reply all = reply(sampling);

@@ -103,7 +103,7 @@ TEST_P(LayerKinds, that_were_cancelled_go_on) {
   EXPECT_EQ(logitsOf(other), logitsOf(loaded));
 }
 
-// Guesses change no token, right or wrong. Of states no step is taken back, so those models guess nothing.
+// Right and wrong guesses change no token. Recurrent states cannot be rolled back, so models with them make no guesses.
 TEST_P(LayerKinds, write_the_same_with_guesses) {
   Options options = windowOptions(kSinks, 24, 8);
   const Loaded plain = load(path_, options);

@@ -147,7 +147,7 @@ class PrefixFile : public testing::Test {
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
   }
-  /// One line names the file and the fault, and nothing is left behind.
+  /// One line names the file and the fault, and no memory leaks.
   void expectRefused(const Behind& behind, oriel_status status, const std::string& culprit) const {
     CapturedLog log;
     Ledger ledger;

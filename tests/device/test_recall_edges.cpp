@@ -39,7 +39,7 @@ class RecallEdges : public Recall {
   }
 };
 
-// Nothing was evicted yet, so nothing can be recalled; also for a snapshot with an unknown start.
+// Recall adds no tokens before the first eviction; also for a snapshot with an unknown start.
 TEST_F(RecallEdges, nothing_has_come_back_in_front_of_the_window) {
   const Loaded told_all = told(kRandom, options());
   ASSERT_EQ(ORIEL_OK, recall(told_all, "secret"));

@@ -88,7 +88,7 @@ TEST(Session, a_model_without_weights_has_none) {
   EXPECT_EQ(1u, errorLines(log));
   oriel_plan plan = ORIEL_PLAN_INIT;
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_model_get_plan(model.get(), &plan));
-  EXPECT_EQ(2u, errorLines(log));  // one for each
+  EXPECT_EQ(2u, errorLines(log));  // one line for each call
 }
 
 // 64-bit positions must not wrap during a session.

@@ -435,7 +435,7 @@ TEST(SideBySide, many_replies_are_refused_as_a_whole) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_reply_many(nullptr, 1));
   oriel_reply replies[2] = {};
   replies[0].struct_size = replies[1].struct_size = sizeof(oriel_reply);
-  const ReplyOptions few = greedyOptions(4);  // must not end by itself
+  const ReplyOptions few = greedyOptions(4);  // must end at the limit, not at a stop token
   replies[0].options = replies[1].options = &few;
   replies[0].session = replies[1].session = sessions[0];
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_reply_many(replies, 2)) << "one session twice";

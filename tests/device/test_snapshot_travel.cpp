@@ -104,7 +104,7 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   const std::vector<int32_t> next(talk.after.begin(), talk.after.begin() + 8);
   const double kl = divergence(unbroken, wider, next);
   EXPECT_LT(kl, 0.01);
-  // Nothing is evicted until the wider window is full.
+  // The session evicts no tokens until the wider window is full.
   ASSERT_EQ(ORIEL_OK, append(wider, {talk.after.begin() + 8, talk.after.begin() + 150}));
   EXPECT_EQ(before.first_visible, statsOf(wider).first_visible);
   EXPECT_EQ(350u, statsOf(wider).window_used - 4u);
@@ -148,7 +148,7 @@ TEST_F(SnapshotTravel, between_formats_it_goes_on_as_the_unbroken_one) {
     double most;
   };
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8, int4 = ORIEL_KV_INT4;
-  // With fewer bits the cost is that of the format, see docs/kv-formats.md.
+  // With fewer bits the format sets the loss: see docs/kv-formats.md.
   for (const Way& way : {Way{{200, int8, int4}, {200, f16, f16}, 0.01},
                          Way{{200, f16, f16}, {200, int8, int8}, 0.01},
                          Way{{200, int8, int8}, {200, f16, f16}, 0.01},

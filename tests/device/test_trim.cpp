@@ -49,7 +49,7 @@ void expectAt(const Loaded& loaded, oriel_trim_level level) {
   EXPECT_EQ(plan.host_bytes, resident["host_bytes"]);
 }
 
-/// Whether the open spill file of the cache is visible.
+/// True if the folder shows the cache's spill file while it is open.
 #ifdef _WIN32
 constexpr bool kKeepsItsName = true;
 #else

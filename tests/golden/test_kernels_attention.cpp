@@ -65,7 +65,7 @@ TEST_P(Kernels, rope_append_rotates_both_queries_and_stores_keys_and_values_in_t
     for (double& angle : angles) {
       angle = 3.0 * static_cast<double>(random.normal());
     }
-    // Value `dim` of the head at `at`, rotated by one of the token's tables.
+    // Value `dim` of the head at `at`, rotated by the token's table `table`.
     const auto rotated = [&](uint32_t t, uint32_t table, size_t at, uint32_t dim) {
       const double x = static_cast<double>(qkv[at + dim]);
       if (dim >= shape.rope_dims) {

@@ -173,7 +173,7 @@ class Layer {
   double angle(uint32_t t, uint32_t i) const {  // i counts over both tables
     return 0.7 * t + 0.9 * i + 0.01 * i * i;
   }
-  /// A head of qkv, rotated by one of the tables.
+  /// Head `head` of qkv, rotated by table `table`.
   std::vector<double> turned(uint32_t t, uint32_t table, uint32_t head) const {
     const float* in = qkv_.data() + t * size_t{stride_} + head * size_t{d_};
     std::vector<double> out(in, in + d_);

@@ -61,7 +61,7 @@ class StateMemory {
 
   /// The next step reads slot `read`.
   void turn(uint32_t read) { read_ = read; }
-  /// Prepares the slots for a step; with `absent` there is no state to read.
+  /// Prepares the slots for a step; `absent`: without a state to read.
   void prepare(uint32_t n_tokens, bool absent) {
     rig_->header().n_tokens = n_tokens;
     for (uint32_t t = 0; t < n_tokens; ++t) {
@@ -74,7 +74,7 @@ class StateMemory {
     before_.assign(slot(0, 0), slot(0, 0) + size_t{kSessions} * kStateSlots * slot_words_);
   }
 
-  /// Nothing changed but words first .. end - 1 of the slot that is written.
+  /// Expects changes only in words first .. end - 1 of the written slot.
   void expectOthersKept(uint32_t first, uint32_t end) const {
     const size_t begin = static_cast<size_t>(written() - slot(0, 0));
     for (size_t i = 0; i < before_.size(); ++i) {

@@ -106,7 +106,7 @@ TEST_F(VulkanExecutor, ops_that_are_timed_give_the_results_of_a_step) {
   EXPECT_EQ(3, tap.calls["vkDestroyQueryPool"]);
 }
 
-// What gives them back has the threads stop that compile: what they were kept from is done at the end.
+// giveBack() stops the threads that compile. The remaining kernels are compiled at the end of the upload.
 TEST_F(VulkanExecutor, arenas_may_come_and_go_while_kernels_compile) {
   constexpr ArenaSet kSome = arenaBit(ArenaKind::kCache) | arenaBit(ArenaKind::kActivations);
   for (uint32_t i = 0; i < 4; ++i) {

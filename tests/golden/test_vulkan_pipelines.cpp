@@ -53,7 +53,7 @@ TEST_F(VulkanPipelines, a_kernel_with_subgroups_that_does_not_compile_is_replace
     ASSERT_TRUE(status.ok()) << norm.rig.log.errors();
     EXPECT_TRUE(warns(norm.rig.log, "rms_norm_shared stands in for it"));
     EXPECT_TRUE(norm.norms());
-  } else {  // without subgroups there is no alternative
+  } else {  // no alternative without subgroups
     EXPECT_EQ(ORIEL_ERROR_DEVICE, status.code());
   }
 }

@@ -1,5 +1,5 @@
-// Going back in a session with a state: from every history to every position, the session continues like one that was
-// never further. Compares the synthetic model of support/recurrent_executor.h with its definition.
+// Going back in a session with a state: from every history to every position, the session continues as if
+// it had never gone further. Compares the synthetic model of support/recurrent_executor.h with its definition.
 #include <algorithm>
 #include <random>
 

@@ -1,4 +1,4 @@
-// Where the constraint of a reply starts: its beginning, the end of the thought, a trigger.
+// The constraint of a reply starts at the reply's beginning, at the end of the thought, or at a trigger.
 #include <gtest/gtest.h>
 
 #include "exec/constrained_reply.h"

@@ -136,7 +136,7 @@ TEST_F(Share, who_waits_together_goes_together) {
   EXPECT_EQ(3u, widest);
 }
 
-// In a step of 1.6 s, waits 200 ms for a session that is choosing, and never for one that left.
+// With steps of 1.6 s, decode() waits 200 ms for a session that is choosing a token, and never for a session that left.
 TEST_F(Share, waits_a_little_for_who_is_choosing) {
   using Clock = std::chrono::steady_clock;
   init(2, 2);

@@ -133,7 +133,7 @@ TEST(ChoiceOfDevice, of_two_drivers_of_one_card_the_better_one_is_taken) {
   EXPECT_TRUE(isPreferred(nvidia, nvk));
   EXPECT_TRUE(isPreferred(madeUp(0x5143, 18, "Turnip Adreno (TM) 750"),
                           madeUp(0x5143, 8, "Adreno (TM) 750")));
-  // Of two cards the first of the better kind.
+  // Prefers the better kind of card, and the first card of the same kind.
   DeviceCaps second = nvk;
   second.device_uuid[0] = 1;
   EXPECT_FALSE(isPreferred(second, nvidia));

@@ -147,8 +147,8 @@ TEST_P(ExpertSlots, compute_what_is_wanted_once_from_its_own_weights) {
   }
 }
 
-// The expert with the lowest count makes room; every step takes a hundredth of all counts. Of equals, the one that was used
-// longest ago.
+// The expert with the lowest count makes room; on a tie, the expert whose last use is oldest. Every step lowers all counts
+// by 1 %.
 TEST_P(ExpertSlots, keep_what_is_used_often_and_lately) {
   float counts[kExperts] = {};
   std::map<uint32_t, uint64_t> there;  // with the time of the last use
@@ -166,7 +166,7 @@ TEST_P(ExpertSlots, keep_what_is_used_often_and_lately) {
       counts[e] = 0.99f * counts[e] + static_cast<float>(wanted.count(e));
     }
     std::set<uint32_t> missing;
-    for (const uint32_t e : wanted) {  // those that are there are used first
+    for (const uint32_t e : wanted) {  // cached experts are used first
       if (there.count(e) != 0) {
         there[e] = ++now;
         ++hits;

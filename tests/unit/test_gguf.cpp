@@ -38,7 +38,7 @@ struct Opened {
   oriel_status status = ORIEL_OK;
 };
 
-/// A file with one of everything.
+/// A file with metadata of each type and a few tensors.
 GgufWriter sample() {
   GgufWriter writer;
   writer.alignment = 64;

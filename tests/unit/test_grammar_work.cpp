@@ -126,7 +126,7 @@ TEST(GrammarWork, of_ambiguous_rules_grows_with_the_text_alone) {
   }
 }
 
-// Merged readings equal those of the slow recogniser, which merges nothing.
+// The slow recogniser never merges readings, and gives the same masks.
 TEST(GrammarWork, of_ambiguous_rules_leaves_the_masks_as_they_are) {
   GrammarCase c(
       byteVocabulary({"ab", "ax", "xa", "yz", "abc", "x y", "()", "((", "))", "a)", "+a"}));

@@ -5,7 +5,7 @@
 //
 //   ORIEL_MUTANTS=10000 ORIEL_CHANGED=100 ORIEL_SEED=7 oriel_unit_tests --gtest_filter='HostileModels.*'
 //
-// ORIEL_FIRST=4711 ORIEL_MUTANTS=1 makes one of them again.
+// ORIEL_FIRST=4711 ORIEL_MUTANTS=1 repeats mutant 4711 alone.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -95,7 +95,7 @@ struct Dearest {
     if (ran.status != ORIEL_OK && ran.units <= kMostUnits) {
       return;
     }
-    // Doubles the values, both those of the use and the others.
+    // `base` sets the values twice, without the use. The rest is the cost of the use.
     const uint64_t base =
         run("{% set x = [" + values + "] %}{% set x = [" + values + "] %}", UINT32_MAX).units;
     const uint64_t more = ran.units > base ? ran.units - base : 0;

@@ -185,8 +185,8 @@ TEST(KeyGuard, biases_are_kept_out_of_few_bits_from_the_documented_norms_on) {
   }
 }
 
-// A score is the sum of head_dim products over the root of head_dim. So per unit of a query's values, rounding changes
-// it by the root mean square of the key's change.
+// A score is the sum of head_dim products over the root of head_dim. Per unit of a query's values, rounding
+// therefore changes it by the root mean square of the key's change.
 TEST(KeyGuard, the_largest_biases_that_few_bits_may_hold_move_scores_by_little) {
   const struct {
     KvFormat format;

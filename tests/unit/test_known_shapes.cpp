@@ -617,7 +617,7 @@ TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {
   ASSERT_EQ(1u, free.fits);
   options.set("min_window", free.window_tokens);
   EXPECT_EQ(free.window_tokens, planOf("smollm2-135m", options).window_tokens);
-  // What f16 cannot hold, a smaller format may.
+  // A smaller format may hold a window that f16 cannot.
   options.set("min_window", free.window_tokens * 3);
   EXPECT_EQ(0u, planOf("smollm2-135m", options).fits);
   options.set("kv", "auto");

@@ -28,8 +28,8 @@ uint64_t sideBytes(KvFormat format, uint64_t heads, uint64_t dim, uint64_t sinks
 constexpr uint32_t kWidth = 96;
 constexpr uint32_t kWords = 50;
 
-/// Two layers with the session's window and different heads, one with a window of 100 tokens, a convolution of 3, a
-/// state, and one that shares the first one's memory.
+/// Two layers with the session's window and different heads, a layer with a window of 100 tokens, a convolution
+/// of 3, a state, and a layer that shares the first layer's memory.
 ModelDesc mixedModel() {
   ModelDesc model;
   model.n_layers = 6;

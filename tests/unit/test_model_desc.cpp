@@ -265,7 +265,7 @@ TEST(ModelDesc, counts_per_layer_are_one_for_each_layer) {
                     [&](GgufWriter* w) { w->addInt32s(key, std::vector<int32_t>(entries, 4)); });
     }
   }
-  // What two layers have must fit each layer's own tensors.
+  // Lists with a value for each layer must fit each layer's own tensors.
   expectRefused(ORIEL_ERROR_FORMAT, {"blk.1.attn_k.weight", "16 rows", "32 rows"},
                 [](GgufWriter* w) {
                   w->addInt32s("llama.attention.head_count_kv", {2, 4});

@@ -106,7 +106,7 @@ const ordered_json kHistory =
     list({say("user", "Rain?"), calling(nullptr, list({call("{\"city\": \"Oslo\", \"n\": 2}")})),
           result("yes")});
 
-// CONTENT, CALL and, in front of a message, FIRST are replaced.
+// A template that writes `first` before each message, then its role and `content`, then `call` for each of its calls.
 std::string chat(const std::string& content, const std::string& call,
                  const std::string& first = "") {
   return "{% for m in messages %}" + first + "<{{ m.role }}>" + content +
@@ -451,7 +451,7 @@ const ordered_json kTool =
                {"properties", {{"place", {{"type", "string"}, {"description", "Where."}}}}},
                {"required", list({"place"})}}}}}}});
 
-/// Whether the reply reader finds the whole call between the question and the result.
+/// True if the reply reader finds the whole call between the question and the result.
 bool readsCall(const std::string& chat_template, const std::string& text) {
   const size_t begin = text.find("zuser") + 5;
   const size_t end = std::min(text.find("zresult"), text.size());

@@ -83,7 +83,7 @@ TEST(PublicHeader, the_init_macros_set_the_size_and_zero_the_rest) {
   EXPECT_EQ(0u, stats.host_bytes);
 }
 
-// Of all sizes from `first` to the largest of `ends`, only those in `ends` are accepted.
+// Tries all sizes from `first` to the largest of `ends`: only the sizes in `ends` are accepted.
 template <typename Struct>
 void expectFieldEnds(const char* name, size_t first, std::initializer_list<size_t> ends) {
   Struct given = {};

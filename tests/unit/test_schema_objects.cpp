@@ -71,7 +71,7 @@ TEST(SchemaObjects, properties_are_counted) {
   expectTexts(three + R"("required": ["b"], "minProperties": 2, "maxProperties": 2})",
               {R"({"a":1,"b":1})", R"({"b":1,"c":1})"},
               {R"({"b":1})", R"({"a":1,"c":1})", R"({"a":1,"b":1,"c":1})"});
-  // A further name may repeat and is then one property: only one of them counts.
+  // Further names may repeat and are then the same property, so all of them count as one property.
   expectTexts(R"({"type": "object", "minProperties": 1, "maxProperties": 2})",
               {R"({"a":1})", R"({"a":1,"b":2})"}, {"{}", R"({"a":1,"b":2,"c":3})"});
   expectTexts(three + R"("minProperties": 2, "additionalProperties": true})",

@@ -12,7 +12,7 @@ constexpr uint32_t kLayers = 8;
 constexpr uint32_t kStates = 6;
 constexpr uint64_t kMatrixValues = 16 * 64 * 64;
 
-/// Twice: three layers of the delta rule, then one of attention.
+/// Eight layers: twice three delta-rule layers and an attention layer.
 ModelDesc hybrid() {
   ModelDesc model;
   model.n_layers = kLayers;

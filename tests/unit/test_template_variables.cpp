@@ -1,4 +1,4 @@
-// Variables from an app for a template: text with its own source, and never those that Oriel sets.
+// Variables from an app for a template: text with its own source. They never replace Oriel's variables.
 #include <gtest/gtest.h>
 
 #include "base/workspace.h"

@@ -541,7 +541,7 @@ TEST(Tokenizer, a_megabyte_of_anything_takes_no_quadratic_time) {
 }
 
 TEST(Tokenizer, a_megabyte_without_line_feeds_takes_no_quadratic_time_in_gemma4) {
-  // Whether or not a word ends at its space.
+  // Words that end at a space, and words that may continue after it.
   for (const bool spaces_anywhere : {false, true}) {
     Vocabulary v;
     v.startSpm(true);

@@ -281,7 +281,7 @@ TEST(TokenizerFile, gemma4_stops_at_its_own_markers_and_shows_what_frames_a_thou
         type == kControlType ? "<|channel><channel|>" : "<|channel><channel|></i>";
     EXPECT_EQ(c.decode({id(0), id(3), id(4), id(7)}), shown) << type;
     EXPECT_EQ(c.tokenizer->isControl(id(3)), type == kControlType);
-    // Where a file calls them ordinary, other families' markers are words.
+    // Other families' markers are words if the file gives them the normal type.
     EXPECT_EQ(c.tokenizer->isControl(id(5)), type != kNormalType);
   }
 }

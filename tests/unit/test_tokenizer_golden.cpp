@@ -219,7 +219,7 @@ TEST(TokenizerGolden, gemma4_gives_the_reference_ids) {
     const std::vector<int32_t> special = c.encode(text, options);
     EXPECT_EQ(plain, golden["ids"][i].get<std::vector<int32_t>>()) << printed(text);
     EXPECT_EQ(special, golden["ids_parse_special"][i].get<std::vector<int32_t>>()) << printed(text);
-    // A space mark cannot be distinguished from a space. (One of the texts becomes the unknown token.)
+    // A space mark cannot be distinguished from a space. (One text becomes the unknown token.)
     for (size_t at = 0; (at = text.find("\xE2\x96\x81", at)) != std::string::npos;) {
       text.replace(at, 3, " ");
     }

@@ -187,7 +187,7 @@ TEST(TokenizerParts, a_sink_that_says_stop_is_asked_within_64_kib) {
   EXPECT_TRUE(sink.ids.empty());
 }
 
-// Tokens of every length with a common prefix, only the shortest of which is in the text: searching for each at each
+// Tokens of every length with a common prefix; the text has only the shortest. Searching for each token at each
 // byte took half a millisecond per byte.
 TEST(TokenizerParts, user_defined_tokens_of_every_length_take_microseconds_a_byte) {
   Vocabulary v;

@@ -103,7 +103,7 @@ TEST(Window, rewinding_is_legal_exactly_while_everything_needed_is_stored) {
       std::map<uint32_t, uint64_t> held;
       for (uint64_t stored = 0; stored < 120; ++stored) {
         for (uint64_t kept = 0; kept <= stored; ++kept) {
-          // What token `kept` would see of the tokens before it.
+          // The window must hold all earlier tokens that `kept` would see.
           bool all = true;
           for (const uint64_t p : visibleTokens(kept, sinks, 20)) {
             const auto found = held.find(window.slot(p));

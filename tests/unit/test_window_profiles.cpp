@@ -171,7 +171,7 @@ TEST(WindowProfiles, the_budgeter_takes_the_profile_that_loses_less_in_the_same_
   EXPECT_GT(taken, 5u);
 }
 
-// For each kind: one measured with short windows, and one with the longest.
+// For each kind: a profile measured with short windows, and a profile with the longest window.
 TEST(WindowProfiles, more_memory_loses_more_only_where_the_longest_window_fits_in_all_formats) {
   for (const uint32_t window : {256u, 512u, 2044u}) {
     SCOPED_TRACE(window);

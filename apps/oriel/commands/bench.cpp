@@ -194,8 +194,7 @@ std::string speedLine(const char* name, const Json& json, const std::string& kin
 std::string bandwidthNote(const Json& moved) {
   const bool above = measured(moved["prefill_bandwidth_share"]) > 1 ||
                      measured(moved["decode_bandwidth_share"]) > 1;
-  return above ? "             more than 100 %: the rate is that of memory, and data in the "
-                 "processor's caches is read faster\n"
+  return above ? "             more than 100 %: the processor's caches are faster than memory\n"
                : "";
 }
 

@@ -305,7 +305,7 @@ Command addRerankCommand(CLI::App* program) {
       program->add_subcommand("rerank", "Score each line of stdin as an answer to a query");
   addModelOption(app, &options->common);
   app->footer("Example:\n  oriel rerank reranker.gguf --query \"what eats mice\" < lines.txt");
-  app->add_option("--query", options->query, "What the lines are compared with")->type_name("TEXT");
+  app->add_option("--query", options->query, "Query to score each line against")->type_name("TEXT");
   addTokensOption(app, options.get());
   addCommonOptions(app, &options->common, Uses::kModel);
   return {app, [options] { return runRerank(*options); }};

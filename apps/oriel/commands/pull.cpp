@@ -55,9 +55,8 @@ Source sourceOfUrl(std::string url) {
   }
   const std::string scheme = lowerCase(url.substr(0, url.find("://")));
   if (scheme != "https" && scheme != "http") {
-    throw Failure{
-        kExitUsage,
-        "'" + scheme + "' is not an address: give one that begins with https:// or http://"};
+    throw Failure{kExitUsage,
+                  "'" + scheme + "' is not an address: begin it with https:// or http://"};
   }
   url = scheme + url.substr(scheme.size());
   // The file's address for the address of a page that shows it.
@@ -244,7 +243,7 @@ Downloaded downloadParts(const PullOptions& options, const Source& source, std::
   }
   const std::string why_not = inspected(*first, &all.missing);
   if (!why_not.empty()) {
-    throw Failure{kExitFailed, "the parts are no whole model (" + why_not +
+    throw Failure{kExitFailed, "the parts are not a complete model (" + why_not +
                                    "): remove them, or try another address"};
   }
   return all;
