@@ -165,7 +165,7 @@ struct ActivationLayout {
   bool padded = false;  ///< some rows end in words that are never written
 
   /// Memory for kMatmulStaged of a product with rows of `stride` words. It is at a piece that the product does not
-  /// touch, within its bytes; zero bytes: there is no room.
+  /// touch, within its bytes; zero bytes: no room.
   BufferRef stagedAt(const BufferRef& piece, uint32_t stride, uint32_t tokens) const;
 };
 ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cache, uint32_t chunk,

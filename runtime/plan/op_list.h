@@ -9,7 +9,7 @@
 
 namespace oriel_internal {
 
-/// Rows of vectors in memory: [rows][stride] words, of which only the first `cols` are used.
+/// Rows of vectors in memory: [rows][stride] words. Only the first `cols` words of a row are used.
 struct Rows {
   BufferRef place;
   uint32_t stride = 0;
@@ -38,7 +38,7 @@ class MatrixParts {
   uint32_t count_ = 0;
 };
 
-/// Whether a product or a norm overwrites its output or adds to it.
+/// The effect of a product or a norm on its output: overwrite or add.
 enum class Write : uint8_t { kOver, kAdd };
 
 /// The activation of a layer's feed-forward, without the place of its rows.
