@@ -20,10 +20,10 @@ namespace oriel_internal {
 ///   kChunk      up to chunk_tokens tokens; leaves the residual stream of every token
 ///   kHead       logits and best tokens of the token that the step block names
 ///   kOutputs    the ops of kHead for up to output_rows tokens; best tokens of the last
-///   kTail       one token of a chunk: continues after kChunk's first `fill_ops` ops with the remaining layers of kDecode
+///   kTail       one token of a chunk: continues after kChunk's first `fill_ops` ops with the other layers of kDecode
 ///   kBatch      up to batch_rows tokens, each from another session, or consecutive tokens of one session
 ///   kBatchHead  logits of all tokens of kBatch
-///   kDraft      a guess, from one token and the vector after the last norm in row `tail` of the latest head; writes the
+///   kDraft      a guess, from one token and the vector after the last norm in row `tail` of the latest head; writes
 ///               input vector of the next guess to row 0
 ///
 /// kBatch and kBatchHead give the same bits as kDecode and kHead for each token. Both are empty in a plan for one
