@@ -28,7 +28,7 @@ struct PrefixTarget {
 };
 
 /// Writes keys and values into the sinks of the file's tokens, for every layer with its own keys and values. Fills in
-/// *prefix with unknown ids, as after the closed turn of an assistant. The owner of the chat options does not change.
+/// *prefix with unknown ids, as after the closed turn of an assistant. Does not change chat_hash.
 /// Before the first write all of the file except its values is compared with the model:
 /// - ORIEL_ERROR_UNSUPPORTED: the model has more memory than keys and values in sinks (sliding windows, convolutions,
 ///   states, latents).

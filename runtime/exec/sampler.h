@@ -70,7 +70,7 @@ struct SamplerState {
 /// tokens on every platform with IEEE doubles and an exp that is correctly rounded to within its last bits.
 ///
 /// Adjustments, in this order:
-/// - Repeat penalty for tokens of the repetition window: a positive logit is divided by it, another is multiplied by it.
+/// - Repeat penalty for tokens of the repetition window: divides positive logits, multiplies others.
 /// - Presence penalty for tokens of the window: subtracted once. Frequency penalty: subtracted once per occurrence.
 /// - DRY: subtracted.
 /// - Bias: added.

@@ -24,7 +24,7 @@ namespace oriel_internal {
 ///   kBatch      up to batch_rows tokens, each from another session, or consecutive tokens of one session
 ///   kBatchHead  logits of all tokens of kBatch
 ///   kDraft      a guess, from one token and the vector after the last norm in row `tail` of the latest head; writes
-///               input vector of the next guess to row 0
+///               the input vector of the next guess to row 0
 ///
 /// kBatch and kBatchHead give the same bits as kDecode and kHead for each token. Both are empty in a plan for one
 /// session without guesses. kDraft is empty without a draft model.
