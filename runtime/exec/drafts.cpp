@@ -7,7 +7,7 @@ namespace {
 
 // Weight of the assumed share, in tokens.
 constexpr uint32_t kAssumed = 3;
-// Step of a time towards the latest one.
+// Factor by which a stored time moves towards the latest one.
 constexpr double kTimeStep = 1.04;
 // The factor that shrinks the times of unused sizes, so that every size is tried again at some point.
 constexpr double kFading = 0.999;

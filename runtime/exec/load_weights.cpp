@@ -91,7 +91,7 @@ class Loader {
         tells_reads_(tells_reads),
         end_(plan.uploads + plan.n_uploads) {}
 
-  /// Size of run()'s room, out of `bytes` available bytes.
+  /// Size of run()'s room, out of `given` available bytes.
   uint64_t roomBytes(uint64_t given) const {
     uint64_t bytes = std::min(kReadBytes, given);
     for (const Upload* item = plan_.uploads; item != end_; ++item) {

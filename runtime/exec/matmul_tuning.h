@@ -6,7 +6,7 @@
 
 namespace oriel_internal {
 
-/// The number of vectors in a product: one when decoding and in a head with one output, or those of a chunk or of
+/// The number of vectors in a product: one when decoding and in a head with one output, or several in a chunk or with
 /// several outputs.
 enum class MatmulUse : uint8_t { kVector, kChunk };
 constexpr uint32_t kMatmulUses = 2;

@@ -12,8 +12,8 @@ namespace oriel_internal {
 
 /// Messages in the OpenAI form, oldest first, each with its tokens.
 ///
-/// - A message that does not fit replaces the oldest ones. The system message at the beginning of the conversation stays.
-/// - A message larger than its share of the room is stored cut (kCut): role, ids and the first bytes of its text. It is
+/// - A message larger than its share of room is stored cut (kCut): role, ids and the first bytes of its text. It is not
+/// exported, and counts as dropped.
 ///   not exported, and counts as dropped.
 /// - Without room no message is stored, and all calls do nothing. This is only for measuring.
 class Transcript {
@@ -72,7 +72,7 @@ class Transcript {
   void setRead(uint64_t at, uint64_t begin, uint64_t end);
   /// True if the latest message is unread.
   bool hasUnread() const { return messages_ != 0 && entryAt(last_).is(kUnread); }
-  /// The latest message that ends within `position` tokens. If there is none: an entry without a role and tokens.
+  /// The latest message that ends within `position` tokens; by default an entry without a role and tokens.
   Entry last(uint64_t position) const;
   /// Offset of the first message after a prefix of `prefix_tokens` tokens, for next(). In a session that was saved
   /// without a prefix, a message may begin within these tokens and end after them; it counts as after the prefix.

@@ -9,7 +9,7 @@ namespace oriel_internal {
 /// opened.
 struct WeightSource {
   const InputFile* file = nullptr;
-  const uint8_t* memory = nullptr;  ///< if there is no file
+  const uint8_t* memory = nullptr;  ///< the whole file, if it is in memory
 
   bool inMemory() const { return memory != nullptr; }
   /// Reads `bytes` from `offset` on. *data is `room`, or the place in memory. ORIEL_ERROR_IO if the file is gone or
