@@ -175,7 +175,8 @@ class Executor {
   virtual bool runsAhead() const { return false; }
   /// The step block of the token after the current one, for the host to fill before runAhead(true).
   virtual void* aheadStep() { return nullptr; }
-  /// Like run(kDecode). The step is the one in step(), or the one in aheadStep() if the previous call left *more true.
+  /// Like run(kDecode). Uses the block step(), or aheadStep() if the previous call left *more true.
+  ///
   /// If *more, also begins the next step, in aheadStep(), for the best token of this head. It begins all ops except the
   /// head and does not wait for them. Sets *more to false if a token takes too long to run ahead.
   /// On failure without device loss it has begun no further step: that would have overwritten the state after the last

@@ -61,7 +61,7 @@ class Guard {
     bool entered() const { return answer_ == Answer::kEntered; }
     /// Continues with other work. Waits and is refused as at the beginning of a call. Then its work is kHost.
     Answer become(Work work);
-    /// Takes a session as soon as it is free. False: not free within `wait_ms`.
+    /// Takes a session when it becomes free. False: not free within `wait_ms`.
     bool take(uint32_t session, double wait_ms);
     void giveBack(uint32_t session);
     /// Takes the slot of a new session. False: it is taken.

@@ -23,7 +23,7 @@ class RowCache {
   Status fill(const int32_t* ids, uint32_t count, const Log& log, void* place, uint32_t first = 0);
   void forget();
 
-  /// Counts rows that were written, and those that were read from the file.
+  /// Counts written rows, and the rows among them that were read from the file.
   uint64_t wanted() const { return wanted_; }
   uint64_t reads() const { return reads_; }
 

@@ -69,8 +69,8 @@ void SessionMemory::stand() {
 
 // ---- Visible tokens ------------------------------------------------------------------------------
 
-// The first token visible to token t if whole turns are evicted. There is no rounding to whole turns while all tokens
-// are visible.
+// The first token visible to token t if whole turns are evicted. While all tokens are visible, it does not round to
+// whole turns.
 uint64_t SessionMemory::floorOf(uint64_t t) const {
   const uint64_t oldest = window_.oldest(t);
   const bool evicted = oldest > cache_.sinks;

@@ -12,9 +12,9 @@ namespace oriel_internal {
 
 /// Messages in the OpenAI form, oldest first, each with its tokens.
 ///
+/// - A message that does not fit replaces the oldest ones. The conversation's initial system message stays.
 /// - A message larger than its share of room is stored cut (kCut): role, ids and the first bytes of its text. It is not
-/// exported, and counts as dropped.
-///   not exported, and counts as dropped.
+///   exported, and counts as dropped.
 /// - Without room no message is stored, and all calls do nothing. This is only for measuring.
 class Transcript {
  public:
