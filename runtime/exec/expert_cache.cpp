@@ -124,7 +124,7 @@ void ExpertCache::count(uint32_t layer, const uint32_t* begin) {
   }
 }
 
-// Among the slots that this round does not use; null: it uses all.
+// The least used of the slots that this round does not use; null: the round uses all slots.
 ExpertCache::Slot* ExpertCache::leastUsed(uint32_t layer) const {
   const float* const counts = countsOf(layer);
   const auto rank = [&](const Slot& slot) {
@@ -153,7 +153,7 @@ void ExpertCache::takeCached(Slot* layer, uint32_t count, uint32_t* slots) {
   }
 }
 
-// As many as fit in addition to the experts of this round.
+// Loads as many missing experts as fit in addition to the experts of this round.
 Status ExpertCache::takeMissing(uint32_t number, uint32_t* slots, Executor* executor) {
   const ExpertsOnFile& layer = plan_.expert_layers[number];
   Slot* const begin = slotsOf(number);

@@ -199,7 +199,7 @@ bool Feeder::comesInPieces(const TextParts& text) const {
   return context_.tokenizer->idsAtMost(text.bytes()) >= idsAtOnce();
 }
 
-// Counting takes about a hundredth of the time for reading, so it only runs with a progress callback.
+// Counting takes about a hundredth of the time for reading. It runs only for a progress callback or a possible warning.
 Status Feeder::feedText(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                         FedMessages* messages) {
   ORIEL_TRY(refresh());

@@ -18,7 +18,7 @@ HostExecutor::HostExecutor(const Plan& plan, const ExecutorOptions& options)
 
 HostExecutor::~HostExecutor() { (void)HostExecutor::giveBack(kAllArenas); }
 
-// Clears the data of conversations.
+// Overwrites the data of conversations, then frees the arenas.
 Status HostExecutor::giveBack(ArenaSet arenas) {
   for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations, ArenaKind::kIo}) {
     if (contains(arenas, kind)) {
@@ -61,7 +61,7 @@ Status HostExecutor::takeSegment(uint32_t kind, uint32_t s) {
                      "the system refused %llu bytes: close other programs or give less memory",
                      static_cast<unsigned long long>(bytes));
   }
-  // Before the first use. Not the cache, where the first token would need a large page for each head.
+  // Must come before the first write. Not for the cache, where the first token would need a large page for each head.
   if (static_cast<ArenaKind>(kind) != ArenaKind::kCache) {
     preferLargePages(block, bytes);
   }
@@ -120,7 +120,7 @@ Status HostExecutor::copy(const CopyPiece* pieces, size_t count) {
   return kOk;
 }
 
-// Empty if the arena was freed.
+// Does nothing if the arena was freed.
 void HostExecutor::wipePiece(ArenaKind kind, uint64_t begin, uint64_t end) {
   uint8_t* const arena = segment(static_cast<uint32_t>(kind), 0);
   if (arena == nullptr) {

@@ -7,7 +7,7 @@ namespace {
 
 // If guesses do not pay, one is made per this number of tokens.
 constexpr uint32_t kWait = 16;
-// Assumed part of a step's time, before the first measurement.
+// Assumed time of a guess before the first measurement, relative to a step.
 constexpr double kAssumedTime = 0.1;
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace oriel_internal {
 namespace {
 
-// Limit of exponents: keeps doubles finite for any keys.
+// Limit of scores. Larger scores count as equal, so that doubles stay finite for any keys.
 constexpr float kMostScore = 300;
 
 float dot(const float* a, const int8_t* b, uint32_t n) {

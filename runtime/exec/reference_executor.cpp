@@ -576,7 +576,7 @@ class ReferenceExecutor final : public HostExecutor {
     const uint64_t stack_words = ceilDiv(p.rows, kGroupRows) * p.group_words;
     for (uint32_t e = 0; e < p.n_experts; ++e) {
       const uint32_t slot = (p.has_slots != 0 ? words(op, kExpertSlots)[e] : e) - p.first;
-      if (slot >= p.count) {  // unsigned: also true for smaller numbers, and for none
+      if (slot >= p.count) {  // unsigned: also true below p.first and without a slot
         continue;
       }
       const WeightRows rows = {op.weights, words(op, 0) + slot * stack_words, p.group_words,

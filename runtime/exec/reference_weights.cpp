@@ -59,7 +59,7 @@ constexpr float kIq3XxsSizes[8] = {4, 12, 20, 28, 36, 44, 52, 62};
 // 2^(e - 128); the two smallest are subnormal.
 float powerOfTwo(uint32_t e) { return bitsToFloat(e < 2 ? 1u << (21 + e) : (e - 1) << 23); }
 
-// An unsigned float with 4 exponent and 3 mantissa bits; the largest code is not a number.
+// An unsigned float with 4 exponent and 3 mantissa bits. The largest code is not a number and gives 0.
 float smallScale(uint32_t byte) {
   const uint32_t e = byte >> 3 & 15;
   const uint32_t m = byte & 7;

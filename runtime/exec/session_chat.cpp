@@ -18,8 +18,8 @@ JsonText textOr(const JsonValue& object, const char* key, const char* otherwise)
   return member != nullptr && member->isString() ? member->text() : JsonText(otherwise);
 }
 
-// The JSON text of a reply with tool calls contains the calls in the model's words. The number of results that follow
-// is the number of calls.
+// A stand-in for a reply of the model with tool calls. The held text has the calls in the model's words. Each result
+// that follows stands for one call.
 JsonMade* replyWithCalls(JsonBuilder* make, const JsonValue* const* results, size_t count) {
   JsonMade* const reply = make->message("assistant", "");
   JsonMade* const calls = make->list();
@@ -191,8 +191,8 @@ Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, W
   return kOk;
 }
 
-// The end of the latest message. Keeps later tokens if they are the beginning of the new text: going back to a turn
-// ends after the text that closes the previous turn.
+// The number of tokens before the new text: up to the end of the latest message if the later tokens are the beginning
+// of the new text. They stay, because going back to a turn ends after the text that closes the previous turn.
 Status Session::findBase(const NewText& text, Workspace* workspace, uint64_t* base) const {
   const Transcript::Entry last = transcript_.last(at_.position);
   const uint64_t common = at_.position - last.end;
@@ -343,7 +343,7 @@ void Session::ReadMessages::end() {
   }
 }
 
-// Combines the new messages after the latest reply into a message.
+// A list of the latest reply, as a message, and the new messages.
 Status Session::withLastReply(const JsonValue& added, Scratch* scratch,
                               const JsonValue** out) const {
   JsonBuilder make(scratch);
@@ -524,7 +524,7 @@ Status Session::openReply(const GenerateSettings& settings, Scratch* tools, Repl
       transcript_.last(at_.position).is(Transcript::kReply)) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");
   }
-  // Only retrieval needs them; they stay valid during reading.
+  // Only a reader of the reply's parts needs the tools. They stay valid while it reads.
   const bool wants_tools = settings.on_part != nullptr && context_.settings.tools.bytes != 0;
   ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, call_.stop(), context_.log, tools,
                                     &reply->tools)

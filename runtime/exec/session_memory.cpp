@@ -243,7 +243,7 @@ bool SessionMemory::holdsWhatIsSeenAt(uint64_t position) const {
   return holds;
 }
 
-// Ignores the limits of a conversation that was carried over.
+// True if the limits of a carried-over conversation allow this position.
 bool SessionMemory::reaches(uint64_t position) const {
   return position >= at_.carried.least || position == 0 ||
          (states == nullptr && onlySinksSee(position));

@@ -311,7 +311,7 @@ struct LayoutWords {
   }
 };
 
-// Applies the memories of the saved session to this session's model; false: they do not match the model.
+// True if the saved session's memories match this session's model.
 bool isOfModel(const SnapshotOwner& owner, const Snapshot& snapshot) {
   uint32_t i = 0;
   bool same = snapshot.header.n_memories == memoryCount(owner) &&

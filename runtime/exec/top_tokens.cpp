@@ -42,8 +42,8 @@ void topBlocks(const float* logits, const TopPush& push, uint32_t* keys) {
   }
 }
 
-// At least as many blocks as requested tokens have a value no lower than this block's best. Lower values cannot be
-// among the best tokens.
+// `least` is the lowest of the kTopCapacity highest block maxima. At least kTopCapacity logits reach it, so lower
+// logits are not among the best tokens.
 void topTokens(const float* logits, const TopPush& push, const uint32_t* keys, TopTokens* top) {
   uint32_t sorted[kMaxTopBlocks];
   const uint32_t blocks = static_cast<uint32_t>(

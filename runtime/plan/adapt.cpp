@@ -7,7 +7,7 @@ namespace oriel_internal {
 
 bool OpList::pairOf(uint32_t adapter, const MatrixPart& part, Pair* pair) const {
   pair->a = {part.role, model_.adapters->layerOf(adapter, 0, part.layer)};
-  pair->b = part;  // from the same rows
+  pair->b = part;  // with the same selection of rows
   pair->b.layer = model_.adapters->layerOf(adapter, 1, part.layer);
   pair->rank = static_cast<uint32_t>(tensors_.find(part.role, pair->b.layer).dims[0]);
   return tensors_.has(part.role, pair->b.layer);

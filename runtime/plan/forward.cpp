@@ -346,8 +346,7 @@ class Forward {
                                                           : addBranch(out, layer, attended, unused);
   }
 
-  // residual = norm2(residual + norm(residual + branch)). The part outside the parentheses runs in the norm of the
-  // residual.
+  // residual = norm2(residual + norm(residual + branch)).
   Status addTwice(const Branch& branch, uint32_t layer, const Rows& in, const BufferRef& unused) {
     ORIEL_TRY(branchProduct(branch, layer, in, normed_, unused, Write::kOver));
     ops_.toBody(ops_.change(kChangeAddRows, residual_.place, normed_));

@@ -59,7 +59,7 @@ Status guardBiases(const GgufFile& file, const TensorIndex& tensors, const Layer
   return kOk;
 }
 
-// Length of the weights in the longest head. A norm shared by all heads has one length.
+// Length of the weights in the longest head. Norm weights shared by all heads have one length.
 Status longestHead(const GgufFile& file, const GgufTensor& norm, const LayerKind& kind,
                    uint32_t heads, const Log& log, double* longest) {
   *longest = 0;
@@ -80,7 +80,7 @@ Status guardNorms(const GgufFile& file, const TensorIndex& tensors, const LayerK
                         &key));
   ORIEL_TRY(longestHead(file, tensors.find(TensorRole::kQueryNorm, layer), kind, kind.n_heads, log,
                         &query));
-  // Limit for products of root mean squares, times sqrt(head_dim).
+  // Product of both root mean squares, sqrt(head_dim) and the scale of scores.
   const double scores = key * query / std::sqrt(static_cast<double>(kind.head_dim)) *
                         static_cast<double>(kind.attention_scale);
   if (kInt8Noise * scores > kMostScoreNoise) {

@@ -92,7 +92,7 @@ void capWork(const Op& op, double rows, OpWork* work) {
 }
 
 void topBlocksWork(const Op& op, double, OpWork* work) { work->fixed += op.push.top.n_vocab; }
-// Sorts the same number of values, and reads their blocks.
+// Sorts kTopCapacity values and reads their blocks.
 void topTokensWork(const Op& op, double, OpWork* work) {
   const TopPush& p = op.push.top;
   const uint32_t of_a_block = p.n_vocab / p.blocks;
@@ -150,7 +150,7 @@ OpColumns stateScanColumns(const Op& op) {
   const StateScanPush& p = op.push.state_scan;
   return {0, p.heads * p.value_dim, p.out_stride};
 }
-// Each value of a state is decayed, updated and used; the delta rule does this twice.
+// Each value of a state is decayed, updated and used; the delta rule uses it twice.
 void stateScanWork(const Op& op, double rows, OpWork* work) {
   const StateScanPush& p = op.push.state_scan;
   work->fixed += rows * (p.delta != 0 ? 3 : 2) * p.heads * p.value_dim * p.key_dim;
