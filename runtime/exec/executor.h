@@ -241,7 +241,7 @@ class Executor {
   const StopCheck* load_stop_ = nullptr;
 };
 
-/// The name of a candidate of matmulTuning(); null if there is no tuning.
+/// The name of a candidate of matmulTuning(); null without tuning.
 inline const char* candidateName(Executor* executor, MatmulUse use, WeightType type,
                                  uint32_t index) {
   const MatmulTuning* const tuning = executor->matmulTuning();
@@ -284,7 +284,7 @@ struct ExecutorOptions {
   bool counts_start = false;
   /// Longest wait for a Vulkan device. Steps on the CPU have no limit.
   uint32_t timeout_ms = 60000;
-  uint32_t cpu_threads = 0;        ///< of the CPU executor; 0: one per core, at most 8
+  uint32_t cpu_threads = 0;        ///< for the CPU executor; 0: one per core, at most 8
   ExpertFetch* experts = nullptr;  ///< if the plan has experts on file
   const char* cache_dir = nullptr;
   const char* disabled_features = nullptr;  ///< as in LoadOptions

@@ -114,7 +114,7 @@ class Feeder::Counter final : public TokenSink {
 /// source.
 class Feeder::TextFeed final : public TokenSink {
  public:
-  /// `counter`: has counted the ids before; null: they are not counted. `messages`: null: there are none.
+  /// `counter`: has counted the ids before; null: they are not counted. `messages`: null: none.
   TextFeed(Feeder* feeder, const Counter* counter, FedMessages* messages)
       : feeder_(*feeder),
         counter_(counter),

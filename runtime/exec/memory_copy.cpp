@@ -7,7 +7,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Collects pieces, and copies them when there is no room for more.
+/// Collects pieces, and copies them when its room is full.
 class Copier {
  public:
   Copier(void* room, size_t room_bytes, Executor* executor)

@@ -12,9 +12,9 @@ void sessionPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
 
 /// The tokens to copy from one session to another.
 struct TokenRange {
-  uint64_t sinks = 0;  ///< the first `sinks` sinks,
-  uint64_t first = 0;  ///< and tokens from here
-  uint64_t end = 0;    ///< to here (exclusive)
+  uint64_t sinks = 0;  ///< number of sinks to copy
+  uint64_t first = 0;  ///< first further token
+  uint64_t end = 0;    ///< end of the further tokens
 };
 
 /// The parts to copy.

@@ -81,7 +81,7 @@ class Replier {
   const DraftCounts& drafts() const { return drafter_.counts(); }
   /// Call after the conversation was replaced. `wipes`: overwrites all held text and tokens.
   void reset(bool wipes = false);
-  /// Restores the text of a reply from its tokens, as far as they are known.
+  /// Restores the text of a reply from its known tokens.
   void writeAgain(uint64_t begin, uint64_t end);
 
  private:

@@ -46,16 +46,16 @@ struct RebuildSource {
   };
   From from = From::kMemory;
   uint64_t position = UINT64_MAX - 1;  ///< where to go back to; the default keeps all tokens
-  const void* data = nullptr;          ///< of kMessages and kSnapshot
+  const void* data = nullptr;          ///< for kMessages and kSnapshot
   uint64_t bytes = 0;
-  Log log;  ///< of kSnapshot: names the file
-  // Of kSnapshot:
+  Log log;  ///< for kSnapshot: names the file
+  // For kSnapshot:
   bool exact = false;  ///< require the same layout
   bool reads = false;  ///< read the transcript if no data can be carried over
-  // Of kLost:
+  // For kLost:
   bool in_batches = false;   ///< use prefill batches, which are faster than the original steps
   bool prefix_exact = true;  ///< Rebuilt::exact, of the prefix
-  Prefix* prefix = nullptr;  ///< of kPrefix
+  Prefix* prefix = nullptr;  ///< for kPrefix
 };
 
 /// The result of rebuilding a conversation.

@@ -42,7 +42,7 @@ struct SessionContext {
   LearnedTemplate learned;
   bool own_template = true;  ///< from the model file, not from the app
   Executor* executor = nullptr;
-  DeviceShare* share = nullptr;  ///< shared with the model's other sessions; null: there are none
+  DeviceShare* share = nullptr;  ///< shared with the model's other sessions; null: no others
   const oriel_allocator* allocator = nullptr;
   Guard* guard = nullptr;  ///< calls rest here between two steps; null: never
   Log log;

@@ -133,7 +133,7 @@ class SessionMemory {
   Conversation& at_;
   RunningCall& call_;
   CacheShape cache_;                  ///< the session's part of the plan's cache, as divided by at_
-  SlidingWindow window_;              ///< of the session
+  SlidingWindow window_;              ///< the session's
   SlidingWindow windows_[kMaxViews];  ///< for each view; unused for states
   uint32_t first_slots_[kMaxViews];   ///< ring slots, or states, of all sessions before this one
   const RotationTables rotations_;

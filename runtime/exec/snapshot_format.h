@@ -34,10 +34,10 @@ struct SnapshotHeader {
   uint32_t n_turns;
   uint64_t model_hash;
   uint64_t layout_hash;
-  uint64_t total_bytes;  ///< of the snapshot
+  uint64_t total_bytes;  ///< size of the snapshot
   int64_t saved_at;      ///< seconds since 1970, UTC, if saved to a file; 0: unknown
   uint64_t transcript_bytes;
-  uint32_t messages;  ///< in the transcript
+  uint32_t messages;  ///< messages in the transcript
   uint32_t dropped;
   uint32_t n_memories;
   uint32_t n_vocab;

@@ -130,8 +130,8 @@ class Stepper {
   Sampler& sampler_;
   // Rows of the last token:
   uint32_t logits_row_ = 0;     ///< row of the latest head with its logits
-  uint32_t top_row_ = 0;        ///< row with its best tokens,
-  bool has_top_ = false;        ///< if available
+  uint32_t top_row_ = 0;        ///< row with its best tokens
+  bool has_top_ = false;        ///< its best tokens are available
   int32_t hidden_row_ = -1;     ///< row with the vector for its logits; -1: lost
   uint32_t verified_rows_ = 0;  ///< rows of the latest step, if that was verify()
   bool ahead_ = false;          ///< the executor has begun a step with its best token

@@ -10,7 +10,7 @@ struct WeightCounts {
   uint64_t bytes = 0;
   uint64_t largest_group_bytes = 0;  ///< the largest unit of repacking
   uint64_t read_bytes_per_token = 0;
-  uint64_t head_read_bytes = 0;  ///< of these, the output matrix
+  uint64_t head_read_bytes = 0;  ///< part of these: the output matrix
   uint64_t draft_bytes = 0;      ///< read by a draft model, not in the other counts
   uint64_t adapter_bytes = 0;    ///< part of adapters
 };

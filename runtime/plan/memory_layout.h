@@ -151,7 +151,7 @@ struct ActivationLayout {
   BufferRef thin_gated;      ///< the same
   BufferRef gate_up;         ///< [chunk][2 n_ff]
   BufferRef gated;           ///< [chunk][n_ff]
-  uint64_t bytes = 0;        ///< of the arena
+  uint64_t bytes = 0;        ///< size of the arena
   uint32_t output_rows = 1;  ///< rows of logits per head
 
   uint32_t embd_stride = 0, qkv_stride = 0, query_stride = 0, attended_stride = 0;

@@ -42,7 +42,7 @@ constexpr uint32_t kStepLists = 8;
 
 /// Rows of one file tensor that go into a slice on the device. Uploads of a slice are in the order of its rows.
 struct Upload {
-  uint64_t tensor_offset = 0;  ///< of the tensor's data, in the file
+  uint64_t tensor_offset = 0;  ///< file offset of the tensor's data
   uint32_t tensor_type = 0;    ///< as in the file
   uint32_t source_row = 0;     ///< first row of the tensor
   uint32_t rows = 0;           ///< 0: a vector of ones, from no tensor
@@ -71,25 +71,25 @@ struct OnFile {
 /// A table that stays in the file. The host writes the rows of a step's tokens to `place`, in the order of the tokens,
 /// packed like a slice of a matrix.
 struct RowsOnFile {
-  uint64_t tensor_offset = 0;  ///< of its data, in the file
+  uint64_t tensor_offset = 0;  ///< file offset of its data
   uint32_t tensor_type = 0;    ///< as in the file
   WeightType type = WeightType::kF32;
   uint32_t cols = 0;
-  uint32_t rows = 0;  ///< of the table
+  uint32_t rows = 0;  ///< rows of the table
   BufferRef place;    ///< in kIo; zero bytes: no table stays in the file
 };
 
 /// The experts of one layer that stay in the file: the matrices of each expert, and slots for some of them.
 struct ExpertsOnFile {
   struct Part {
-    uint64_t tensor_offset = 0;  ///< of the first expert's rows, in the file
+    uint64_t tensor_offset = 0;  ///< file offset of the first expert's rows
     uint32_t tensor_type = 0;
     WeightType type = WeightType::kF32;
-    uint32_t rows = 0;  ///< of an expert
+    uint32_t rows = 0;  ///< per expert
     uint32_t cols = 0;
     BufferRef slots;  ///< in kWeights: OnFile::expert_slots times slotBytes()
     uint64_t slotBytes() const;
-    uint64_t fileBytes() const;  ///< of an expert
+    uint64_t fileBytes() const;  ///< per expert
   };
   Part parts[3];  ///< gate, up, down; a missing matrix has no rows
   uint32_t count = 0;
@@ -177,7 +177,7 @@ struct Plan {
 
   // Facts for reports.
   uint64_t weights_read_bytes_per_token = 0;
-  uint64_t on_file_bytes = 0;  ///< of weights that stay in the file
+  uint64_t on_file_bytes = 0;  ///< weights that stay in the file
 };
 
 /// Totals that depend only on the weights. The budgeter needs them before there is a plan.
@@ -191,8 +191,8 @@ struct PlanTotals {
   uint64_t on_file_bytes = 0;
   uint64_t upload_half_bytes = 0;  ///< half of the upload ring
   uint64_t weights_read_bytes_per_token = 0;
-  uint64_t head_read_bytes = 0;  ///< of these, the output matrix
-  /// of weights_bytes: the bytes that a draft model's guess reads
+  uint64_t head_read_bytes = 0;  ///< part of these: the output matrix
+  /// Part of weights_bytes: the bytes that a draft model's guess reads.
   uint64_t draft_weights_bytes = 0;
   uint64_t adapter_bytes = 0;  ///< part of weights_bytes
 };

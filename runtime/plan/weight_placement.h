@@ -35,7 +35,7 @@ struct MatrixSlice {
   BufferRef place;
   WeightType type = WeightType::kF32;
   WeightGeometry geometry;
-  uint32_t first_row = 0;  ///< of the stack
+  uint32_t first_row = 0;  ///< first row in the stack
   uint32_t rows = 0;
 };
 
@@ -44,7 +44,7 @@ struct HeadMatrices {
   MatrixPart part;
   uint32_t first_row = 0;
   uint32_t row_step = 0;
-  uint32_t rows = 0;  ///< of a head, in the file
+  uint32_t rows = 0;  ///< rows per head, in the file
   uint32_t cols = 0;  ///< in the file
   uint32_t heads = 0;
   bool transposed = false;  ///< products use the transposed matrices
@@ -142,7 +142,7 @@ class WeightPlacement {
     const MatrixPart* part;  // source of the next row
     const MatrixPart* end;
     uint32_t cols;
-    uint32_t source_row;  // of the part
+    uint32_t source_row;  // next row of the part
     uint32_t slice_rows;  // limit
     uint64_t run_rows;    // rows left in the parts with the type of `slice`
     MatrixSlice slice;    // the latest
