@@ -35,7 +35,7 @@ uint64_t uploadBytes(const Plan& plan);
 ///
 /// - `progress` runs after every uploaded piece and, if `tells_reads`, also before a read, with the previous values.
 /// - *hash, unless null, is extended by every byte read from the model's file. For tensors that may stay in the file,
-/// it is extended by a sample of their rows, read or not. The order and size of pieces do not change it.
+///   it is extended by a sample of their rows, read or not. The order and size of pieces do not change it.
 /// - The hash of each of `adapters` is extended by its tensors.
 /// - ORIEL_ERROR_CANCELLED: the callback asked to stop. ORIEL_ERROR_IO: the file was truncated meanwhile.
 Status loadWeights(const WeightFiles& files, const Plan& plan, const LoadProgress& progress,

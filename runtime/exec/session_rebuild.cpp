@@ -277,8 +277,8 @@ Status Session::readMessages(const char* json, size_t bytes) {
   return addMessages(*messages, bytes);
 }
 
-// Reads messages of another transcript into the empty session. If that fails, the session's own transcript is left to
-// be read.
+// Starts the session again and reads messages of another transcript. If that fails, restores the session's own
+// transcript as unread.
 Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t position) {
   JsonRoom text;
   Transcript::write(entries, bytes, position, true, text.sink());
