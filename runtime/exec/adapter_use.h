@@ -1,4 +1,4 @@
-// How a session uses the model's adapters: their scales, and where activated ones begin.
+// A session's use of the model's adapters: their scales, and the first token of activated ones.
 #pragma once
 
 #include <algorithm>
@@ -16,16 +16,16 @@ struct AdapterUse {
       from[i] = adapters.list[i].n_invocation != 0 ? kNever : 0;
     }
   }
-  /// What an adapter's products are multiplied by in token `t`.
+  /// The factor for an adapter's products in token `t`.
   float at(const AdapterGate& gate, uint64_t t) const {
     return t >= from[gate.adapter] ? scale[gate.adapter] * gate.factor : 0.0f;
   }
   void markStale(uint64_t position) { stale_from = std::min(stale_from, position); }
 
   float scale[kMaxAdapters] = {};
-  uint64_t from[kMaxAdapters] = {};  ///< the first token that it acts on
-  uint64_t searched = 0;             ///< tokens that were searched for invocations
-  uint64_t stale_from = kNever;      ///< tokens from here on were read with other scales
+  uint64_t from[kMaxAdapters] = {};  ///< first token that the adapter applies to
+  uint64_t searched = 0;             ///< tokens searched for invocations
+  uint64_t stale_from = kNever;      ///< tokens from here on were computed with other scales
   bool reads_again = false;
 };
 

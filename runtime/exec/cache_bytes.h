@@ -1,13 +1,12 @@
-// Where a session's bytes lie in the cache, and how they get to the device and from it. There are two carriers:
+// Places of a session's bytes in the cache, and their transfer to and from the device. There are two forms:
 //
-//   memory copy, snapshot  head by head: sinks, ring, scales, as they lie in the cache. Forks and prefixes are copied on
+//   memory copy, snapshot  head by head: sinks, ring, scales, in the cache's layout. Forks and prefixes are copied on
 //                          the device (exec/memory_copy.h), snapshots and the file of a trim through the upload ring.
-//   retrieval's file       block by block (exec/recall_file.h): 16 tokens of all heads lie together. In the other form each
-//                          block would be written to, and each turn read from, as many places as there are heads and
-//                          layers.
+//   retrieval's file       block by block (exec/recall_file.h): 16 tokens of all heads together. In the other form
+//                          each block and turn would be in as many places as there are heads and layers.
 //
-// It knows: rows of sinks, rings and scales, pieces that half the upload ring holds.
-// It must never know: what the bytes are for, files, ids, messages.
+// It knows: rows of sinks, rings and scales, pieces within half the upload ring.
+// It must never know: the purpose of the bytes, files, ids, messages.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +24,7 @@ inline uint64_t scaleBytes(KvFormat format, uint32_t head_dim) {
   return format == KvFormat::kF16 ? 0 : 2ull * kvGroups(head_dim);
 }
 
-/// Where the vectors of a side lie: bytes before the first, and of each.
+/// Places of the vectors of a side: bytes before the first, and bytes per vector.
 struct SlotRows {
   uint64_t begin = 0;
   uint64_t bytes = 0;
@@ -36,13 +35,13 @@ struct SlotRows {
 SlotRows sinkRows(const CacheShape& shape);
 SlotRows ringRows(KvFormat format, const CacheShape& shape);
 SlotRows scaleRows(KvFormat format, const CacheShape& shape);
-/// Of columns and states.
+/// For columns and states.
 inline SlotRows wordRows(const CacheShape& shape) { return {0, 4ull * shape.head_dim}; }
 
-/// Where the logits of a session's last token lie between two calls.
+/// Place of the logits of a session's last token between two calls.
 BufferRef logitsPlace(const Plan& plan, uint32_t session);
 
-/// fill(piece, done, bytes) for pieces of a part of the device's memory, which they go to.
+/// Writes a part of the device's memory: calls fill(piece, done, bytes) for each piece, then uploads it.
 template <typename Fill>
 Status sendBytes(const Plan& plan, Executor* executor, const BufferRef& to, const Fill& fill) {
   const uint64_t most = plan.upload.size_bytes / 2;
@@ -57,7 +56,7 @@ Status sendBytes(const Plan& plan, Executor* executor, const BufferRef& to, cons
 }
 Status sendCopy(const Plan& plan, Executor* executor, const BufferRef& to, const void* from);
 
-/// take(piece, done, bytes) for pieces of a part of the device's memory.
+/// Reads a part of the device's memory: calls take(piece, done, bytes) for each piece.
 template <typename Take>
 Status readBytes(const Plan& plan, Executor* executor, const BufferRef& from, const Take& take) {
   const uint64_t most = plan.upload.size_bytes / 2;

@@ -1,4 +1,4 @@
-// A cancel that counts for one call and for none after it.
+// A cancel that applies to one call only.
 #pragma once
 
 #include <atomic>
@@ -6,22 +6,22 @@
 
 namespace oriel_internal {
 
-/// Calls begin and end one after the other, on whatever thread; any thread may cancel. One word says which call runs
-/// and whether it is cancelled, so that a cancel which is overtaken by the end of its call changes nothing: the next
-/// call is another word.
+/// Calls run one after the other, on any thread. Any thread may cancel. One word holds the number of the running call
+/// and its cancel flag. A cancel that comes after the end of its call has no effect, because the next call has another
+/// word.
 class CallCancel {
  public:
   void begin() { word_.store((word_.load() & ~kFlags) + kNextCall + kRunning); }
   void end() { word_.store(word_.load() & ~kFlags); }
-  /// Nothing happens where no call runs.
+  /// No effect if no call runs.
   void cancel() {
     uint32_t seen = word_.load();
     if ((seen & kFlags) == kRunning) {
-      // Where this fails the call has ended, or somebody else has cancelled it.
+      // Fails if the call has ended or another thread has cancelled it.
       (void)word_.compare_exchange_strong(seen, seen | kCancelled);
     }
   }
-  /// For the rest of the call.
+  /// Lasts until the end of the call.
   bool cancelled() const { return (word_.load(std::memory_order_relaxed) & kCancelled) != 0; }
 
  private:

@@ -64,7 +64,7 @@ uint32_t* ConstrainedReply::ownMask(const uint32_t* from) {
   return own_mask_;
 }
 
-// Tokens that go on with a mark: the rest of it, or a control token that it begins with.
+// Tokens that continue a mark: the rest of it, or a control token at its beginning.
 void ConstrainedReply::allowMark(uint8_t row, uint32_t matched) {
   const char* const text = kMarks[row].text + matched;
   const size_t bytes = std::strlen(text);
@@ -100,7 +100,7 @@ const uint32_t* ConstrainedReply::mask() {
     case Place::kConstrained:
       break;
   }
-  // After a trigger, a complete form may be left.
+  // After a trigger, a complete form may end.
   return start_.trigger_bytes != 0 && constraint_->complete() ? nullptr : constraint_->mask();
 }
 
@@ -123,7 +123,7 @@ bool ConstrainedReply::stuck() {
          std::all_of(now, now + n_words_, [](uint32_t word) { return word == 0; });
 }
 
-// --- Going on ------------------------------------------------------------------------------------
+// --- Advancing -----------------------------------------------------------------------------------
 
 void ConstrainedReply::remember(char byte) {
   if (state_.n_last == sizeof(state_.last)) {
@@ -132,7 +132,7 @@ void ConstrainedReply::remember(char byte) {
   state_.last[state_.n_last++] = byte;
 }
 
-// Whether the latest bytes are such a mark.
+// True if the latest bytes are such a mark.
 bool ConstrainedReply::holdsMark(uint16_t kind) const {
   for (uint8_t row = 0; row < kMarkCount; ++row) {
     const size_t bytes = std::strlen(kMarks[row].text);
@@ -144,7 +144,7 @@ bool ConstrainedReply::holdsMark(uint16_t kind) const {
   return false;
 }
 
-// Whether the trigger ends with this byte.
+// True if the trigger ends with this byte.
 bool ConstrainedReply::matchTrigger(char byte) {
   uint32_t& n = state_.matched;
   while (n != 0 && trigger_[n] != byte) {
@@ -170,7 +170,7 @@ bool ConstrainedReply::acceptRest(const char* text, size_t bytes) {
   return constraint_->acceptText(text, bytes) == bytes;
 }
 
-// In free text and in thoughts. Marks count that are control tokens, too.
+// In free text and in thoughts. Marks that are control tokens also count.
 bool ConstrainedReply::acceptFree(Tokenizer::Piece piece) {
   for (size_t i = 0; i < piece.bytes; ++i) {
     remember(piece.data[i]);
@@ -181,7 +181,7 @@ bool ConstrainedReply::acceptFree(Tokenizer::Piece piece) {
       state_.place = behindThought();
       state_.n_last = 0;
       if (state_.place == Place::kConstrained) {
-        // White space after a thought belongs to neither.
+        // White space after a thought is part of neither.
         size_t rest = i + 1;
         while (rest < piece.bytes && std::strchr(" \t\r\n", piece.data[rest]) != nullptr) {
           ++rest;
@@ -199,7 +199,7 @@ bool ConstrainedReply::acceptFree(Tokenizer::Piece piece) {
   return true;
 }
 
-// Before anything else a mark may begin with a control token, or come as one token.
+// At the beginning, a mark may start with a control token or be one token.
 bool ConstrainedReply::acceptOpening(int32_t id, Tokenizer::Piece piece) {
   const bool begins = state_.place == Place::kMayThink;
   const uint32_t matched = begins ? 0 : state_.matched;
@@ -222,7 +222,7 @@ bool ConstrainedReply::acceptOpening(int32_t id, Tokenizer::Piece piece) {
   return false;
 }
 
-// What the trigger began is complete.
+// The text after the trigger is complete.
 void ConstrainedReply::leave() {
   state_.place = start_.again ? Place::kBefore : Place::kFree;
   if (start_.again) {

@@ -1,4 +1,4 @@
-// Decides where a grammar begins in a reply: at its beginning, after the thought, or after a trigger.
+// Decides where a grammar begins in a reply: at the beginning, after the thought, or after a trigger.
 #pragma once
 
 #include <cstddef>
@@ -16,51 +16,51 @@ namespace oriel_internal {
 constexpr size_t kMostTriggerBytes = 256;
 
 struct ConstrainedStart {
-  /// Of kMostTriggerBytes at most; 0 bytes: it holds from the beginning. Copied.
+  /// Copied, at most kMostTriggerBytes. 0 bytes: the grammar applies from the beginning.
   const char* trigger = nullptr;
   size_t trigger_bytes = 0;
-  bool again = false;           ///< after the triggered text, waits for the trigger again
-  ReplyForms forms = 0;         ///< whose thoughts are known; <think> always is
-  bool inside_thought = false;  ///< the prompt has opened one
+  bool again = false;           ///< after the triggered text, wait for the trigger again
+  ReplyForms forms = 0;         ///< forms of thoughts; <think> always counts
+  bool inside_thought = false;  ///< the prompt has opened a thought
   bool may_think = false;       ///< the model may open a thought first
-  int32_t extra_stop = -1;      ///< as Constraint::compile() has it
+  int32_t extra_stop = -1;      ///< as in Constraint::compile()
 };
 
-/// All memory comes from an arena; a session has one where constraints were asked for.
+/// All memory comes from an arena. A session has this object if its options allow constraints.
 class ConstrainedReply {
  public:
-  /// Null when measuring; tokenizer and trie may be null then.
+  /// Returns null when measuring; tokenizer and trie may be null then.
   static ConstrainedReply* create(uint32_t n_vocab, const Tokenizer* tokenizer,
                                   const TokenTrie* trie, Arena* arena);
 
-  /// For compiling a grammar before start().
+  /// Working memory to compile a grammar before start().
   Constraint& constraint() { return *constraint_; }
-  /// Keywords of the schemas in force that have no effect.
+  /// Keywords of the active schemas that have no effect.
   IgnoredKeywords& ignored() { return ignored_; }
   const IgnoredKeywords& ignored() const { return ignored_; }
   /// Begins a reply that must match the compiled grammar.
   void start(const ConstrainedStart& start);
-  /// Replies are free again.
+  /// Replies are unconstrained again.
   void stop() { state_.place = Place::kFree; }
-  /// The same, and everything that was read or compiled is overwritten.
+  /// The same; also overwrites all text and compiled grammars.
   void forget();
 
-  /// Null: any token may come. Valid until the next call.
+  /// Null: all tokens are allowed. Valid until the next call.
   const uint32_t* mask();
-  /// Continues after a token. False, and nothing changes, for a token that the mask allows but the grammar does not: a
-  /// trigger or the end of a thought with further text in the same token. Then forbid() it and choose again.
+  /// Advances by a token. False, without a change, for a token that the mask allows but the grammar does not: a trigger
+  /// or the end of a thought with further text in the same token. Then call forbid() and choose again.
   bool accept(int32_t id);
-  /// mask() is without it until the next token.
+  /// Removes the token from mask() until the next token.
   void forbid(int32_t id);
-  /// The reply is over: the requested form is complete, and nothing may follow.
+  /// The requested form is complete, and no token may follow.
   bool ended();
-  /// Not over, and the vocabulary has no token for the required text.
+  /// The reply is incomplete, and the vocabulary has no token for the required text.
   bool stuck();
 
  private:
   enum class Place : uint8_t {
     kFree,      ///< to the end
-    kMayThink,  ///< a thought or the grammar begins
+    kMayThink,  ///< a thought or the grammar may begin
     kOpening,   ///< in the mark of a thought
     kThought,   ///< free until its end
     kBefore,    ///< free until the trigger
@@ -69,7 +69,7 @@ class ConstrainedReply {
   /// The state after some text.
   struct State {
     Place place = Place::kFree;
-    uint32_t matched = 0;  ///< bytes of the trigger, or of the mark that opens a thought
+    uint32_t matched = 0;  ///< matched bytes of the trigger, or of the opening mark of a thought
     uint8_t mark = 0;
     uint32_t n_last = 0;
     char last[kMostMark] = {};  ///< the latest bytes of a thought, or of free text

@@ -4,16 +4,16 @@
 //   TokenIds    the ids of the tokens that the cache holds (kv/token_ids.h)
 //   Transcript  the messages (exec/transcript.h)
 //
-// A call that fails assigns the copy that it took at its start. A fork assigns another's. A snapshot stores
-// SessionState unchanged. So nothing of it is copied member by member, and no other object keeps a part of it.
+// A call that fails assigns the copy from its start. A fork assigns the other session's value. A snapshot stores
+// SessionState unchanged. Therefore no code copies single members, and no other object keeps a part of it.
 //
 // It knows:
-// - positions: tokens committed, slots that count as written, where states begin
+// - positions: tokens committed, slots that count as written, the beginning of states
 // - turns and marks
-// - what the window shows: sinks, retrieved tokens, limits that came with a snapshot
+// - the contents of the window: sinks, retrieved tokens, limits from a snapshot
 // - the sampler's history
 // It must never know:
-// - where bytes lie on a device, and which ids they have
+// - places of bytes on a device, and their ids
 // - a template, a message, a token's text
 // - the running step, call or reply
 #pragma once
@@ -26,26 +26,27 @@
 
 namespace oriel_internal {
 
-/// Limits of a conversation that came from a session with another window: it holds less than its ring could.
+/// Limits of a conversation that came from a session with another window: it holds fewer tokens than its ring could.
 struct CarriedOver {
-  uint64_t seen_from = 0;  ///< no token from here on sees earlier ones, but the sinks
-  uint64_t held_from = 0;  ///< earlier tokens are not held, but the sinks
-  uint64_t least = 0;      ///< the earliest position to go back to, but the sinks
+  uint64_t seen_from = 0;  ///< tokens from here on see no earlier ones except the sinks
+  uint64_t held_from = 0;  ///< earlier tokens are not held, except the sinks
+  uint64_t least = 0;      ///< earliest position to go back to, except within the sinks
 };
 
 /// The part of a conversation that a snapshot stores unchanged. No gaps between members.
 struct SessionState {
   uint64_t position = 0;  ///< tokens committed
-  /// Tokens whose slots count as written, at least `position`. It is more after going back, after a failed step, and
-  /// where the device may have begun the next token. Older contents of these slots are gone.
+  /// Tokens whose slots count as written, at least `position`. Larger after going back, after a failed step, and if the
+  /// device may have begun the next token. The older contents of these slots are lost.
   uint64_t stored = 0;
   uint64_t first_position = 0;  ///< RoPE position of the first token
-  /// Recurrent states hold no tokens before it but the sinks, and no token from here on sees those. 0: none was forgotten.
+  /// Recurrent states hold no earlier tokens except the sinks. Tokens from here on do not see the earlier ones. 0: no
+  /// token was forgotten.
   uint64_t base = 0;
-  uint32_t has_logits = 0;  ///< 1: the logits of the last token are at hand
+  uint32_t has_logits = 0;  ///< 1: the logits of the last token are available
   uint32_t stale =
-      0;  ///< 1: the recurrent state is of no use until the visible tokens were read again
-  uint32_t sinks = 0;     ///< first tokens that every token sees
+      0;  ///< 1: the recurrent state is invalid until the visible tokens are read again
+  uint32_t sinks = 0;     ///< first tokens, visible to all tokens
   uint32_t recalled = 0;  ///< retrieved tokens in the slots after the sinks
   CarriedOver carried;
   SamplerState sampler;
@@ -55,9 +56,10 @@ struct SessionState {
 struct Conversation : SessionState {
   TurnMarks turns;
   Bookmarks marks;
-  int32_t unfinished = -1;     ///< a token that was shown and whose step the device lost; -1: none
+  /// a token that was shown and whose step was lost with the device; -1: none
+  int32_t unfinished = -1;
   uint32_t prompt_tokens = 0;  ///< read since the latest reply
-  double prompt_ms = 0;        ///< that reading them took
+  double prompt_ms = 0;        ///< time to read them
 
   /// An empty conversation with room for `sinks` sinks.
   static Conversation empty(uint64_t first_position, uint32_t sinks) {
@@ -66,7 +68,7 @@ struct Conversation : SessionState {
     begin.sinks = sinks;
     return begin;
   }
-  /// Keeps only the first `end` tokens. The sampler's history stays.
+  /// Keeps only the first `end` tokens. The sampler's history does not change.
   void truncate(uint64_t end) {
     position = end;
     base = end < base ? 0 : base;

@@ -6,18 +6,18 @@
 
 namespace oriel_internal {
 
-/// A thread that waits, on its stack.
+/// A waiting thread, on its stack.
 struct DeviceWaiter {
   std::condition_variable woken;
-  DecodeRequest* requests = nullptr;  ///< null: it wants the device for itself
+  DecodeRequest* requests = nullptr;  ///< null: it needs the device for itself
   uint32_t count = 0;
-  uint32_t open = 0;  ///< requests that are not done
+  uint32_t open = 0;  ///< unfinished requests
   DeviceWaiter* next = nullptr;
 };
 
 namespace {
 
-/// Longest wait for one more session, relative to the latest step. A session that joins saves its own step.
+/// Longest wait for one more session, relative to the latest step. A joining session saves its own step.
 constexpr double kLingerPart = 1.0 / 8;
 
 }  // namespace
@@ -52,7 +52,7 @@ void DeviceShare::begin(uint32_t session) {
   ++turns_;
 }
 
-// Wakes who is next: under the lock, as it lies on that thread's stack.
+// Wakes the next thread. Requires the lock, because the waiter is on that thread's stack.
 void DeviceShare::end() {
   held_ = false;
   Waiter* const next = brief_.first != nullptr ? brief_.first : line_.first;
@@ -154,7 +154,7 @@ void DeviceShare::lead(Waiter* waiter, Lock* lock) {
   end();
 }
 
-// Others may use the device meanwhile to read results. A session that comes late is not waited for again.
+// Others may use the device meanwhile to read results. A late session is not waited for again.
 void DeviceShare::linger(Waiter* waiter, Lock* lock) {
   if (!hasRoomForOthers()) {
     return;
@@ -173,7 +173,7 @@ void DeviceShare::linger(Waiter* waiter, Lock* lock) {
   }
 }
 
-// In the order of their coming.
+// In order of arrival.
 uint32_t DeviceShare::collect(DecodeRequest** batch) {
   uint32_t count = 0;
   for (Waiter* waiter = line_.first; waiter != nullptr && count < batch_rows_;) {
@@ -185,7 +185,7 @@ uint32_t DeviceShare::collect(DecodeRequest** batch) {
   return count;
 }
 
-// As many of its requests as fit. A session without remaining requests leaves the queue.
+// Takes as many of its requests as fit. A session without remaining requests leaves the queue.
 uint32_t DeviceShare::takeAlong(Waiter* waiter, DecodeRequest** batch, uint32_t room) {
   uint32_t taken = 0;
   uint32_t left = 0;

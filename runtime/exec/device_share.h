@@ -1,4 +1,4 @@
-// Sessions of one model take turns on its device, a step each. Tokens that several of them wait for become one step.
+// Sessions of one model take turns on its device, one step each. Waiting tokens of several sessions share a step.
 #pragma once
 
 #include <condition_variable>
@@ -14,34 +14,34 @@ namespace oriel_internal {
 class Replier;
 struct DeviceWaiter;
 
-/// The step of a token that was chosen.
+/// The step of a chosen token.
 struct DecodeRequest {
   Replier* replier = nullptr;
-  uint32_t index = 0;  ///< of the session, among the model's
+  uint32_t index = 0;  ///< index among the model's sessions
   int32_t id = -1;
-  bool more = false;   ///< another token will be wanted
-  bool ahead = false;  ///< and the device may begin with it
-  Status status;       ///< of the step, once it is done
-  // The share's own.
+  bool more = false;   ///< another token will follow
+  bool ahead = false;  ///< the device may begin with that token
+  Status status;       ///< set at the end of the step
+  // Private to the share:
   enum class Stage : uint8_t { kWaits, kRuns, kDone };
   Stage stage = Stage::kWaits;
   DeviceWaiter* waiter = nullptr;
 };
 
-/// Thread-safe. First come, first served; no thread has the device for longer than a step, or than reading its results
-/// takes. No callback runs meanwhile, so no thread waits for an app. No allocations.
-//
+/// Thread-safe. First come, first served. A thread holds the device for one step at most, or to read its results. No
+/// callback runs meanwhile, so no thread waits for an app. No allocations.
+///
 /// With one session there is no waiting and no lock.
 class DeviceShare {
  public:
-  /// Runs the steps of these requests as one, and fills in their statuses.
+  /// Runs the steps of these requests as one step and fills in their statuses.
   using RunSteps = void (*)(DecodeRequest* const* requests, uint32_t count);
 
   DeviceShare() = default;
   DeviceShare(const DeviceShare&) = delete;
   DeviceShare& operator=(const DeviceShare&) = delete;
 
-  /// Before the first session. `batch_rows`: requests that a step takes.
+  /// Call before the first session. `batch_rows`: requests per step.
   void init(uint32_t sessions, uint32_t batch_rows, RunSteps run) {
     several_ = sessions > 1;
     batch_rows_ = batch_rows;
@@ -49,19 +49,19 @@ class DeviceShare {
   }
   bool several() const { return several_; }
 
-  /// Waits until every request is done: each in one step with the other waiting requests. If other sessions were in a
-  /// recent step and are choosing their next token, it waits briefly for them.
+  /// Waits until all requests are done, each in one step with other waiting requests. If other sessions were in a
+  /// recent step and are choosing their next token, waits briefly for them.
   void decode(DecodeRequest* requests, uint32_t count);
-  /// The session wants no more tokens: others no longer wait for it.
+  /// The session needs no more tokens, so others stop waiting for it.
   void leave(uint32_t session);
 
-  /// How often the device changed hands. A session that gives it back and takes it again sees whether others had it.
+  /// Counts changes of the device's holder. A session compares two values to see if another session had the device.
   uint64_t turns() const { return turns_; }
 
-  /// How a turn comes about.
+  /// The kind of a turn.
   enum class Claim : uint8_t {
-    kStep,   ///< in its turn
-    kBrief,  ///< to read the results of the session's latest step: before waiting steps
+    kStep,   ///< in order of arrival
+    kBrief,  ///< to read the results of the session's latest step, before waiting steps
   };
 
  private:
@@ -97,17 +97,17 @@ class DeviceShare {
   Line line_;
   Waiter* lingers_ = nullptr;  ///< the first in line
   bool held_ = false;
-  uint32_t depth_ = 0;   ///< turns of the holder, one inside the other
+  uint32_t depth_ = 0;   ///< nested turns of the holder
   uint32_t holder_ = 0;  ///< session
   std::thread::id owner_;
   uint64_t turns_ = 0;
-  double step_ms_ = 0;                ///< that the latest step of requests took
-  bool choosing_[kMaxSessions] = {};  ///< was in a step, and will want another
+  double step_ms_ = 0;                ///< time of the latest step of requests
+  bool choosing_[kMaxSessions] = {};  ///< was in a step, and will need another
   uint32_t n_choosing_ = 0;
-  uint32_t n_waiting_ = 0;  ///< requests
+  uint32_t n_waiting_ = 0;  ///< number of requests
 };
 
-/// The device for one session during the object's lifetime. `share` may be null: no other users.
+/// Holds the device for one session during the object's lifetime. `share` may be null: no other users.
 class DeviceTurn {
  public:
   DeviceTurn(DeviceShare* share, uint32_t session,
@@ -122,7 +122,7 @@ class DeviceTurn {
   DeviceTurn(const DeviceTurn&) = delete;
   DeviceTurn& operator=(const DeviceTurn&) = delete;
 
-  /// ORIEL_ERROR_STATE where this thread has the device for another session: what the device said to the log led here.
+  /// ORIEL_ERROR_STATE if this thread holds the device for another session: the device's log message led to this call.
   const Status& status() const { return status_; }
 
  private:

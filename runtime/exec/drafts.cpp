@@ -5,15 +5,15 @@
 namespace oriel_internal {
 namespace {
 
-// The assumed share counts as this number of tokens.
+// Weight of the assumed share, in tokens.
 constexpr uint32_t kAssumed = 3;
-// A time is moved by so much towards the latest one.
+// Factor by which a stored time moves towards the latest one.
 constexpr double kTimeStep = 1.04;
-// Sizes that do not pay are tried again in the end: their times shrink by so little whenever they are not taken.
+// The factor that shrinks the times of unused sizes, so that every size is tried again at some point.
 constexpr double kFading = 0.999;
-// Required ratio of expected times: the estimate may be wrong.
+// Required ratio of expected times, because the estimate may be wrong.
 constexpr double kWorthIt = 1.08;
-// Every so often a step has one row, so that it is known how long that takes.
+// Interval of one-row steps, which keep their time up to date.
 constexpr uint32_t kStepsOfMany = 64;
 constexpr uint32_t kMostLength = 64;
 
@@ -28,7 +28,7 @@ double movedTowards(double time, double latest) {
   return time == 0 ? latest : latest > time ? time * kTimeStep : time / kTimeStep;
 }
 
-// Multiplied and shifted down, for tables of powers of two (Knuth, The Art of Computer Programming 3, 6.4).
+// Multiplicative hash for tables of powers of two (Knuth, The Art of Computer Programming 3, 6.4).
 uint32_t* DraftIndex::entryOf(const DraftText& text, uint64_t last) const {
   uint64_t key = 0;
   for (uint32_t i = 0; i < kGroup; ++i) {
@@ -104,7 +104,7 @@ bool DraftCost::knowsOne() const { return one_ms_ != 0 && steps_of_many_ < kStep
 
 uint32_t DraftCost::cheapest(const double* shares, uint32_t most, double each) const {
   uint32_t taken = 0;
-  double least = 1 / kWorthIt;  // of the time of a token alone
+  double least = 1 / kWorthIt;  // relative to a token alone
   double tokens = 1;
   double chance = 1;
   for (uint32_t guesses = 1; guesses <= most; ++guesses) {
@@ -147,7 +147,7 @@ void Drafter::forget() {
   length_ = 0;
 }
 
-// Finds where the tokens up to `last` stood before, and how many of them agree.
+// Finds an earlier occurrence of the tokens up to `last`, and the number of tokens that agree.
 void Drafter::look(const DraftText& text, uint64_t last) {
   source_ = index_.after(text, last);
   length_ = 0;
@@ -161,7 +161,7 @@ void Drafter::look(const DraftText& text, uint64_t last) {
 void Drafter::chosen(const DraftText& text) {
   const uint64_t last = text.count() - 1;
   if (seen_ != last) {
-    // The session went back, or has read something.
+    // The session went back, or has read tokens.
     source_ = 0;
     text.forEach(std::min(seen_, last), [&](uint64_t t) { index_.add(text, t); });
   }
@@ -178,7 +178,7 @@ void Drafter::chosen(const DraftText& text) {
   seen_ = last + 1;
 }
 
-// The guessed text may repeat itself before it ends.
+// The guessed text may repeat before it ends.
 uint32_t Drafter::guess(const DraftText& text, uint32_t room, int32_t* ids) {
   uint32_t count = 0;
   const uint64_t begin = text.count();

@@ -9,19 +9,19 @@
 namespace oriel_internal {
 namespace {
 
-/// Of what is read or packed at a time: stays in a processor's second cache until it has gone on.
+/// Unit of reading and packing: fits a processor's L2 cache.
 constexpr uint64_t kPieceBytes = 128 << 10;
-/// Few, because what is read must still be in the system's cache when its turn comes.
+/// Small, so that the data is still in the system's cache when it is used.
 constexpr uint32_t kExpertsAhead = 4;
-/// What a step leaves of earlier steps' counts: half after 69 steps.
+/// Decay of earlier counts per step: half after 69 steps.
 constexpr float kRemembered = 0.99f;
 
-/// At most, of the packed form. A group of rows is no more than half of the ring.
+/// Limit for the packed form. A group of rows takes at most half of the ring.
 uint64_t pieceBytes(const Plan& plan, uint64_t group_bytes) {
   return std::max(std::min<uint64_t>(kPieceBytes, plan.upload.size_bytes / 2), group_bytes);
 }
 
-/// The system reads the next missing experts of a layer while one is packed.
+/// The system reads the layer's next missing experts while one is packed.
 class ReadAhead {
  public:
   ReadAhead(const ExpertsOnFile& layer, const bool* wanted, const WeightSource& source)
@@ -49,7 +49,7 @@ class ReadAhead {
 
 }  // namespace
 
-// Rows are packed into no fewer bytes than the file has, in groups that half of the ring holds.
+// Packed rows are at least as large as in the file. A group fits half of the ring.
 uint64_t expertRoomBytes(const Plan& plan) {
   const uint64_t half = plan.upload.size_bytes / 2;
   return std::max(std::min(kPieceBytes, half), half / kGroupRows);
@@ -115,7 +115,7 @@ Status ExpertCache::fetch(const FetchExpertsPush& push, uint32_t, const uint32_t
   return takeMissing(push.layer, slots, executor);
 }
 
-// `begin`: where the routes of each expert begin.
+// `begin`: offset of each expert's routes.
 void ExpertCache::count(uint32_t layer, const uint32_t* begin) {
   float* const counts = countsOf(layer);
   for (uint32_t e = 0; e < plan_.expert_layers[layer].count; ++e) {
@@ -124,7 +124,7 @@ void ExpertCache::count(uint32_t layer, const uint32_t* begin) {
   }
 }
 
-// Of the slots that this round does not use; null: it uses all.
+// The least used of the slots that this round does not use; null: the round uses all slots.
 ExpertCache::Slot* ExpertCache::leastUsed(uint32_t layer) const {
   const float* const counts = countsOf(layer);
   const auto rank = [&](const Slot& slot) {
@@ -153,7 +153,7 @@ void ExpertCache::takeCached(Slot* layer, uint32_t count, uint32_t* slots) {
   }
 }
 
-// As many as there is room for beside those that this round computes.
+// Loads as many missing experts as fit in addition to the experts of this round.
 Status ExpertCache::takeMissing(uint32_t number, uint32_t* slots, Executor* executor) {
   const ExpertsOnFile& layer = plan_.expert_layers[number];
   Slot* const begin = slotsOf(number);
@@ -167,7 +167,7 @@ Status ExpertCache::takeMissing(uint32_t number, uint32_t* slots, Executor* exec
     }
     Slot* const slot = leastUsed(number);
     if (slot == nullptr) {
-      break;  // the next round
+      break;  // in the next round
     }
     const uint32_t i = static_cast<uint32_t>(slot - begin);
     ahead.moveTo(e);

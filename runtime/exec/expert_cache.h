@@ -1,4 +1,4 @@
-// Experts that stay in the model's file, some of each layer's in slots on the device.
+// Experts that stay in the model's file, with some of each layer's experts in slots on the device.
 #pragma once
 
 #include <atomic>
@@ -9,39 +9,40 @@
 
 namespace oriel_internal {
 
-/// One matrix of an expert: read from the file, packed and sent to a place on the device, some groups of rows at a
-/// time. `room` has expertRoomBytes().
+/// Reads one matrix of an expert from the file, packs it and sends it to a place on the device, some groups of rows at
+/// a time. `room` has expertRoomBytes().
 Status sendExpert(const ExpertsOnFile::Part& part, uint32_t expert, const BufferRef& place,
                   uint64_t offset_bytes, const WeightSource& source, const Plan& plan, void* room,
                   const Log& log, Executor* executor);
-/// What reading takes, with this plan's upload ring.
+/// Working memory for reading, with this plan's upload ring.
 uint64_t expertRoomBytes(const Plan& plan);
 
-/// Keeps a layer's experts in slots by how often and how lately steps used them: the expert with the lowest count makes
-/// room, where every step halves what was counted some 70 steps before. Which experts are in slots changes no result.
+/// Keeps a layer's experts in slots by how often and how recently steps used them. The expert with the lowest count is
+/// replaced; counts halve about every 70 steps. The choice of experts changes no result.
 class ExpertCache final : public ExpertFetch {
  public:
-  /// All of it outlives this object.
+  /// All arguments must outlive this object.
   ExpertCache(const Plan& plan, const WeightSource& source, const Log& log)
       : plan_(plan), source_(source), log_(log) {}
 
-  /// Takes all memory from `arena`. For a plan whose lists are not there yet, too, when measuring.
+  /// Takes all memory from `arena`. When measuring, the plan may not have its lists yet.
   void init(Arena* arena);
 
-  /// With an error, slots that were being filled are empty, and what `slots` says is of no use.
+  /// After an error, slots that were being filled are empty, and `slots` is invalid.
   Status fetch(const FetchExpertsPush& push, uint32_t n_tokens, const uint32_t* routes,
                uint32_t* slots, Executor* executor) override;
 
-  /// What was in slots is gone.
+  /// The slots have lost their contents.
   void forgetSlots();
 
-  /// Experts of a layer that tokens of a step chose, each counted once, that were in a slot; and those that were read.
+  /// Experts chosen by tokens of a step, each counted once per layer: those found in slots, and those read from the
+  /// file.
   uint64_t hits() const { return hits_; }
   uint64_t misses() const { return misses_; }
 
  private:
   struct Slot {
-    uint64_t used = 0;  ///< the larger, the later
+    uint64_t used = 0;  ///< larger is later
     uint32_t expert = kNoSlot;
   };
 
@@ -58,13 +59,14 @@ class ExpertCache final : public ExpertFetch {
   const Plan& plan_;
   const WeightSource& source_;
   const Log log_;
-  Slot* slots_ = nullptr;    ///< [n_expert_layers][nSlots()]
-  float* counts_ = nullptr;  ///< [n_expert_layers][nExperts()]: steps that used it, old ones less
-  bool* wanted_ = nullptr;   ///< by expert: the layer in hand has still to compute it
+  Slot* slots_ = nullptr;  ///< [n_expert_layers][nSlots()]
+  /// [n_expert_layers][nExperts()]: steps that used it, with lower weight for older ones
+  float* counts_ = nullptr;
+  bool* wanted_ = nullptr;  ///< by expert: still to be computed in the current layer
   void* room_ = nullptr;
-  uint64_t uses_ = 0;   ///< so far
+  uint64_t uses_ = 0;   ///< number of uses so far
   uint64_t round_ = 0;  ///< `uses_` when this round began
-  // Read by other threads in the middle of a step.
+  // Other threads read these in the middle of a step.
   std::atomic<uint64_t> hits_{0};
   std::atomic<uint64_t> misses_{0};
 };

@@ -1,5 +1,5 @@
-// Optional features of Vulkan devices by the names that LoadOptions.disabled_features takes. The baseline
-// needs none of them.
+// Optional features of Vulkan devices, with their names in LoadOptions.disabled_features. The baseline needs none of
+// them.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@ namespace oriel_internal {
 enum class VulkanFeature : uint32_t {
   kSubgroup,    ///< arithmetic over the lanes of a subgroup
   kIntegerDot,  ///< dot products of four packed bytes
-  kTexels,      ///< texel buffers as long as the longest binding
-  kRunAhead,  ///< no processor: gains from going on with the best token before the host has seen it
+  kTexels,      ///< texel buffers that cover the longest binding
+  kRunAhead,    ///< not a CPU: continuing with the best token before the host has seen it is faster
   kCooperativeMatrix,  ///< matrix_units.h
-  kFloat16,            ///< arithmetic in half precision; matrix units need it, too
+  kFloat16,            ///< half-precision arithmetic; matrix units also need it
 };
-/// Of every device: prompts leave out layers that write no memory, but for tokens whose logits are wanted.
+/// For every device: tokens of a prompt skip the layers that write no memory, unless their logits are needed.
 constexpr uint32_t kEarlyStopFeature = 9;
 
-/// Names of features that no kernel uses yet are known, too: turning them off changes nothing. The last is of every
-/// device.
+/// Names of features that no kernel uses yet are also accepted; turning them off has no effect. The last applies to
+/// every device.
 constexpr const char* kVulkanFeatureNames[] = {
     "subgroup", "integer_dot",  "texel_buffers", "run_ahead", "cooperative_matrix",
     "float16",  "int8_storage", "int16_storage", "timeline",  "early_stop"};
@@ -33,19 +33,19 @@ constexpr uint32_t featureBit(VulkanFeature feature) {
   return 1u << static_cast<uint32_t>(feature);
 }
 
-/// What else LoadOptions.enabled_features may name: submissions of any length where a device is known to lose itself
-/// over long ones, and a device that is not to be used at all. Not among "all".
+/// Further names for LoadOptions.enabled_features: submissions of any length on a device that fails in long ones, and
+/// use of a device that is excluded. "all" does not include them.
 constexpr uint32_t kLongSubmissions = kVulkanFeatures;
 constexpr uint32_t kDeviceItself = kVulkanFeatures + 1;
 constexpr const char* kOverrideNames[] = {"long_submissions", "device"};
 
-/// Reads names separated by commas ("all": every one; null: none) into a set of bits, one per entry of
-/// kVulkanFeatureNames. ORIEL_ERROR_ARGUMENT, the log saying which names there are, for any other.
+/// Parses names separated by commas ("all": every name; null: none) into a set of bits, one per entry of
+/// kVulkanFeatureNames. Other names give ORIEL_ERROR_ARGUMENT, and the log lists the valid names.
 Status readFeatureNames(const char* names, const Log& log, uint32_t* bits);
-/// The same of LoadOptions.enabled_features, which may name kOverrideNames, too.
+/// The same for LoadOptions.enabled_features, which also accepts kOverrideNames.
 Status readOverrideNames(const char* names, const Log& log, uint32_t* bits);
 
-/// Adds an item to a list that is separated by commas.
+/// Appends an item to a list separated by commas.
 void appendToList(const char* item, char* list, size_t capacity);
 
 /// The names of `bits`, separated by commas.

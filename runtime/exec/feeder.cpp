@@ -35,7 +35,7 @@ Status Feeder::betweenSteps() {
   return recall_.saveBlocks();
 }
 
-// read(ids, count, last) for each batch of at most `most` ids, until *stop.
+// Calls read(ids, count, last) for each batch of at most `most` ids, until *stop.
 template <typename Read>
 Status Feeder::feedBatches(const int32_t* ids, size_t count, uint32_t most, const Read& read,
                            const bool* stop) {
@@ -110,10 +110,11 @@ class Feeder::Counter final : public TokenSink {
   uint64_t tokens_ = 0;
 };
 
-/// Feeds ids while a text is encoded. The ids of each message are whole batches and a rest, wherever they come from.
+/// Feeds ids while a text is encoded. The ids of each message form whole batches and a rest, independent of their
+/// source.
 class Feeder::TextFeed final : public TokenSink {
  public:
-  /// `counter`: has counted them before the first comes; null: they are not counted. `messages`: null: it has none.
+  /// `counter`: has counted the ids before; null: they are not counted. `messages`: null: none.
   TextFeed(Feeder* feeder, const Counter* counter, FedMessages* messages)
       : feeder_(*feeder),
         counter_(counter),
@@ -147,7 +148,7 @@ class Feeder::TextFeed final : public TokenSink {
   bool stops() override { return feeder_.call_.cancelled(); }
 
  private:
-  // A message, but the last, ends there.
+  // Every message except the last ends there.
   bool endsAt(uint64_t position) const {
     return messages_->done + 1 < messages_->count &&
            position >= messages_->base + messages_->tokens[messages_->done].end;
@@ -166,14 +167,14 @@ class Feeder::TextFeed final : public TokenSink {
   const Counter* counter_;
   FedMessages* messages_;
   const uint64_t begin_;
-  uint64_t skip_;  ///< ids that the session has already
+  uint64_t skip_;  ///< ids that the session already holds
   uint64_t tokens_ = 0;
   bool warned_ = false;
   WipedArray<int32_t, kMaxChunk> kept_;
   uint32_t n_kept_ = 0;
 };
 
-// Before the ids from `begin` on are read: there are `tokens`, or more unless these are `all`.
+// Call before the ids from `begin` on are read. There are `tokens` of them, or more unless these are `all`.
 bool Feeder::warnIfLonger(uint64_t begin, uint64_t tokens, bool all) const {
   const CacheShape& cache = memory_.cache();
   const uint64_t first = std::max<uint64_t>(begin, cache.sinks);
@@ -189,7 +190,7 @@ bool Feeder::warnIfLonger(uint64_t begin, uint64_t tokens, bool all) const {
   return true;
 }
 
-// Whole batches.
+// Number of ids in whole batches.
 size_t Feeder::idsAtOnce() const {
   return kIdsAtOnce / context_.plan->chunk_tokens * context_.plan->chunk_tokens;
 }
@@ -198,7 +199,7 @@ bool Feeder::comesInPieces(const TextParts& text) const {
   return context_.tokenizer->idsAtMost(text.bytes()) >= idsAtOnce();
 }
 
-// Counting takes about a hundredth of the time that reading does: only where somebody is told.
+// Counting takes about a hundredth of the time for reading. It runs only for a progress callback or a possible warning.
 Status Feeder::feedText(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                         FedMessages* messages) {
   ORIEL_TRY(refresh());
@@ -255,7 +256,7 @@ Status Feeder::evaluate(const TokenSource& source) {
       stop = source.on_logits(index, logits, n_vocab, source.user) != 0;
     }
     stepper_.commit(batch, n);
-    at_.has_logits = shown == n ? 1 : 0;  // else they are those of an earlier token
+    at_.has_logits = shown == n ? 1 : 0;  // otherwise the logits belong to an earlier token
     return kOk;
   };
   ORIEL_TRY(feedBatches(source.ids, source.count, context_.plan->chunk_tokens, read, &stop));
@@ -290,7 +291,7 @@ Status Feeder::embed(const TokenSource& source, Pooling pooling, float* sums) {
   return feedPieces(parts, source.options, &workspace, &feed, /*counter=*/nullptr);
 }
 
-// Nothing behind the first token is read where its vector is all that is wanted.
+// If only the first token's vector is needed, no later token is read.
 Status Feeder::embedIds(const int32_t* ids, size_t count, bool last, Pooling pooling, float* sums) {
   ORIEL_TRY(findInvocations(ids, count));
   if (pooling == Pooling::kFirst) {
@@ -307,8 +308,8 @@ Status Feeder::embedIds(const int32_t* ids, size_t count, bool last, Pooling poo
 
 // ---- Adapters ------------------------------------------------------------------------------------
 
-// Where the last occurrence of the tokens begins that activate it, among those held and these; kNever: there is none that
-// was not known before.
+// The beginning of the last occurrence of the adapter's invocation tokens, in held tokens and these ids. kNever: no new
+// occurrence.
 uint64_t Feeder::lastInvocation(uint32_t adapter, const int32_t* ids, size_t count) const {
   const AdapterUse& use = *memory_.adapters;
   const Adapter& of = context_.model->adapters->list[adapter];
@@ -330,14 +331,14 @@ uint64_t Feeder::lastInvocation(uint32_t adapter, const int32_t* ids, size_t cou
   return AdapterUse::kNever;
 }
 
-// Activated adapters act from there on. What was read otherwise is read again.
+// Activated adapters apply from there on. Tokens read without them are read again.
 Status Feeder::findInvocations(const int32_t* ids, size_t count) {
   AdapterUse* const use = memory_.adapters;
   if (use == nullptr || use->reads_again) {
     return kOk;
   }
   const Adapters& all = *context_.model->adapters;
-  for (uint32_t i = 0; i < all.count; ++i) {  // what the conversation went back behind
+  for (uint32_t i = 0; i < all.count; ++i) {  // invocations that going back has removed
     if (all.list[i].n_invocation != 0 && use->from[i] != AdapterUse::kNever &&
         use->from[i] + all.list[i].n_invocation > at_.position) {
       use->markStale(use->from[i]);
@@ -374,7 +375,7 @@ void Feeder::standAdapters() {
   use->searched = at_.position;
 }
 
-// Tokens that were read with other scales, as far as they are seen.
+// Reads visible tokens again that were read with other scales.
 Status Feeder::readStale() {
   AdapterUse& use = *memory_.adapters;
   const uint64_t end = at_.position;

@@ -6,18 +6,18 @@
 //   a text for its vector  embed()
 //   ids for their logits   append()
 //
-// All of them pass feedBatches(), where a call rests, is cancelled, and saves what leaves the window.
+// All of them use feedBatches(), where a call rests, is cancelled, and saves evicted turns.
 //
 // It knows:
-// - batches, their order and borders: how a text is cut does not depend on how it comes
-// - progress: tokens that are expected, and those that are read
+// - batches, their order and borders: the borders do not depend on how the text arrives
+// - progress: the numbers of expected and read tokens
 // - cancel and rest, between two batches
-// - when states have to be made again from what is seen
+// - when to rebuild states from the visible tokens
 // It must never know:
 // - how a token is chosen
-// - templates, roles, JSON: of messages only where they end
+// - templates, roles, JSON; it knows only where messages end
 // - step blocks, rows of logits, slots
-// - which conversation this is, and whether it goes back
+// - the identity of the conversation, and whether it goes back
 #pragma once
 
 #include "base/workspace.h"
@@ -25,48 +25,48 @@
 
 namespace oriel_internal {
 
-/// Tokens to read: ids as they are, or a text.
+/// Tokens to read: ids or a text.
 struct TokenSource {
   const int32_t* ids = nullptr;
   const char* text = nullptr;
-  size_t count = 0;  ///< of ids, or bytes
+  size_t count = 0;  ///< number of ids, or bytes of text
   bool is_text = false;
-  EncodeOptions options;                ///< of a text
+  EncodeOptions options;                ///< for a text
   oriel_logits_fn on_logits = nullptr;  ///< gets the logits of each id
   void* user = nullptr;
 };
 
-/// Messages in a text that is fed. A message ends a batch.
+/// The messages in a text that is fed. Each message ends a batch.
 struct FedMessages {
   virtual ~FedMessages() = default;
-  /// The message that is read now has ended: moves `done` on.
+  /// Called at the end of the current message: increments `done`.
   virtual void end() = 0;
 
   uint32_t count = 0;
   uint32_t done = 0;
-  uint64_t base = 0;  ///< tokens before the text; those behind them are held already
+  uint64_t base = 0;  ///< tokens before the text; the session already holds the later ones
   TokenSpan* tokens =
-      nullptr;  ///< of each, from `base` on: where its turn begins and its text ends
+      nullptr;  ///< for each: where its turn begins and its text ends, from `base` on
 };
 
-/// A vector of hidden states: the mean over all tokens, that of the last one or that of the first.
+/// How hidden states become one vector: the mean over all tokens, the last one, or the first one.
 enum class Pooling : uint8_t { kMean, kLast, kFirst };
 
-/// Where replay() cuts a conversation into steps.
+/// How replay() divides a conversation into steps.
 class ReplaySteps {
  public:
   virtual ~ReplaySteps() = default;
-  /// Tokens of the step after `position` tokens, up to `end`; *exact: as they were read at first.
+  /// Tokens of the step after `position` tokens, up to `end`; *exact: the same step as in the first reading.
   virtual uint32_t next(uint64_t position, uint64_t end, bool* exact) const = 0;
-  /// The step is done.
+  /// Called after each step.
   virtual void done(bool exact) = 0;
 };
 
-/// What ids are read as.
+/// The purpose of ids, which decides the steps.
 enum class ReadAs : uint8_t {
   kPrompt,
-  kReply,  ///< a reply that is recovered, in the batches of a prompt
-  kSteps,  ///< the same, in its own steps
+  kReply,  ///< recovers a reply, in prompt batches
+  kSteps,  ///< recovers a reply, in its own steps
 };
 
 class Feeder {
@@ -78,34 +78,35 @@ class Feeder {
     return Workspace(workspace_, kSessionWorkspaceBytes, context_.allocator);
   }
   Status append(const TokenSource& source);
-  /// Reads ids that were expected. Unless a text `ends` with them, they are whole batches and more follow: how a text is
-  /// cut does not depend on how it comes.
+  /// Reads ids that were announced to the progress counter. Unless a text `ends` with them, they must be whole batches:
+  /// batch borders do not depend on how the text arrives.
   Status feed(const int32_t* ids, size_t count, bool ends, ReadAs as = ReadAs::kPrompt);
-  /// A text of any length. Failures for lack of memory come before the first token. `messages`: in the text; null: none.
+  /// Reads a text of any length. If memory is short, it fails before the first token. `messages`: those in the text;
+  /// null: none.
   Status feedText(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                   FedMessages* messages);
-  /// Adds the vector of ids or a text to `sums`, [n_embd]. The session is empty, and holds them afterwards.
+  /// Adds the vector of ids or a text to `sums`, [n_embd]. The session must be empty, and holds the tokens afterwards.
   Status embed(const TokenSource& source, Pooling pooling, float* sums);
 
-  /// Reads held tokens from the position up to `end`, in the batches of a text. They are not new: counts and the
-  /// sampler's history stay. `ends`: the last logits are wanted.
+  /// Reads held tokens again from the position up to `end`, in prompt batches. Token counts and the sampler's history
+  /// do not change. `ends`: the last logits are needed.
   Status readAgain(uint64_t end, bool ends);
-  /// Reads held tokens in the steps that they were read in at first.
+  /// Reads held tokens in their original steps.
   Status replay(uint64_t end, bool ends, ReplaySteps* steps, uint64_t* read, bool* exact);
-  /// The state of what token `end` sees, and of nothing else. On failure it remains to be done.
+  /// Rebuilds the state from only the tokens visible to token `end`. After a failure, refresh() must do it again.
   Status readAnew(uint64_t end);
-  /// States forget the tokens that attention has just ceased to see.
+  /// Removes the tokens that attention has just evicted from the states.
   Status forgetEvicted();
 
-  /// The memory holds this conversation, read with the session's adapters.
+  /// Records that the memory was computed with the session's adapters.
   void standAdapters();
-  /// Does what readAnew() or a change of adapters began and did not finish.
+  /// Completes the work that readAnew() or a change of adapters left unfinished.
   Status refresh() {
     ORIEL_TRY(at_.stale != 0 ? readAnew(at_.position) : Status(kOk));
     return memory_.adapters != nullptr ? readStale() : Status(kOk);
   }
 
-  /// Rests while the device is away. Nothing is on its way to the device then.
+  /// Rests while the device is given back. No work is pending on the device then.
   Status betweenSteps();
   /// Refuses ids outside the vocabulary.
   Status checkIds(const TokenSource& source) const;

@@ -1,4 +1,4 @@
-// What a reply has to be like.
+// The settings of a reply.
 #pragma once
 
 #include <cstddef>
@@ -10,31 +10,31 @@
 
 namespace oriel_internal {
 
-/// Resolved and checked: no zeros that mean something else, but for max_tokens.
+/// Resolved and checked. Only max_tokens has a special zero.
 struct GenerateSettings {
   SamplerOptions sampling;
-  uint32_t max_tokens = 0;  ///< 0: until it ends by itself
-  uint32_t min_tokens = 0;  ///< no stop token and no stop text before; at most max_tokens
+  uint32_t max_tokens = 0;  ///< 0: no limit
+  uint32_t min_tokens = 0;  ///< minimum before stop tokens and stop texts count; at most max_tokens
   bool ignore_stop = false;
-  /// Copied when the reply begins; as StopTexts has them, UTF-8.
+  /// Copied when the reply begins. UTF-8, as in StopTexts.
   const char* const* stop = nullptr;
   size_t n_stop = 0;
   bool logprobs = false;
   uint32_t top_logprobs = 0;        ///< at most Logprobs::kMostTop
-  oriel_part_fn on_part = nullptr;  ///< null: nobody asks what the reply means
+  oriel_part_fn on_part = nullptr;  ///< null: the app does not need the reply's parts
   void* part_user = nullptr;
-  bool value_parts = false;  ///< also of the values of an answer in JSON
+  bool value_parts = false;  ///< also for the values of a JSON answer
   oriel_step_logits_fn on_logits = nullptr;
   void* logits_user = nullptr;
-  uint32_t max_thought_tokens = UINT32_MAX;  ///< as ThoughtCap::start() has it
+  uint32_t max_thought_tokens = UINT32_MAX;  ///< as in ThoughtCap::start()
   float* step_logits =
       nullptr;  ///< room for the logits that on_logits changes, [n_vocab]; null without it
-  bool reads_calls = true;  ///< false: what looks like a call is text
-  /// The reply has to match what Session::constrained() has compiled, from behind the trigger where there is one.
+  bool reads_calls = true;  ///< false: text that looks like a call is plain text
+  /// The reply must match the grammar compiled by Session::constrained(), after the trigger if there is one.
   bool constrained = false;
   const char* trigger = nullptr;  ///< copied when the reply begins
   size_t trigger_bytes = 0;       ///< at most kMostTriggerBytes
-  bool trigger_again = false;     ///< as ConstrainedStart::again
+  bool trigger_again = false;     ///< as in ConstrainedStart::again
   DraftUse drafts = DraftUse::kAsItPays;
 };
 

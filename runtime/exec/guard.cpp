@@ -12,7 +12,7 @@ namespace {
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-/// How often a resting call looks for a cancel, which takes no lock and wakes nobody.
+/// Interval at which a resting call checks for a cancel. A cancel takes no lock and wakes no thread.
 constexpr Milliseconds kLook(50);
 
 }  // namespace
@@ -72,7 +72,7 @@ Guard::Answer Guard::admit(Lock* lock, Work work, uint64_t sessions) {
   }
 }
 
-// First, so that no further call reads them.
+// First, so that further calls cannot read them.
 void Guard::take(Lock* lock, uint64_t sessions, const Call* call) {
   hold(sessions, call);
   changed_.wait(*lock, [&] { return !areRead(sessions); });
@@ -184,7 +184,7 @@ void Guard::close(Phase phase) {
   changed_.wait(lock, [this] { return !has(Work::kDevice); });
 }
 
-// Resting calls are at work from here on, though their threads may wake later: the next close() waits for them.
+// Resting calls count as running from here on, even if their threads wake later: the next close() waits for them.
 void Guard::open() {
   const Lock lock(mutex_);
   phase_ = Phase::kOpen;
@@ -217,7 +217,7 @@ void Guard::rest(bool (*cancelled)(const void* user), const void* user) {
   }
   call->work_ = Work::kRests;
   changed_.notify_all();
-  // The call that controls may be at work with this call's session.
+  // The controlling call may be working with this call's session.
   while (call->work_ == Work::kRests && (controller_ != nullptr || !cancelled(user))) {
     changed_.wait_for(lock, kLook);
   }

@@ -1,13 +1,13 @@
 // Decides which calls a model and its sessions admit: one mutex, one phase, one list of calls, one table of sessions.
 //
-// Every call on a model is in the list until it returns. A thread that is in the list may only read: any other call
-// that it makes comes from a callback, and is refused. No thread holds the mutex during a callback, an allocation or
-// I/O, so getters never wait for a call or for the device.
+// Every call on a model is in the list until it returns. A thread in the list may only read. Any other call that it
+// makes comes from a callback, and is refused. No thread holds the mutex during a callback, an allocation or I/O, so
+// getters never wait for a call or for the device.
 //
-// Two mechanisms stay apart, each for a reason:
-//  - DeviceShare (device_share.h) orders the steps of calls that are inside. It computes waiting tokens of several
-//    sessions as one step, which docs/performance.md measures.
-//  - CallCancel (call_cancel.h): a cancel takes no lock.
+// Two mechanisms are separate, each for a reason:
+// - DeviceShare (device_share.h) orders the steps of admitted calls. It computes waiting tokens of several sessions as
+//   one step, which docs/performance.md measures.
+// - CallCancel (call_cancel.h): a cancel takes no lock.
 #pragma once
 
 #include <condition_variable>
@@ -25,12 +25,12 @@ class Guard {
  public:
   /// The kind of a call.
   enum class Work : uint8_t {
-    kReads,     ///< changes nothing: may be made inside another call
-    kRefuses,   ///< writes the line of a refused call
-    kHost,      ///< changes something, without the device
+    kReads,     ///< changes nothing: allowed inside another call
+    kRefuses,   ///< writes the log line of a refused call
+    kHost,      ///< changes data without the device
     kDevice,    ///< works with the device
     kRests,     ///< waits between two steps until a pause ends
-    kControls,  ///< gives or takes the model's memory: one call at a time
+    kControls,  ///< frees or takes the model's memory: one call at a time
   };
   enum class Answer : uint8_t {
     kEntered,
@@ -47,11 +47,11 @@ class Guard {
   };
   static constexpr uint64_t bit(uint32_t session) { return uint64_t{1} << session; }
 
-  /// A call, as long as the object is there.
+  /// A call, for the lifetime of the object.
   class Call {
    public:
-    /// Takes the sessions of the mask, which reading calls share. Waits for reading calls on them, and to control for
-    /// who does so already.
+    /// Takes the sessions of the mask; reading calls share them. Waits for reading calls on them. A controlling call
+    /// also waits for the previous controlling call.
     Call(Guard* guard, Work work, uint64_t sessions = 0);
     ~Call();
     Call(const Call&) = delete;
@@ -59,12 +59,12 @@ class Guard {
 
     Answer answer() const { return answer_; }
     bool entered() const { return answer_ == Answer::kEntered; }
-    /// Goes on with other work. Waits and is refused as at its beginning; then its work is kHost.
+    /// Continues with other work. Waits and is refused as at the beginning of a call. Then its work is kHost.
     Answer become(Work work);
-    /// Takes a session as soon as it is free. False: not within `wait_ms`.
+    /// Takes a session when it becomes free. False: not free within `wait_ms`.
     bool take(uint32_t session, double wait_ms);
     void giveBack(uint32_t session);
-    /// Takes the room of a session that is not there. False: it is taken.
+    /// Takes the slot of a new session. False: it is taken.
     bool takeFree(uint32_t session);
 
    private:
@@ -84,11 +84,11 @@ class Guard {
   /// For a few loads and stores of data shared by getters and calls: no callback, allocation or I/O.
   std::unique_lock<std::mutex> lock() const { return std::unique_lock<std::mutex>(mutex_); }
 
-  // For the call that controls.
+  // For the controlling call.
 
-  /// Waits until calls on the device have ended, or rest. A pause goes on.
+  /// Waits until calls on the device have ended or rest. A pause continues.
   void close(Phase phase);
-  /// Resting calls go on.
+  /// Resting calls continue.
   void open();
   Phase phase() const;
   bool hasDeviceCalls() const;
@@ -96,21 +96,21 @@ class Guard {
   // For a call on the device.
 
   bool wantsRest() const;
-  /// Between two steps: waits until open(), or until cancelled(user) without a controlling call.
+  /// Between two steps: waits until open(), or until cancelled(user) while no controlling call runs.
   void rest(bool (*cancelled)(const void* user), const void* user);
 
   // Sessions, by index.
 
   struct Entry {
-    oriel_session* handle = nullptr;  ///< null: it is not there, or being made
-    const Call* call = nullptr;       ///< that has the session; null: none
+    oriel_session* handle = nullptr;  ///< null: no session, or it is being created
+    const Call* call = nullptr;       ///< the call that holds the session; null: none
     bool isFree() const { return handle == nullptr && call == nullptr; }
   };
   Entry entry(uint32_t session) const;
   void setHandle(uint32_t session, oriel_session* handle);
-  /// How many are there or are being made.
+  /// Number of sessions, including those being created.
   uint32_t takenCount() const;
-  /// Whether the model may be freed: kEntered, or else kInside or kUsed.
+  /// Checks if the model may be freed: kEntered, or else kInside or kUsed.
   Answer mayEnd() const;
 
  private:

@@ -18,7 +18,7 @@ HostExecutor::HostExecutor(const Plan& plan, const ExecutorOptions& options)
 
 HostExecutor::~HostExecutor() { (void)HostExecutor::giveBack(kAllArenas); }
 
-// Without what a conversation left.
+// Overwrites the data of conversations, then frees the arenas.
 Status HostExecutor::giveBack(ArenaSet arenas) {
   for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations, ArenaKind::kIo}) {
     if (contains(arenas, kind)) {
@@ -61,7 +61,7 @@ Status HostExecutor::takeSegment(uint32_t kind, uint32_t s) {
                      "the system refused %llu bytes: close other programs or give less memory",
                      static_cast<unsigned long long>(bytes));
   }
-  // Before anything touches it. Not the cache: the first token would have a large page for each head.
+  // Must come before the first write. Not for the cache, where the first token would need a large page for each head.
   if (static_cast<ArenaKind>(kind) != ArenaKind::kCache) {
     preferLargePages(block, bytes);
   }
@@ -120,7 +120,7 @@ Status HostExecutor::copy(const CopyPiece* pieces, size_t count) {
   return kOk;
 }
 
-// Nothing where it was given back.
+// Does nothing if the arena was freed.
 void HostExecutor::wipePiece(ArenaKind kind, uint64_t begin, uint64_t end) {
   uint8_t* const arena = segment(static_cast<uint32_t>(kind), 0);
   if (arena == nullptr) {
@@ -152,11 +152,11 @@ Status HostExecutor::forget(const BufferRef* pieces, size_t count) {
 
 namespace {
 
-// The output whose best tokens are wanted: `output` where they are of all, else the last.
+// The output whose best tokens are needed: `output` if all have best tokens, else the last.
 uint32_t topOutput(const TopPush& push, const StepHeader& header, uint32_t output) {
   return push.all_outputs != 0 ? output : std::max(header.n_outputs, 1u) - 1;
 }
-// Where its keys are.
+// The place of its keys.
 uint64_t topKeys(const TopPush& push, uint32_t output) {
   return push.all_outputs != 0 ? uint64_t{output} * push.blocks : 0;
 }

@@ -1,4 +1,4 @@
-// What executors that work in host memory have in common: the arenas, and uploads that are copies.
+// Common parts of executors that work in host memory: the arenas, and uploads by copying.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ class HostExecutor : public Executor {
   }
   const char* deviceName() const override { return "CPU"; }
 
-  /// Where a piece is, and an op's bindings.
+  /// The address of a piece, and of an op's bindings.
   uint8_t* at(const BufferRef& ref) const {
     return segment(static_cast<uint32_t>(ref.arena), ref.segment) + ref.offset_bytes;
   }
@@ -51,7 +51,7 @@ class HostExecutor : public Executor {
   }
 
  protected:
-  /// Slots of the state in binding 3 that the session of token `t`, its first, reads and writes.
+  /// The slots of the state in binding 3 that token `t` reads and writes. `t` is the first token of its session.
   template <typename Push>
   StepState stepState(const Op& op, const Push& p, uint32_t t) const {
     const StepBlock block(at(plan_.step));
@@ -60,11 +60,11 @@ class HostExecutor : public Executor {
     return {view.count != 0 ? memory + uint64_t{view.begin} * p.slot_words : nullptr,
             memory + uint64_t{view.slot} * p.slot_words};
   }
-  /// kTopBlocks, kTopTokens and kKeepLogits. `output`: the last, unless all outputs are wanted.
+  /// kTopBlocks, kTopTokens and kKeepLogits. `output`: the last output, unless all outputs are needed.
   void findTopBlocks(const Op& op, const StepBlock& step, uint32_t output) const;
   void findTopTokens(const Op& op, const StepBlock& step, uint32_t output) const;
   void keepOutput(const Op& op, const StepBlock& step, uint32_t output) const;
-  /// kPool, of one text.
+  /// kPool for one text.
   void poolText(const Op& op, const StepBlock& step, uint32_t output) const;
 
   const Plan& plan_;

@@ -14,18 +14,18 @@
 namespace oriel_internal {
 namespace {
 
-/// Most that is read at a time: stays in a processor's second cache until it has been hashed and repacked.
+/// Unit of reading: stays in a processor's L2 cache until it has been hashed and repacked.
 constexpr uint64_t kReadBytes = 256 << 10;
 
-/// Of tensors that may stay in the file every so many-th row is hashed, from the first on, also where they do not stay:
-/// a snapshot does not ask where weights are.
+/// Interval of hashed rows in tensors that may stay in the file, from the first row on. It also applies if they do not
+/// stay, because snapshots do not depend on the place of weights.
 constexpr uint32_t kHashedRowStep = 1024;
 
 bool sameSlice(const BufferRef& a, const BufferRef& b) {
   return a.segment == b.segment && a.offset_bytes == b.offset_bytes;
 }
 
-/// A hash of tensors in any order: each counts by where it lies in the file.
+/// A hash of tensors in any order: each contributes with its file offset.
 class TensorHashes {
  public:
   void add(const Upload& item, uint32_t row, const uint8_t* data, uint64_t bytes) {
@@ -42,7 +42,7 @@ class TensorHashes {
   StreamHash tensor_{0};
 };
 
-/// visit(const Upload&) for every tensor that stays in the file, as if all its rows were sent somewhere.
+/// Calls visit(const Upload&) for every tensor that stays in the file, as if all its rows were uploaded.
 template <typename Visit>
 Status forEachOnFile(const Plan& plan, const Visit& visit) {
   Upload item;
@@ -69,7 +69,7 @@ Status forEachOnFile(const Plan& plan, const Visit& visit) {
   return kOk;
 }
 
-// The end of the uploads that go to the same slice as `slice`.
+// The end of the uploads to the same slice as `slice`.
 const Upload* endOfSlice(const Plan& plan, const Upload* slice) {
   const Upload* next = slice + 1;
   while (next != plan.uploads + plan.n_uploads && sameSlice(next->slice, slice->slice)) {
@@ -91,7 +91,7 @@ class Loader {
         tells_reads_(tells_reads),
         end_(plan.uploads + plan.n_uploads) {}
 
-  /// What run() takes as room, of so many bytes that there are.
+  /// Size of run()'s room, out of `given` available bytes.
   uint64_t roomBytes(uint64_t given) const {
     uint64_t bytes = std::min(kReadBytes, given);
     for (const Upload* item = plan_.uploads; item != end_; ++item) {
@@ -105,7 +105,7 @@ class Loader {
     return bytes;
   }
 
-  /// What run() takes to turn matrices in.
+  /// Size of run()'s room for transposing matrices.
   uint64_t turningBytes() const {
     uint64_t bytes = 0;
     for (const Upload* item = plan_.uploads; item != end_; ++item) {
@@ -159,7 +159,7 @@ class Loader {
     return endWrite(item.slice, 0, std::min<uint64_t>(bytes, item.slice.size_bytes));
   }
 
-  // The uploads of one slice, as many whole groups at a time as half the upload ring holds.
+  // The uploads of one slice, as many whole groups at a time as fit half the upload ring.
   Status sendMatrix(const Upload* begin, const Upload* end) {
     const WeightGeometry geometry = weightGeometry(begin->type, begin->cols);
     const uint64_t group_bytes = geometry.groupBytes();
@@ -210,7 +210,7 @@ class Loader {
     return kOk;
   }
 
-  // What a matrix is turned in: its rows packed, a unit of all of them as floats, and a row of what they become.
+  // Memory for transposing: packed rows of a matrix, one unit of all rows as floats, and one output row.
   struct Turning {
     explicit Turning(const Upload& item) {
       (void)weightTypeOf(item.tensor_type, &type);
@@ -252,7 +252,7 @@ class Loader {
     return kOk;
   }
 
-  // Value `i` of a row of a file, of a type that transposedType() gives.
+  // Value `i` of a file row of a type that transposedType() accepts.
   static void putValue(WeightType type, float value, uint32_t i, uint8_t* row) {
     if (type == WeightType::kF32) {
       std::memcpy(row + sizeof(float) * i, &value, sizeof(value));
@@ -264,7 +264,7 @@ class Loader {
     std::memcpy(row + sizeof(bits) * i, &bits, sizeof(bits));
   }
 
-  // The item's share of the slice's rows first .. last - 1.
+  // The item's part of the slice's rows first .. last - 1.
   Status fill(const Upload& item, uint32_t first, uint32_t last, uint32_t* words) {
     const uint32_t to = std::min(last, item.slice_row + item.rows);
     const uint64_t most = room_bytes_ / fileRowBytes(item.tensor_type, item.cols);
@@ -272,7 +272,7 @@ class Loader {
     for (uint32_t row = std::max(first, item.slice_row); row < to; row = next) {
       next = static_cast<uint32_t>(std::min<uint64_t>(to, row + most));
       if (next < to && next - row > kGroupRows) {
-        next -= (next - first) % kGroupRows;  // the rest of a group is quicker done at once
+        next -= (next - first) % kGroupRows;  // the rest of a group is faster in one piece
       }
       const uint8_t* data = nullptr;
       ORIEL_TRY(readRows(item, item.source_row + (row - item.slice_row), next - row, &data));
@@ -289,7 +289,7 @@ class Loader {
     if (item.file >= kAdapterFile) {
       adapters_[item.file - kAdapterFile].add(item, row, *data, rows * row_bytes);
     }
-    if (!hashes_ || item.file != 0) {  // a snapshot does not ask what guesses
+    if (!hashes_ || item.file != 0) {  // snapshots do not depend on the draft model
       return kOk;
     }
     if (!item.may_stay) {

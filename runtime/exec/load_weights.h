@@ -1,4 +1,4 @@
-// Streams a file's weights to an executor, repacking on the way.
+// Streams a file's weights to an executor and repacks them on the way.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace oriel_internal {
 
-/// Files that a plan's weights lie in, by GgufTensor::file.
+/// The files of a plan's weights, by GgufTensor::file.
 struct WeightFiles {
   WeightFiles(const GgufFile& model,
               const GgufFile* draft_model = nullptr)  // NOLINT: implicit on purpose
@@ -22,21 +22,22 @@ struct WeightFiles {
   }
 };
 
-/// Memory to read into, for the length of the call. None is taken for a file in memory, but what matrices that are
-/// transposed need besides.
+/// Working memory for reading, for the duration of the call. A file in memory needs room only to transpose matrices.
 struct LoadRoom {
   const oriel_allocator& allocator;
-  uint64_t bytes = 256 << 10;  ///< at most; one row of a matrix where that is more
+  uint64_t bytes = 256 << 10;  ///< limit, or one row of a matrix if that is larger
 };
 
-/// Bytes that loadWeights() sends.
+/// Bytes that loadWeights() uploads.
 uint64_t uploadBytes(const Plan& plan);
 
-/// Carries out plan.uploads, reading `files` piece by piece. `progress` is told of every piece that was sent and, where
-/// `tells_reads`, before one is read: then with what it was told last.
-/// *hash, unless null, is continued over every byte that was read of the model's file, of tensors that may stay in the file over a sample
-/// of their rows, read or not: which parts they were read in, and which tensor came first, does not matter. ORIEL_ERROR_CANCELLED when the callback asks to stop, ORIEL_ERROR_IO
-/// when the file was cut off meanwhile. The hash of each of `adapters` is continued over its tensors.
+/// Carries out plan.uploads, reading `files` piece by piece.
+///
+/// - `progress` runs after every uploaded piece and, if `tells_reads`, also before a read, with the previous values.
+/// - *hash, unless null, is extended by every byte read from the model's file. For tensors that may stay in the file,
+///   it is extended by a sample of their rows, read or not. The order and size of pieces do not change it.
+/// - The hash of each of `adapters` is extended by its tensors.
+/// - ORIEL_ERROR_CANCELLED: the callback asked to stop. ORIEL_ERROR_IO: the file was truncated meanwhile.
 Status loadWeights(const WeightFiles& files, const Plan& plan, const LoadProgress& progress,
                    const LoadRoom& room, const Log& log, Executor* executor, uint64_t* hash,
                    bool tells_reads = false, Adapters* adapters = nullptr);

@@ -6,14 +6,14 @@
 namespace oriel_internal {
 namespace {
 
-// Also where both are infinite.
+// Also if both are infinite.
 double difference(float logit, float most) {
   return logit == most ? 0.0 : double{logit} - double{most};
 }
 
 }  // namespace
 
-// Keeps the best in order, with their logits. Ids come in order: a later one stands behind its equals.
+// Keeps the best in order, with their logits. Ids come in order, so a later one goes after equal logits.
 void Logprobs::offer(int32_t id, float logit, uint32_t n_top) {
   if (!(logit > -INFINITY) ||
       (n_top_ == n_top && !(n_top != 0 && logit > top_[n_top - 1].logprob))) {
@@ -30,7 +30,7 @@ void Logprobs::compute(const float* logits, uint32_t n_vocab, int32_t chosen, ui
   n_top_ = 0;
   float most = -INFINITY;
   for (uint32_t id = 0; id < n_vocab; ++id) {
-    most = logits[id] > most ? logits[id] : most;  // nor for a NaN
+    most = logits[id] > most ? logits[id] : most;  // false for a NaN
     offer(static_cast<int32_t>(id), logits[id], n_top);
   }
   double total = 0;  // at least 1, the most likely token's share

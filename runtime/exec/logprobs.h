@@ -1,4 +1,4 @@
-// How likely the model itself found a token.
+// The model's log-probabilities of tokens.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace oriel_internal {
 
-/// Log-probabilities of one choice: of the softmax over all logits as the model gave them. Fixed memory.
+/// Log-probabilities of one choice: log-softmax of the model's unchanged logits. Fixed memory.
 class Logprobs {
  public:
   static constexpr uint32_t kMostTop = 20;
 
-  /// Of the token `chosen`, and of the `n_top` most likely (the lower id first of equals; fewer where others have no
-  /// probability). Not-a-number counts as minus infinity.
+  /// Computes them for the token `chosen` and the `n_top` most likely tokens. Ties go to the lower id. There are fewer
+  /// if other tokens have no probability. NaN counts as minus infinity.
   void compute(const float* logits, uint32_t n_vocab, int32_t chosen, uint32_t n_top);
   float chosen() const { return chosen_; }
   const oriel_token_logprob* top() const { return top_; }

@@ -1,29 +1,29 @@
-// Ways to multiply matrices of a type, of a device that has several. Which is fastest is a matter of the device and of how
-// many vectors there are: speed/tune.h measures it.
+// The matmul candidates of a device that has several for a type. The fastest depends on the device and on the number of
+// vectors; speed/tune.h measures it.
 #pragma once
 
 #include "plan/op.h"
 
 namespace oriel_internal {
 
-/// How many vectors a product has: one, when decoding and in a head of one output, or those of a chunk or of
+/// The number of vectors in a product: one when decoding and in a head with one output, or several in a chunk or with
 /// several outputs.
 enum class MatmulUse : uint8_t { kVector, kChunk };
 constexpr uint32_t kMatmulUses = 2;
 
 class MatmulTuning {
  public:
-  /// The name of candidate `index`; null: there is no such candidate for this type here.
+  /// The name of candidate `index`; null: this device has no such candidate for the type.
   virtual const char* candidateName(MatmulUse, WeightType, uint32_t index) const = 0;
-  /// What is used now.
+  /// The candidate in use.
   virtual uint32_t choice(MatmulUse, WeightType) const = 0;
-  /// What is used where nothing was measured.
+  /// The default candidate, without measurements.
   virtual uint32_t standard(MatmulUse, WeightType) const = 0;
-  /// Whether what is used was measured, at whatever time.
+  /// True if the candidate in use was measured, now or earlier.
   virtual bool isMeasured(MatmulUse, WeightType) const = 0;
-  /// From now on uses the candidate.
+  /// Selects the candidate.
   virtual Status take(MatmulUse, WeightType, uint32_t index) = 0;
-  /// Keeps the candidate in the cache folder for executors to come; false: there is none, or it failed.
+  /// Saves the candidate in the cache folder for later executors; false: no folder, or an error.
   virtual bool keep(MatmulUse, WeightType, uint32_t index) = 0;
 
  protected:

@@ -7,7 +7,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Collects pieces, and copies them when there is no room for more.
+/// Collects pieces, and copies them when its room is full.
 class Copier {
  public:
   Copier(void* room, size_t room_bytes, Executor* executor)
@@ -38,7 +38,7 @@ class Copier {
   Status status_ = kOk;
 };
 
-// Calls visit(slot in `from`, slot in `to`, count) for tokens that lie side by side in both rings.
+// Calls visit(slot in `from`, slot in `to`, count) for tokens that are contiguous in both rings.
 template <typename Visit>
 void forEachRun(const CacheShape& from, const CacheShape& to, uint64_t first, uint64_t end,
                 const Visit& visit) {
@@ -61,7 +61,7 @@ void copySide(const BufferRef& side, KvFormat format, const CacheShape& from, co
       copier->add(rows.of(side, from.sinkRow(head, 0), sinks),
                   rows.of(side, to.sinkRow(head, 0), sinks));
     }
-    // Where there are no sinks, the first tokens are like any other.
+    // Without sinks, the first tokens have no special slots.
     const uint64_t first = from.sinks != 0 ? std::max<uint64_t>(what.tokens.first, from.sinks) : 0;
     forEachRun(from, to, first, std::max(first, what.tokens.end),
                [&](uint32_t a, uint32_t b, uint64_t count) {

@@ -5,9 +5,9 @@
 namespace oriel_internal {
 namespace {
 
-// Where guesses do not pay one is made of every so many tokens.
+// If guesses do not pay, one is made per this number of tokens.
 constexpr uint32_t kWait = 16;
-// Of a step's time, until one was measured.
+// Assumed time of a guess before the first measurement, relative to a step.
 constexpr double kAssumedTime = 0.1;
 
 }  // namespace
@@ -68,7 +68,7 @@ void ModelDrafter::chosen(int32_t id) {
   const bool right = guess.id == id;
   right_[guess.sureness].judged(right);
   any_.judged(right);
-  count_ = right ? count_ : next_;  // those behind were guessed for other tokens
+  count_ = right ? count_ : next_;  // later guesses were for other tokens
 }
 
 }  // namespace oriel_internal

@@ -1,11 +1,11 @@
-// What a model runs on whose device was lost, until it has another: nothing.
+// The executor of a model between the loss of its device and the next device. It runs nothing.
 #pragma once
 
 #include "exec/executor.h"
 
 namespace oriel_internal {
 
-/// Every call fails as it does on a device that was lost.
+/// Every call fails as on a lost device.
 class NoExecutor final : public Executor {
  public:
   Status beginWrite(uint64_t, void**) override { return ORIEL_ERROR_DEVICE; }

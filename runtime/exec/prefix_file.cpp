@@ -16,11 +16,11 @@ namespace {
 
 constexpr char kFormat[] = "oriel-prefix";
 constexpr uint64_t kVersion = 1;
-/// Read and written at a time.
+/// Unit of reading and writing.
 constexpr uint64_t kPrefixPieceBytes = 64 << 10;
 constexpr uint64_t kF16Bytes = 2;
 
-// The number of `key`, at most UINT32_MAX.
+// The integer value of `key`, at most UINT32_MAX.
 Status readNumber(const GgufFile& file, const char* key, const Log& log, uint64_t* value) {
   if (!file.getUint(key, value) || *value > UINT32_MAX) {
     return log.fail(ORIEL_ERROR_FORMAT, "the prefix has no number %s: make it again", key);
@@ -51,7 +51,7 @@ Status readTokens(const GgufFile& file, const Log& log, uint32_t* tokens) {
   return kOk;
 }
 
-// Only the contents of sinks can come from a file.
+// A file can hold only the contents of sinks.
 Status checkMemories(const PrefixTarget& target, const Log& log) {
   const char* found = nullptr;
   forEachMemory(target.model, target.cache, target.plan.formats, [&](const Memory& memory) {
@@ -143,7 +143,7 @@ Status findSide(const GgufFile& file, const Memory& memory, uint32_t side, uint3
   return kOk;
 }
 
-// Calls visit(tensor, memory, side) for all that a prefix has; `memory`: where it goes.
+// Calls visit(tensor, memory, side) for all tensors of a prefix; `memory`: the destination.
 template <typename Visit>
 Status forEachSide(const GgufFile& file, const PrefixTarget& target, uint32_t tokens,
                    const Log& log, const Visit& visit) {
@@ -172,7 +172,7 @@ bool allFinite(const uint8_t* values, uint64_t bytes) {
   return finite;
 }
 
-// Calls visit(head, done, bytes) with that piece of the side in `room`, and adds all of them to a checksum.
+// Calls visit(head, done, bytes) with each piece of the side in `room`, and adds them to a checksum.
 template <typename Visit>
 Status readSide(const ModelFile& file, const GgufTensor& tensor, const PrefixTarget& target,
                 void* room, const Log& log, uint64_t* sum, const Visit& visit) {
@@ -192,7 +192,7 @@ Status readSide(const ModelFile& file, const GgufTensor& tensor, const PrefixTar
   return kOk;
 }
 
-// A head's tokens are consecutive, in the file as in its sinks.
+// A head's tokens are consecutive, both in the file and in its sinks.
 Status writeSide(const ModelFile& file, const GgufTensor& tensor, const Memory& memory,
                  const BufferRef& side, const PrefixTarget& target, void* room, const Log& log,
                  uint64_t* sum) {
@@ -230,7 +230,7 @@ Status openPrefix(const char* path, const oriel_allocator& allocator, const Log&
   return readTokens(file->gguf(), named.log(), tokens);
 }
 
-// It ends like the assistant's turn, what closes that included: a message may follow.
+// It ends like the assistant's turn, including the closing text: a message may follow.
 void describe(uint32_t tokens, Prefix* prefix) {
   prefix->tokens = tokens;
   prefix->trained = true;

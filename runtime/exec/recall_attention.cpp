@@ -8,7 +8,7 @@
 namespace oriel_internal {
 namespace {
 
-// Weights beyond this are alike: no double is out of range, whatever a model's keys are.
+// Limit of scores. Larger scores count as equal, so that doubles stay finite for any keys.
 constexpr float kMostScore = 300;
 
 float dot(const float* a, const int8_t* b, uint32_t n) {

@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint64_t kIdBytes = sizeof(int32_t);
 
-/// Writes pieces of the cache one behind another into a file, many with one submission: they are gathered in the second
-/// half of the upload ring, which is read by way of its first.
+/// Writes pieces of the cache to a file in sequence, many per submission. It gathers them in the second half of the
+/// upload ring and reads that through the first half.
 class Gatherer {
  public:
   Gatherer(const RecallPlace& place, SpillFile* file, uint64_t offset, const Log& log)
@@ -36,7 +36,7 @@ class Gatherer {
     gathered_ += piece.size_bytes;
     return kOk;
   }
-  /// Leaves out so many bytes of the file.
+  /// Skips `bytes` bytes of the file.
   Status skip(uint64_t bytes) {
     ORIEL_TRY(finish());
     offset_ += bytes;
@@ -68,7 +68,7 @@ class Gatherer {
   size_t count_ = 0;
 };
 
-// Turned by the angle between two positions: rotations add up.
+// Rotates by the angle between two positions: rotations add up.
 void turn(const float* pairs, uint32_t dims, bool interleaved, float* head) {
   const uint32_t stride = interleaved ? 1 : dims / 2;
   for (uint32_t i = 0; i < dims / 2; ++i) {
@@ -93,21 +93,21 @@ void roundKey(const float* values, uint32_t head_dim, bool says, uint8_t* key) {
   const float written = says && finite ? scale : -1.0f;
   std::memcpy(key, &written, sizeof(written));
   for (uint32_t k = 0; k < head_dim; ++k) {
-    // A denormal scale is rounded itself: quotients may lie above 127.
+    // A denormal scale is itself rounded, so quotients may exceed 127.
     const float code =
         finite && scale > 0 ? std::clamp(std::nearbyint(values[k] / scale), -127.0f, 127.0f) : 0;
     key[sizeof(scale) + k] = static_cast<uint8_t>(static_cast<int8_t>(code));
   }
 }
 
-/// One side of a memory, on its way back.
+/// One side of a memory, while it is loaded from the file.
 struct RecallFile::Side {
   const Memory& memory;
   uint32_t side = 0;
   BufferRef place;
-  uint64_t offset = 0;  ///< of its first head in a block
+  uint64_t offset = 0;  ///< offset of its first head in a block
   const LayerKind* kind = nullptr;
-  const float* pairs = nullptr;  ///< null: nothing turns
+  const float* pairs = nullptr;  ///< null: no rotation
   uint32_t rope_dims = 0;
 
   KvFormat format() const { return memory.formats[side]; }
@@ -118,8 +118,8 @@ struct RecallFile::Side {
   bool isLatent() const { return memory.kind == MemoryKind::kLatent; }
   bool hasKeys() const { return isLatent() || side == 0; }
 
-  // To what a sink of this side holds. Keys of heads lie in the ring as hadamard() makes them and in sinks as they are;
-  // latents lie alike in both.
+  // Converts to the format of this side's sinks. Keys of heads are stored after hadamard() in the ring and unchanged in
+  // sinks. Latents have the same format in both.
   void toSink(bool interleaved, float* values) const {
     const bool few = format() != KvFormat::kF16;
     const uint32_t plain = isLatent() ? kind->latent_dim : 0;
@@ -173,7 +173,7 @@ Status RecallFile::save(uint64_t first, const int32_t* ids, uint32_t says, const
   ORIEL_TRY(file_.write(offset, ids, kRecallBlock * kIdBytes, log));
   Gatherer gatherer(place, &file_, offset + kRecallBlock * kIdBytes, log);
   Status status = kOk;
-  // Of one head, the tokens of the block, which the end of the ring may cut in two.
+  // The block's tokens for one head; the end of the ring may divide them.
   const auto add = [&](const Memory& memory, const BufferRef& side, uint64_t begin, uint64_t bytes,
                        uint32_t head) -> Status {
     const CacheShape& shape = memory.shape;
@@ -208,7 +208,8 @@ Status RecallFile::save(uint64_t first, const int32_t* ids, uint32_t says, const
   return keys_.layer != UINT32_MAX ? saveKeys(first, says, place, log) : Status(kOk);
 }
 
-// From what was just written. Rounded to 8 bits with a scale a head, which tells turns apart as well.
+// Takes the values from the data just written. Rounds them to 8 bits with one scale per head, which finds turns as
+// well.
 Status RecallFile::saveKeys(uint64_t first, uint32_t says, const RecallPlace& place,
                             const Log& log) {
   const LayerKind& kind = place.model->kind(keys_.layer);
@@ -253,7 +254,7 @@ Status RecallFile::saveKeys(uint64_t first, uint32_t says, const RecallPlace& pl
   return kOk;
 }
 
-// A head's tokens lie one behind another in its sinks.
+// A head's tokens are consecutive in its sinks.
 Status RecallFile::bringHead(const TokenSpan& span, uint32_t slot, const Side& side, uint32_t head,
                              const RecallPlace& place, const Log& log) const {
   const uint32_t d = side.headDim();
@@ -297,7 +298,7 @@ Status RecallFile::bring(const TokenSpan& span, uint32_t slot, const RecallPlace
     ORIEL_TRY(file_.read(offsetOf(t) + t % kRecallBlock * kIdBytes, ids + (t - span.begin),
                          kIdBytes, log));
   }
-  // A sink stands at its own index. What differs is the same for all tokens, and may be below 0: phases wrap.
+  // A sink's position is its index. The difference is the same for all tokens and may be negative: phases wrap.
   float pairs[kMaxRopes][kMaxHeadDim];
   for (uint8_t rope = 0; rope < kMaxRopes; ++rope) {
     if (place.model->usesRope(rope)) {

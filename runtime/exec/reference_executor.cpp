@@ -1,5 +1,5 @@
-// The reference executor: every op in plain scalar C++, in the order and the formats of the plan. It is
-// the oracle that kernels are compared with, and what runs where there are no vector instructions.
+// The reference executor: every op in plain scalar C++, in the order and the formats of the plan. Kernels are compared
+// with it, and it runs on processors without vector instructions.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -65,7 +65,7 @@ class ReferenceExecutor final : public HostExecutor {
     return kOk;
   }
 
-  // One side of the cache of the session that token `t` belongs to.
+  // One side of the cache for the session of token `t`.
   template <typename Push>
   KvSide sideOf(const Op& op, const Push& p, KvFormat format, uint32_t binding, uint32_t t) const {
     const View& view = block().view(t, p.view);
@@ -172,10 +172,11 @@ class ReferenceExecutor final : public HostExecutor {
   void ropeAppend(const Op& op) {
     const RopeAppendPush& p = op.push.rope_append;
     const uint32_t d = p.head_dim;
-    // Low-bit keys are stored rotated, so their queries are, too. Sinks are f16 and are not.
+    // Low-bit keys are stored after a Hadamard rotation, so their queries are rotated the same way. Sinks are f16
+    // without that rotation.
     const bool rotate = op.k_format != KvFormat::kF16;
     const float* const norms = op.n_bindings > kRopeNorms ? floats(op, kRopeNorms) : nullptr;
-    // Rotated by one of the token's tables; keys follow queries among the norms.
+    // Rotates by one of the token's tables. In the norms, keys follow queries.
     const auto turned = [&](const float* from, uint32_t t, uint32_t table, bool key, float* to) {
       const float* const pairs =
           block().floats(table + static_cast<uint64_t>(t) * p.rotation_stride);
@@ -227,8 +228,8 @@ class ReferenceExecutor final : public HostExecutor {
     }
   }
 
-  // One head of one token over its share of the slots, with the softmax kept online: one pass over
-  // keys and values, no array of scores.
+  // One head of one token over its part of the slots, with online softmax: one pass over keys and values, no array of
+  // scores.
   void attendSplit(const Op& op, uint32_t t, uint32_t h, uint32_t split) {
     const AttentionPush& p = op.push.attention;
     const View& view = block().view(t, p.view);
@@ -380,7 +381,7 @@ class ReferenceExecutor final : public HostExecutor {
                          floats(op, 2) + uint64_t{first} * p.out_stride);
     });
   }
-  // visit(first, n) for tokens that follow each other in one session.
+  // Calls visit(first, n) for consecutive tokens of one session.
   template <typename Visit>
   void forEachSequence(const Visit& visit) const {
     const uint32_t n_tokens = header().n_tokens;
@@ -414,7 +415,7 @@ class ReferenceExecutor final : public HostExecutor {
     if (p.centred != 0) {
       return centredConv(op, taps);
     }
-    // What is stored is what is read, whether the token came in this step or before.
+    // Reads the stored values, both for tokens of this step and for earlier tokens.
     for (uint32_t t = 0; t < n; ++t) {
       const float* b = floats(op, 0) + static_cast<uint64_t>(t) * p.in_stride;
       const float* x = b + 2ull * p.channels;
@@ -520,7 +521,7 @@ class ReferenceExecutor final : public HostExecutor {
     }
   }
 
-  // Experts outside the best groups are as if they were taken.
+  // Experts outside the best groups count as taken.
   static void leaveGroups(const RoutePush& p, const double* scores, const float* bias,
                           bool* taken) {
     if (p.groups <= 1) {
@@ -575,7 +576,7 @@ class ReferenceExecutor final : public HostExecutor {
     const uint64_t stack_words = ceilDiv(p.rows, kGroupRows) * p.group_words;
     for (uint32_t e = 0; e < p.n_experts; ++e) {
       const uint32_t slot = (p.has_slots != 0 ? words(op, kExpertSlots)[e] : e) - p.first;
-      if (slot >= p.count) {  // wraps for those before, and for none
+      if (slot >= p.count) {  // unsigned: also true below p.first and without a slot
         continue;
       }
       const WeightRows rows = {op.weights, words(op, 0) + slot * stack_words, p.group_words,
@@ -715,7 +716,7 @@ class ReferenceExecutor final : public HostExecutor {
   }
 
   ExpertFetch* const experts_;
-  bool apart_ = false;  // of the list that runs: each token is of a session of its own
+  bool apart_ = false;  // for the running list: each token belongs to a different session
 };
 static_assert(sizeof(ReferenceExecutor) <= kExecutorObjectBytes, "raise kExecutorObjectBytes");
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kMostValues = kMaxLatentDim + kMaxLatentRopeDim;
 
-/// The memory of the session that token `t` belongs to.
+/// The memory of token `t`'s session.
 template <typename Task>
 KvSide memoryOf(const Task& task, uint32_t t) {
   const auto& p = task.push;
@@ -21,7 +21,7 @@ KvSide memoryOf(const Task& task, uint32_t t) {
   return KvSide(task.format, sessionShape(p, 1, cols, task.step.view(t, p.view)), task.memory);
 }
 
-/// `from`, rotated by a table of pairs (cos, sin).
+/// Rotates `from` by a table of pairs (cos, sin).
 void rotate(const float* from, const LatentAppendPush& p, const float* pairs, float* to) {
   const uint32_t step = p.pair_stride;
   for (uint32_t pair = 0; pair < p.rope_dim / 2; ++pair) {
@@ -72,7 +72,7 @@ void referenceLatentAppend(const ReferenceLatentAppend& task, uint32_t t) {
   slot < p.sinks ? memory.storeSink(0, slot, stored) : memory.storeRing(0, slot - p.sinks, stored);
 }
 
-// The softmax is kept online, as in attention over keys and values.
+// Online softmax, as in attention over keys and values.
 void referenceLatentAttention(const ReferenceLatentAttention& task, uint32_t t, uint32_t head,
                               uint32_t split) {
   const LatentAttentionPush& p = task.push;

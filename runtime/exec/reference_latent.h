@@ -15,7 +15,7 @@ struct ReferenceLatentAppend {
   uint32_t* memory;
   const float* vectors;
 };
-/// Of token `t`.
+/// For token `t`.
 void referenceLatentAppend(const ReferenceLatentAppend& task, uint32_t t);
 
 struct ReferenceLatentAttention {
@@ -26,7 +26,7 @@ struct ReferenceLatentAttention {
   float* out;
   uint32_t* memory;
 };
-/// Of one head of token `t` over one split.
+/// For one head of token `t` over one split.
 void referenceLatentAttention(const ReferenceLatentAttention& task, uint32_t t, uint32_t head,
                               uint32_t split);
 

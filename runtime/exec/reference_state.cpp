@@ -13,7 +13,7 @@ namespace {
 double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// Where a channel of the convolution goes in a token's output.
+/// The place of a channel of the convolution in a token's output.
 uint32_t placeOf(const StateColumns& columns, uint32_t channel) {
   if (channel - columns.queries < columns.n_keys) {
     return channel - columns.queries;
@@ -125,7 +125,7 @@ void referenceStateInputs(const StateInputsPush& p, uint32_t n_tokens, const flo
           static_cast<float>(p.delta != 0 ? sigmoid(row[columns.factor + h]) : step);
     }
   }
-  // All is read before anything is written: with one slot they could be the same.
+  // Reads all inputs before the first write: with one slot both could be the same.
   for (uint32_t j = 0; j < before; ++j) {
     for (uint32_t c = 0; c < channels; ++c) {
       state.written[column_word + j * channels + c] =

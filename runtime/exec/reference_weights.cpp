@@ -29,12 +29,12 @@ struct Row {
   uint32_t side(uint32_t word) const { return sides[word * kGroupRows]; }
 };
 
-// The scale of a unit among its pair's.
+// The scale of a unit within its pair's scales.
 float pairScale(uint32_t pair, uint32_t unit) {
   return unit % 2 == 0 ? lowHalf(pair) : highHalf(pair);
 }
 
-// Byte i of side words that begin at `word`.
+// Byte i of the side words from `word` on.
 uint32_t sideByte(const Row& row, uint32_t word, uint32_t i) {
   return row.side(word + i / 4) >> (8 * (i % 4)) & 0xff;
 }
@@ -46,20 +46,20 @@ uint32_t nibble(const Row& row, uint32_t unit, uint32_t i) {
 uint32_t twoBits(uint32_t word, uint32_t i) { return word >> (8 * (i % 4) + i % 16 / 4 * 2) & 3; }
 uint32_t highBit(uint32_t word, uint32_t i) { return word >> (8 * (i % 4) + i / 4) & 1; }
 
-/// What IQ4 quants stand for.
+/// The values of IQ4 quants.
 constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                    1,    13,   25,  38,  53,  69,  89,  113};
 
-/// What MXFP4 quants stand for, twice.
+/// Twice the values of MXFP4 quants.
 constexpr int8_t kMxfp4Values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-/// What codes of the codebooks stand for.
+/// The values of codes in the codebooks.
 constexpr float kIq2Sizes[3] = {8, 25, 43};
 constexpr float kIq3XxsSizes[8] = {4, 12, 20, 28, 36, 44, 52, 62};
 
 // 2^(e - 128); the two smallest are subnormal.
 float powerOfTwo(uint32_t e) { return bitsToFloat(e < 2 ? 1u << (21 + e) : (e - 1) << 23); }
 
-// An unsigned float of 4 and 3 bits; the largest is none.
+// An unsigned float with 4 exponent and 3 mantissa bits. The largest code is not a number and gives 0.
 float smallScale(uint32_t byte) {
   const uint32_t e = byte >> 3 & 15;
   const uint32_t m = byte & 7;
@@ -75,7 +75,8 @@ uint32_t codeOf(const uint32_t* book, uint32_t entry, uint32_t i) {
   return book[entry / 2] >> (16 * (entry % 2) + kBits * i) & ((1u << kBits) - 1);
 }
 
-// What a sign word has in place of every eighth sign, and those signs: odd where the seven before are.
+// A sign word stores other data in place of every eighth sign. These signs follow from the parity of the other seven: 1
+// if it is odd.
 uint32_t insteadOfSigns(uint32_t word) {
   return (word >> 25 & 1) | (word >> 26 & 2) | (word >> 27 & 4) | (word >> 28 & 8);
 }
@@ -174,7 +175,7 @@ void unpackIq3(WeightType type, const Row& row, uint32_t unit, float (&out)[kUni
 void unpack256(WeightType type, const Row& row, uint32_t unit, uint32_t side_words,
                float (&out)[kUnit]) {
   const uint32_t u = unit % 8;
-  const uint32_t at = unit / 8 * side_words;  // of the block's side words
+  const uint32_t at = unit / 8 * side_words;  // in the block's side words
   const float d = lowHalf(row.side(at));
   const float dmin = highHalf(row.side(at));
   const auto twoBitQuant = [&](uint32_t i) { return twoBits(row.quant(2 * unit + i / 16), i); };

@@ -57,7 +57,7 @@ void Replier::start(const GenerateSettings& settings, const ReplyPlace& place) {
   reply_parts_.start(
       {context_.forms, settings.reads_calls, place.thought != nullptr, place.thought, place.tools},
       {settings.on_part, settings.part_user, settings.value_parts}, thought_cap_.active());
-  // A device that goes ahead cannot know the mask of a token that is not chosen yet.
+  // A device that runs ahead cannot know the mask for a token that is not chosen yet.
   reads_logits_ = settings.logprobs || settings.constrained || settings.on_logits != nullptr;
   if (settings.constrained) {
     ConstrainedStart start;
@@ -73,7 +73,7 @@ void Replier::start(const GenerateSettings& settings, const ReplyPlace& place) {
     constrained_->stop();
   }
   if (settings.min_tokens == 0 || settings.ignore_stop) {
-    return;  // nothing to hold back, or stop tokens are like any other
+    return;  // no tokens to hold back, or stop tokens are normal tokens
   }
   for (uint32_t i = 0; i < context_.model->n_vocab; ++i) {
     const int32_t id = static_cast<int32_t>(i);
@@ -84,7 +84,7 @@ void Replier::start(const GenerateSettings& settings, const ReplyPlace& place) {
   sampler_.hold(true);
 }
 
-// The app changes a copy, while others may use the device. False: it wants no more.
+// The app changes a copy, while others may use the device. False: it wants no more tokens.
 Status Replier::askForLogits(const ReplyCall& call, bool* wanted) {
   const GenerateSettings& settings = call.settings;
   const uint32_t n_vocab = context_.model->n_vocab;
@@ -112,7 +112,7 @@ Status Replier::askForLogits(const ReplyCall& call, bool* wanted) {
   return kOk;
 }
 
-// From the best tokens alone where they are enough.
+// Uses only the best tokens if they suffice.
 Status Replier::choose(const GenerateSettings& settings, int32_t* id) {
   const float* const changed = settings.step_logits;
   const TopTokens* const top = stepper_.top();
@@ -150,7 +150,7 @@ Status Replier::computeLogprobs(const GenerateSettings& settings, int32_t id) {
   return kOk;
 }
 
-// The reader of parts sees control tokens, too: they stand around what it tells apart.
+// The reader of parts also needs control tokens, which delimit the parts.
 ReplyText::Shown Replier::pushToken(int32_t id, bool may_stop) {
   const Tokenizer::Piece text = context_.tokenizer->piece(id, false);
   const Tokenizer::Piece written = context_.tokenizer->piece(id, true);
@@ -169,7 +169,7 @@ bool Replier::endsReply(const ReplyCall& call, int32_t id) const {
   return !call.settings.ignore_stop && (id == call.place.stop_id || context_.tokenizer->isStop(id));
 }
 
-// A token that the constraint allows. *complete: none may come, the reply is over.
+// Chooses a token that the constraint allows. *complete: no token may follow, and the reply ends.
 Status Replier::chooseConstrained(const ReplyCall& call, int32_t* id, bool* complete) {
   while (true) {
     *complete = constrained_->ended();
@@ -205,7 +205,7 @@ Status Replier::chooseEndOfThought(ReplyCall* call) {
   call->id = thought_cap_.next();
   thought_cap_.take();
   if (call->settings.constrained) {
-    (void)constrained_->accept(call->id);  // inside of a thought any token may come
+    (void)constrained_->accept(call->id);  // within a thought any token is allowed
   }
   return computeLogprobs(call->settings, call->id);
 }
@@ -215,7 +215,7 @@ Status Replier::chooseAny(ReplyCall* call, bool* complete) {
                                     : choose(call->settings, &call->id);
 }
 
-// A character that has begun is a part of the thought.
+// A character that has begun belongs to the thought.
 Status Replier::capThought() {
   if (!thought_cap_.active() || reply_text_.insideCharacter()) {
     return kOk;
@@ -224,7 +224,7 @@ Status Replier::capThought() {
   return thought_cap_.close(reply_parts_.reader(), *context_.tokenizer, &workspace);
 }
 
-// Whether the app wants no more. `logprobs`: null for what is no token of its own.
+// True if the app wants no more tokens. `logprobs`: null for text without a token of its own.
 bool Replier::show(const ReplyCall& call, int32_t id, const ReplyText::Shown& shown,
                    const Logprobs* logprobs) {
   oriel_token_event event = {id, shown.text, shown.bytes, 0, 0, nullptr};
@@ -236,7 +236,7 @@ bool Replier::show(const ReplyCall& call, int32_t id, const ReplyText::Shown& sh
   return call.on_token != nullptr && call.on_token(&event, call.user) != 0;
 }
 
-// One token: chosen and shown. Unless it goes on, the reply is over.
+// Chooses and shows one token. Unless call->goes_on, the reply ends.
 Status Replier::chooseToken(ReplyCall* call) {
   const GenerateSettings& settings = call->settings;
   oriel_generation* const result = call->result;
@@ -265,8 +265,7 @@ Status Replier::chooseToken(ReplyCall* call) {
     result->stop_reason = ORIEL_STOP_TOKEN;
     return kOk;
   }
-  ORIEL_TRY(
-      stepper_.readAhead(&call->id, 1));  // a token is not handed out that cannot be gone on from
+  ORIEL_TRY(stepper_.readAhead(&call->id, 1));  // reports errors before the app receives the token
   if (result->tokens++ == 0) {
     call->first_ms = nowMs();
     result->time_to_first_token_ms = at_.prompt_ms + call->first_ms - call->begin_ms;
@@ -281,14 +280,14 @@ Status Replier::chooseToken(ReplyCall* call) {
   complete = settings.constrained && constrained_->ended();
   call->ends = shown.stopped ? ORIEL_STOP_TEXT
                : stop        ? ORIEL_STOP_CALLBACK
-               : complete    ? ORIEL_STOP_TOKEN  // as if one that ends it had come
+               : complete    ? ORIEL_STOP_TOKEN  // as if an ending token had come
                              : ORIEL_STOP_LENGTH;
   call->last = call->ends != ORIEL_STOP_LENGTH || result->tokens == settings.max_tokens;
   call->goes_on = true;
   return kOk;
 }
 
-// The step of the token that was shown is done: what ended the reply is part of the session.
+// Completes the step of the shown token: a token that ended the reply is part of the session.
 void Replier::endStep(ReplyCall* call, Status status) {
   call->status = status;
   call->over = call->last || !status.ok();
@@ -297,7 +296,7 @@ void Replier::endStep(ReplyCall* call, Status status) {
   }
 }
 
-// Calls that go on, each of a session of its own.
+// Calls that continue, each of a different session.
 void Replier::step(ReplyCall* const* calls, uint32_t count) {
   if (count == 1 && !calls[0]->replier->context_.sharesDevice()) {
     ReplyCall* const call = calls[0];
@@ -319,7 +318,7 @@ void Replier::step(ReplyCall* const* calls, uint32_t count) {
   }
 }
 
-// The tokens from `begin` on that the latest token does not see.
+// Tokens from `begin` on that are not visible to the latest token.
 uint64_t Replier::evictedOf(uint64_t begin) const {
   if (at_.position == 0) {
     return 0;
@@ -376,7 +375,7 @@ void Replier::run(ReplyCall* const* calls, uint32_t count) {
   } while (n_going != 0);
 }
 
-// The app was shown this text, although the device did not live to read the last of it.
+// The app has received this text, although the device was lost before the step of the last token.
 void Replier::keepCutText(const Status& status) {
   if (status.lost()) {
     const ReplyText::Shown rest = reply_text_.finish(false);
@@ -404,7 +403,7 @@ Status Replier::end(const ReplyCall& call) {
       static_cast<uint32_t>(drafter_.counts().accepted - call.drafts.accepted);
   const ReplyText::Shown rest = reply_text_.finish(result->tokens >= call.settings.min_tokens);
   transcript_.extend(rest.text, rest.bytes);
-  // Who said stop is not called again.
+  // A callback that returned stop is not called again.
   if (call.ends != ORIEL_STOP_CALLBACK) {
     if (rest.bytes != 0) {
       (void)show(call, call.id, rest, nullptr);
@@ -416,7 +415,7 @@ Status Replier::end(const ReplyCall& call) {
   }
   reply_parts_.forget();
   if (result->tokens > 1) {
-    // A step follows every token, the last one as well.
+    // A step follows every token, including the last one.
     result->decode_tokens_per_s = result->tokens / ((nowMs() - call.first_ms) / 1000.0);
   }
   at_.prompt_tokens = 0;
@@ -424,21 +423,21 @@ Status Replier::end(const ReplyCall& call) {
   return call.status;
 }
 
-// True if the token after the next must be the best one. It may turn out to be a stop token, which is never fed, but has
-// taken the slot of the oldest token: with slack in the ring, one that only going back could have led to. Where the
-// host has to read what the token needs, it must know the token. Logits of a step that goes ahead are gone before they
-// could be read.
+// True if the token after the next must be the best one.
+// It may turn out to be a stop token, which is never fed. Its step has then overwritten the slot of the oldest token.
+// With slack in the ring, only going back could have reached that slot. If the host must read data for the token, it
+// must know the token first. Logits of a step that ran ahead are overwritten before the app could read them.
 bool Replier::mayRunAhead() const {
   const Plan& plan = *context_.plan;
   return sampler_.takesTheBest() && !reads_logits_ && thought_cap_.next() < 0 &&
          memory_.cache().ring > memory_.cache().window && !plan.on_file.any();
 }
 
-// The step of a token that was chosen, where it is not done yet; the executor may have begun it. `wanted`: so many tokens
-// will be wanted behind it at most.
+// Runs the step of a chosen token, unless it is already done. The executor may have begun it. `wanted`: most tokens
+// needed after it.
 Status Replier::decode(int32_t id, uint32_t wanted) {
   const bool more = wanted != 0;
-  // Whatever is guessed: a session is the same.
+  // The session is the same with and without guesses.
   const uint64_t end = at_.position + 1 + (more && drafter_.active() ? drafter_.most() : 0);
   Status status = kOk;
   if (!drafter_.active()) {
@@ -454,7 +453,7 @@ Status Replier::decode(int32_t id, uint32_t wanted) {
     if (guesses_.count != 0 && !stepper_.isAhead()) {
       status = verify(id);
     } else {
-      // To be asked again for the next token.
+      // Ask again for the next token.
       const bool waits =
           guesses_.count != 0 ||
           (hasDraftModel() && model_drafter_.pays(drafter_.cost(), room, drafter_.use()));
@@ -468,7 +467,7 @@ Status Replier::decode(int32_t id, uint32_t wanted) {
   return kOk;
 }
 
-// Whether the step of this token is done: it was the next guess.
+// True if the step of this token is done, because it was the next guess.
 bool Replier::takeGuess(int32_t id) {
   drafter_.chosen(draftText(id));
   model_drafter_.chosen(id);
@@ -484,7 +483,7 @@ bool Replier::takeGuess(int32_t id) {
   return true;
 }
 
-// The step of a token, and of the guesses after it.
+// Runs the step of a token and of the guesses after it.
 Status Replier::verify(int32_t id) {
   const uint32_t count = 1 + guesses_.count;
   int32_t ids[1 + Drafter::kMost] = {id};
@@ -494,8 +493,8 @@ Status Replier::verify(int32_t id) {
   return kOk;
 }
 
-// Up to `room` guesses of the tokens after `id`, which was chosen. The first is made from the vector of the token before
-// it, the others from the vectors that guesses leave.
+// Makes up to `room` guesses of the tokens after the chosen token `id`. The first uses the vector of the previous
+// token, the others use vectors of guesses.
 Status Replier::guessByModel(int32_t id, uint32_t room) {
   guesses_.count = 0;
   if (!hasDraftModel() || at_.position == 0) {
@@ -517,7 +516,7 @@ Status Replier::guessByModel(int32_t id, uint32_t room) {
       return status;
     }
     if (!status.ok() || made[count].id < 0) {
-      break;  // the token goes on without
+      break;  // continue without guesses
     }
   }
   guesses_.count =
@@ -528,8 +527,8 @@ Status Replier::guessByModel(int32_t id, uint32_t room) {
   return kOk;
 }
 
-// Rows of the block that cannot be filled are left out. If experts could not be read for all, each goes alone: one of
-// them may want what is not there.
+// Leaves out rows of the block that cannot be filled. If experts could not be read for all rows, runs each row alone,
+// because only some may need the missing experts.
 void Replier::runTogether(DecodeRequest* const* requests, uint32_t count) {
   const SessionContext& context = requests[0]->replier->context_;
   const Stepper& first = requests[0]->replier->stepper_;

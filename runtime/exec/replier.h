@@ -1,15 +1,15 @@
-// Writes replies: chooses a token, shows it, runs its step, until something ends the reply. One session or several.
+// Writes replies of one session or several: chooses a token, shows it and runs its step until the reply ends.
 //
-// run() has all replies of a call: each chooses and shows a token, then one step takes all of them along.
+// run() handles all replies of a call: each chooses and shows a token, then one step processes all these tokens.
 //
 // It knows:
 // - sampling, constraints, tokens that are held back
-// - what ends a reply: stop tokens, stop texts, the app, a limit, a form that is complete
-// - guesses of the next tokens, and what they cost
+// - the ends of a reply: stop tokens, stop texts, the app, a limit, a complete form
+// - guesses of the next tokens, and their cost
 // - parts of a reply: thoughts, calls, text
 // It must never know:
-// - templates, where messages come from, what closes a turn
-// - how memory is laid out, what can be gone back to
+// - templates, the source of messages, the text that closes a turn
+// - the layout of memory, and the positions that can be restored
 // - batches of a prompt, the transcript's other messages
 #pragma once
 
@@ -25,17 +25,17 @@ namespace oriel_internal {
 
 class Replier;
 
-/// Facts about a reply before it begins.
+/// Facts about a reply, set before it begins.
 struct ReplyPlace {
-  int32_t stop_id = -1;              ///< ends it besides the model's own stop tokens; -1: none
-  const Mark* thought = nullptr;     ///< its opening has begun one with this mark; null: none
-  bool may_think = false;            ///< it may begin with one
+  int32_t stop_id = -1;              ///< another stop token, in addition to the model's; -1: none
+  const Mark* thought = nullptr;     ///< mark of the thought that the opening has begun; null: none
+  bool may_think = false;            ///< the reply may begin with a thought
   const JsonValue* tools = nullptr;  ///< in the OpenAI form; null: none
-  uint64_t text = 0;                 ///< tokens before its own
-  ConversationCopy before;           ///< before its opening
+  uint64_t text = 0;                 ///< tokens before the reply's first
+  ConversationCopy before;           ///< state before the opening
 };
 
-/// A reply in the making. Settings, tools and result outlive it.
+/// A reply in progress. Settings, tools and result must outlive it.
 struct ReplyCall {
   ReplyCall(const GenerateSettings& how, oriel_token_fn on_token_fn, void* token_user,
             oriel_generation* out)
@@ -47,52 +47,52 @@ struct ReplyCall {
   oriel_generation* result;
   ReplyPlace place;
   Replier* replier = nullptr;
-  Status status;  ///< once it is over
+  Status status;  ///< set at the end
   bool over = false;
   double begin_ms = 0;
-  double first_ms = 0;  ///< when its first token was chosen
-  DraftCounts drafts;   ///< of the session, when it began
+  double first_ms = 0;  ///< time of choosing the first token
+  DraftCounts drafts;   ///< the session's counts at the start
   // The latest token:
   int32_t id = -1;
-  bool goes_on = false;                        ///< it was shown, and its step is to come
-  bool last = false;                           ///< and no other follows
-  oriel_stop_reason ends = ORIEL_STOP_LENGTH;  ///< if so
+  bool goes_on = false;                        ///< it was shown, and its step is still to run
+  bool last = false;                           ///< no other token follows
+  oriel_stop_reason ends = ORIEL_STOP_LENGTH;  ///< the reason, if `last`
 };
 
-/// A cancelled reply ends within its step; the step of a token that was handed out already is finished.
+/// A cancelled reply ends within its step. The step of a token that the app has received is completed.
 class Replier {
  public:
-  /// `constrained`: null where no reply can follow a grammar.
+  /// `constrained`: null if replies cannot follow a grammar.
   Replier(const SessionContext& context, Conversation* at, SessionMemory* memory, Stepper* stepper,
           Feeder* feeder, Transcript* transcript, Sampler* sampler, const Drafter& drafter,
           ConstrainedReply* constrained);
 
-  /// Fails where there is nothing to continue.
+  /// Fails if there is nothing to continue.
   Status begin(ReplyCall* call);
-  /// Replies that begin() has begun, of several sessions of one model: their tokens go through the device together. Each
-  /// ends as it would alone, with its status in the call.
+  /// Runs replies after begin(), for several sessions of one model. Their tokens share the device's steps. Each reply
+  /// ends as it would alone; its status is in the call.
   static void run(ReplyCall* const* calls, uint32_t count);
-  /// DeviceShare::RunSteps.
+  /// For DeviceShare::RunSteps.
   static void runTogether(DecodeRequest* const* requests, uint32_t count);
 
-  /// The token that ended the latest reply; -1: none did.
+  /// The token that ended the latest reply; -1: none.
   int32_t stop() const { return reply_stop_; }
   ConstrainedReply* constrained() const { return constrained_; }
   const DraftCounts& drafts() const { return drafter_.counts(); }
-  /// The conversation is another one. `wipes`: overwrites all text and tokens that were held.
+  /// Call after the conversation was replaced. `wipes`: overwrites all held text and tokens.
   void reset(bool wipes = false);
-  /// The text of tokens that were a reply, as far as they are known.
+  /// Restores the text of a reply from its known tokens.
   void writeAgain(uint64_t begin, uint64_t end);
 
  private:
-  /// Rows of the latest step that no token was taken for yet.
+  /// Rows of the latest step without a chosen token yet.
   struct Guesses {
-    uint32_t count = 0;  ///< of ids
+    uint32_t count = 0;  ///< number of ids
     uint32_t taken = 0;
     int32_t ids[Drafter::kMost] = {};
   };
 
-  /// Most tokens after the one that goes on.
+  /// The most tokens that may follow the current one.
   static uint32_t tokensLeft(const ReplyCall& call) {
     const uint32_t most = call.settings.max_tokens;
     return call.last ? 0 : most == 0 ? UINT32_MAX : most - call.result->tokens;
@@ -140,7 +140,7 @@ class Replier {
   ThoughtCap thought_cap_;
   Logprobs logprobs_;
   int32_t reply_stop_ = -1;
-  bool reads_logits_ = false;  ///< of every token of this reply
+  bool reads_logits_ = false;  ///< the app reads the logits of every token
 };
 
 }  // namespace oriel_internal

@@ -1,4 +1,4 @@
-// What a reply means, for the app that wants to know it as it comes.
+// The parts of a reply (thoughts, calls, text), for apps that receive them during generation.
 #pragma once
 
 #include "base/status.h"
@@ -8,26 +8,26 @@
 
 namespace oriel_internal {
 
-/// Who is told of the parts of a reply.
+/// The receiver of a reply's parts.
 struct PartListener {
-  oriel_part_fn on_part = nullptr;  ///< null: the app does not ask
+  oriel_part_fn on_part = nullptr;  ///< null: the app does not need them
   void* user = nullptr;
-  bool values = false;  ///< also those of an answer in JSON
+  bool values = false;  ///< also the values of a JSON answer
 };
 
-/// Hands parts to the app until it has enough. Fixed memory.
+/// Passes parts to the app until it wants no more. Fixed memory.
 class ReplyParts {
  public:
-  /// Where the app does not ask nothing is read unless `reads`. `settings.tools` has to stay until finish().
+  /// Without a receiver, reads nothing unless `reads`. `settings.tools` must stay valid until finish().
   void start(const ReplySettings& settings, const PartListener& listener, bool reads = false);
   bool wanted() const { return reads_; }
-  /// More of the reply, as ReplyReader has it.
+  /// Adds text of the reply, as in ReplyReader.
   void push(const char* text, size_t bytes) { reader_.push(text, bytes); }
   void finish() {
     reader_.finish();
     values_.finish();
   }
-  /// Overwrites what it has held.
+  /// Overwrites its contents.
   void forget() {
     reader_.forget();
     values_.forget();

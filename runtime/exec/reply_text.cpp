@@ -27,8 +27,7 @@ ReplyText::Shown ReplyText::push(Tokenizer::Piece piece, bool may_stop) {
 }
 
 ReplyText::Shown ReplyText::finish(bool may_stop) {
-  decoder_.reset(
-      false);  // what has begun of a character is dropped: more tokens might have completed it
+  decoder_.reset(false);  // drops an incomplete character: later tokens might have completed it
   return stop_texts_.any() ? pass("", 0, may_stop, true) : Shown{text_, 0, false};
 }
 
@@ -42,7 +41,7 @@ ReplyText::Shown ReplyText::breakOff(bool may_stop) {
   return shown;
 }
 
-// Stop texts are UTF-8 and so is the text: one begins where a character does.
+// Stop texts and the text are both UTF-8, so a stop text begins at a character.
 ReplyText::Shown ReplyText::pass(const char* text, size_t bytes, bool may_stop, bool ends) {
   if (stopped_) {
     return {text_, 0, true};

@@ -1,4 +1,4 @@
-// The way of a reply's text from its tokens to the app.
+// Passes a reply's text from its tokens to the app.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace oriel_internal {
 
-/// The visible text of a reply. Stop texts are never shown, in whole or in part: a possible beginning of one is held
-/// back until it is decided, or the reply ends. Fixed memory.
+/// The visible text of a reply. Stop texts are never shown, not even in part: a possible beginning of one is held back
+/// until it is decided or the reply ends. Fixed memory.
 class ReplyText {
  public:
   struct Shown {
@@ -20,15 +20,16 @@ class ReplyText {
     bool stopped = false;  ///< a stop text ends the reply here; no text follows
   };
 
-  /// `count` stop texts, as StopTexts has them.
+  /// `count` stop texts, as in StopTexts.
   void start(const char* const* stop_texts, size_t count);
   /// Overwrites its contents.
   void forget();
-  /// A token's text. `may_stop`: a stop text that it completes ends the reply; else that is text like any other.
+  /// Adds a token's text. `may_stop`: a stop text that it completes ends the reply; otherwise it is shown as normal
+  /// text.
   Shown push(Tokenizer::Piece piece, bool may_stop);
-  /// A token without text: returns the held text, and no stop text continues across it.
+  /// A token without text: returns the held text. Stop texts do not continue across it.
   Shown breakOff(bool may_stop);
-  /// The reply ends: returns the held text, unless a stop text ended it, without an incomplete character.
+  /// Ends the reply: returns the held text without an incomplete character. Empty if a stop text ended the reply.
   Shown finish(bool may_stop);
   bool insideCharacter() const { return decoder_.insideCharacter(); }
 
@@ -38,7 +39,7 @@ class ReplyText {
   StreamDecoder decoder_;
   StopTexts stop_texts_;
   bool stopped_ = false;
-  size_t n_shown_ = 0;  ///< of text_: the app has them
+  size_t n_shown_ = 0;  ///< bytes of text_ that the app has received
   size_t n_text_ = 0;   ///< shown text, then held text
   char text_[StopTexts::kMostBytes + StreamDecoder::kMostBytes] = {};
 };

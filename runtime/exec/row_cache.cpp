@@ -9,10 +9,10 @@
 namespace oriel_internal {
 namespace {
 
-/// Of rows that are kept: those of a page or two of text.
+/// Number of cached rows: enough for a page or two of text.
 constexpr uint64_t kKeptBytes = 2ull << 20;
 constexpr uint64_t kFewestRows = 16;
-/// Each is looked at to find one.
+/// A search checks each row.
 constexpr uint64_t kMostRows = 1024;
 
 }  // namespace
@@ -24,7 +24,7 @@ void RowCache::init(const RowsOnFile& rows, const WeightSource& source, Arena* a
   rows_ = &rows;
   source_ = &source;
   if (source.inMemory()) {
-    return;  // they are there already
+    return;  // already in the cache
   }
   const uint64_t wanted = std::clamp(kKeptBytes / rowBytes(), kFewestRows, kMostRows);
   capacity_ = static_cast<uint32_t>(std::min<uint64_t>(wanted, rows.rows));
@@ -77,7 +77,7 @@ Status RowCache::take(int32_t id, const Log& log, const uint8_t** row) {
   return kOk;
 }
 
-// Whether what was read since the last check is what the file had when it was opened. Else none of it stays.
+// Checks that the rows read since the last check have the file's original contents. If not, drops all of them.
 Status RowCache::checkRead(bool whole, const Log& log) {
   if (!unchecked_) {
     return kOk;
@@ -97,7 +97,7 @@ Status RowCache::readAhead(const int32_t* ids, size_t count, const Log& log) {
   const uint64_t before = uses_;
   Status status;
   uint32_t room =
-      source_->inMemory() ? 0 : capacity_;  // rows wanted here make no room for each other
+      source_->inMemory() ? 0 : capacity_;  // rows needed here do not replace each other
   for (size_t i = 0; i < count && room > 0 && status.ok(); ++i) {
     Entry* entry = find(ids[i]);
     if (entry != nullptr && entry->used > before) {

@@ -7,30 +7,31 @@
 
 namespace oriel_internal {
 
-/// Reads the rows of a step's tokens and packs them where kernels find them. Rows are kept as the file has them, the
-/// one that was used longest ago makes room; which are kept changes no result. Only the latest rows are ever in
-/// memory: which they are is what was said, so forget() overwrites them.
+/// Reads the rows of a step's tokens and packs them for kernels. The cache keeps rows in the file's format and replaces
+/// the least recently used one. The choice of rows changes no result. The rows in memory reveal the text, so forget()
+/// overwrites them.
 class RowCache {
  public:
-  /// Takes its memory from `arena`, none where `rows` has no place. All arguments but the arena outlive this object.
+  /// Takes its memory from `arena`; none if `rows` has no place. All arguments except the arena must outlive this
+  /// object.
   void init(const RowsOnFile& rows, const WeightSource& source, Arena* arena);
   bool active() const { return rows_ != nullptr; }
 
-  /// Reads rows that will be wanted, in their order, as many as are kept. With an error none of them is kept.
+  /// Reads rows for later steps, in order, as many as the cache holds. After an error the cache holds none of them.
   Status readAhead(const int32_t* ids, size_t count, const Log& log);
-  /// Row first + i of `place` becomes that of ids[i]. After an error those rows are undefined.
+  /// Writes the row of ids[i] to row first + i of `place`. After an error those rows are undefined.
   Status fill(const int32_t* ids, uint32_t count, const Log& log, void* place, uint32_t first = 0);
   void forget();
 
-  /// Rows that were placed, and the part of them that was read from the file.
+  /// Counts written rows, and the rows among them that were read from the file.
   uint64_t wanted() const { return wanted_; }
   uint64_t reads() const { return reads_; }
 
  private:
   struct Entry {
-    uint64_t used = 0;  ///< the larger, the later; 0: no row is here
+    uint64_t used = 0;  ///< larger is later; 0: empty
     int32_t id = 0;
-    bool checked = false;  ///< the file was found unchanged after it was read
+    bool checked = false;  ///< the file was unchanged after the read
   };
 
   uint64_t rowBytes() const;
@@ -45,8 +46,8 @@ class RowCache {
   Entry* entries_ = nullptr;
   uint8_t* data_ = nullptr;
   uint32_t capacity_ = 0;
-  uint64_t uses_ = 0;       ///< so far
-  bool unchecked_ = false;  ///< some row is
+  uint64_t uses_ = 0;       ///< number of uses so far
+  bool unchecked_ = false;  ///< some row is not checked
   uint64_t wanted_ = 0;
   uint64_t reads_ = 0;
 };

@@ -1,6 +1,6 @@
-// The call that runs on a session: cancelled or not, and how far it has read.
+// The running call of a session: its cancel and its progress.
 //
-// It knows: the app's cancel, its progress callback, whether the device rests.
+// It knows: the app's cancel, its progress callback, rests of the device.
 // It must never know: tokens, memory, replies.
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace oriel_internal {
 
-/// One thread at a time makes calls; cancel() and cancelled() are for any thread.
+/// Calls come from one thread at a time. cancel() and cancelled() are allowed from any thread.
 class RunningCall {
  public:
   explicit RunningCall(const SessionContext& context) : context_(context) {}
 
-  /// Around every call: cancel() applies to the running call, progress restarts with each.
+  /// Call around every call: cancel() applies to the running call, and progress restarts with each.
   void begin() {
     done_ = total_ = 0;
     cancel_.begin();
@@ -27,23 +27,23 @@ class RunningCall {
   Status check() const {
     return cancelled() && !finishes ? Status(ORIEL_ERROR_CANCELLED) : Status(kOk);
   }
-  /// cancelled(), for work that asks again and again.
+  /// cancelled(), for work that checks repeatedly.
   StopCheck stop() const {
     return {[](void* self) { return static_cast<const RunningCall*>(self)->cancelled(); },
             const_cast<RunningCall*>(this)};
   }
-  /// The same for a step; never, for work that must not be left half done.
+  /// The same for a step; never cancelled for work that must not stop half-way.
   StopCheck stopOfStep() const { return finishes ? StopCheck() : stop(); }
 
   bool wantsRest() const {
     return context_.guard != nullptr && context_.guard->wantsRest() && !finishes;
   }
-  /// Until the app resumes, or the call is cancelled.
+  /// Waits until the app resumes or the call is cancelled.
   void rest() const {
     context_.guard->rest(
         [](const void* self) { return static_cast<const RunningCall*>(self)->cancelled(); }, this);
   }
-  /// For a call that was cancelled while it rested and has to undo its work: until it has the device again.
+  /// For a call that was cancelled while it rested and must undo its work: waits for the device.
   void waitForDevice() const {
     if (wantsRest()) {
       context_.guard->rest([](const void*) { return false; }, nullptr);
@@ -54,7 +54,7 @@ class RunningCall {
   void expect(uint64_t tokens) { total_ += recovers ? 0 : tokens; }
   /// Sets the number of tokens still to read.
   void expectAgain(uint64_t tokens) { total_ = done_ + tokens; }
-  /// Tells the app, which may cancel.
+  /// Reports progress to the app, which may cancel.
   void read(uint32_t tokens) {
     done_ += tokens;
     if (context_.progress != nullptr &&
@@ -63,11 +63,11 @@ class RunningCall {
     }
   }
 
-  bool finishes = false;  ///< the work is finished, cancelled or not
-  bool recovers = false;  ///< the memory is built again: nothing is new
-  bool replays = false;   ///< from the ids that are held
+  bool finishes = false;  ///< the work must finish, even after a cancel
+  bool recovers = false;  ///< the memory is rebuilt: tokens are not new
+  bool replays = false;   ///< from the held ids
 
-  /// Since the session began.
+  /// Totals since the session began.
   struct Counts {
     uint64_t submissions = 0;
     uint64_t read_again = 0;  ///< tokens

@@ -12,7 +12,7 @@ constexpr uint32_t kAllBits = ~0u;
 
 uint32_t wordsOf(uint32_t n_vocab) { return (n_vocab + kWordBits - 1) / kWordBits; }
 
-// The number of the lowest bit that is 1 (Leiserson, Prokop and Randall 1998).
+// The index of the lowest 1 bit (Leiserson, Prokop and Randall 1998).
 uint32_t lowestBit(uint32_t bits) {
   static constexpr uint8_t kPlaces[32] = {0,  1,  28, 2,  29, 14, 24, 3,  30, 22, 20,
                                           15, 25, 17, 4,  8,  31, 27, 13, 23, 21, 19,
@@ -22,8 +22,8 @@ uint32_t lowestBit(uint32_t bits) {
 
 }  // namespace
 
-/// Collects the k best of what it is offered. Almost every logit is compared with the least of the best so far and
-/// forgotten. Ids have to come in order, so that a later one loses a tie.
+/// Collects the k best of all offered logits. Almost every logit is only compared with the lowest of the best so far.
+/// Ids must come in order, so that a later one loses a tie.
 class Sampler::Best {
  public:
   Best(Candidate* candidates, uint32_t n_vocab, uint32_t k)
@@ -32,12 +32,12 @@ class Sampler::Best {
         room_(static_cast<uint32_t>(std::min<uint64_t>(n_vocab, uint64_t{k} + std::max(k, 64u)))) {}
 
   void offer(float logit, uint32_t id) {
-    if (logit > least_) {  // nor for a NaN
+    if (logit > least_) {  // false for a NaN
       keep(logit, id);
     }
   }
   float least() const { return least_; }
-  /// For one above least().
+  /// Requires a logit above least().
   void keep(float logit, uint32_t id) {
     if (n_ == room_) {
       std::nth_element(candidates_, candidates_ + (k_ - 1), candidates_ + n_);
@@ -95,7 +95,7 @@ void Sampler::copyBiases(const SamplerOptions& options) {
   for (uint32_t i = 0; i < options.n_biases; ++i) {
     biases_[i] = {options.biases[i].id, 0, options.biases[i].bias};
   }
-  // The least first: minus infinity then outweighs sums that overflow.
+  // The lowest first: minus infinity then outweighs sums that overflow.
   std::sort(biases_, biases_ + options.n_biases, [](const Adjustment& a, const Adjustment& b) {
     return a.id < b.id || (a.id == b.id && a.shift < b.shift);
   });
@@ -107,7 +107,7 @@ void Sampler::copyBiases(const SamplerOptions& options) {
       biases_[n_biases_++] = biases_[i];
     }
   }
-  options_.biases = nullptr;  // they are the caller's
+  options_.biases = nullptr;  // owned by the caller
 }
 
 void Sampler::accept(int32_t id) {
@@ -134,8 +134,8 @@ uint32_t Sampler::penalties(Adjustment* out) const {
   }
   struct Recent {
     int32_t id;
-    uint32_t times;   // in the repetition window
-    uint32_t length;  // of DRY
+    uint32_t times;   // occurrences in the repetition window
+    uint32_t length;  // length of the DRY sequence
     bool operator<(const Recent& other) const { return id < other.id; }
   };
   WipedArray<Recent, SamplerState::kRecentTokens> tokens;
@@ -221,7 +221,7 @@ int32_t Sampler::lowestAllowed() const {
 }
 
 void Sampler::offerAll(const float* logits, uint32_t begin, uint32_t end, Best* best) const {
-  float least = best->least();  // in a register
+  float least = best->least();  // kept in a register
   for (uint32_t id = begin; id < end; ++id) {
     if (logits[id] > least) {
       best->keep(logits[id], id);
@@ -250,7 +250,7 @@ void Sampler::offerAllowed(const float* logits, uint32_t begin, uint32_t end, Be
   }
 }
 
-// One pass over the vocabulary, which is large, between the few tokens whose logits are adjusted.
+// One pass over the large vocabulary, in runs between the few tokens with adjusted logits.
 uint32_t Sampler::best(const float* logits, uint32_t k) {
   Best best(candidates_, n_vocab_, k);
   uint32_t id = 0;

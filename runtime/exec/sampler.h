@@ -16,23 +16,24 @@ struct TokenText {
   size_t bytes = 0;
 };
 
-/// DRY: a token that would continue a sequence which the context has already loses
-/// multiplier * base^(length of the sequence - allowed_length) of its logit.
+/// DRY: a token that would repeat a sequence of the context loses multiplier * base^(length of the sequence -
+/// allowed_length) of its logit.
 struct DryOptions {
   static constexpr uint32_t kMostBreakerBytes = 32;
 
   float multiplier = 0.0f;      ///< 0: off
   float base = 1.75f;           ///< >= 1
-  uint32_t allowed_length = 2;  ///< tokens; shorter sequences may come again
-  uint32_t window = 256;        ///< tokens that are looked at; at most SamplerState::kRecentTokens
-  /// Texts of at most kMostBreakerBytes: no sequence goes on beyond a token with which one ends. Read by start() only.
+  uint32_t allowed_length = 2;  ///< tokens; shorter sequences may be repeated
+  uint32_t window = 256;        ///< number of tokens to search; at most SamplerState::kRecentTokens
+  /// Texts of at most kMostBreakerBytes. A sequence does not continue across a token that ends with one. Only start()
+  /// reads them.
   const char* const* breakers = nullptr;
   uint32_t n_breakers = 0;                                       ///< at most kMostStops
   TokenText (*text_of)(int32_t id, const void* user) = nullptr;  ///< null: no breakers
   const void* text_user = nullptr;
 };
 
-/// Resolved options: no zeros that mean something else.
+/// Resolved options: zeros have no special meaning.
 struct SamplerOptions {
   bool greedy = false;
   float temperature = 0.7f;      ///< > 0
@@ -49,7 +50,7 @@ struct SamplerOptions {
   float frequency_penalty = 0.0f;  ///< 0: off
   uint32_t repeat_window =
       64;  ///< tokens that the three look back; at most SamplerState::kRecentTokens
-  /// Read by start() only; at most Sampler::kMaxBiases. Finite or -INFINITY; of one token they add up.
+  /// Only start() reads them; at most Sampler::kMaxBiases. Finite or -INFINITY. Several biases of one token add up.
   const LogitBias* biases = nullptr;
   uint32_t n_biases = 0;
   uint64_t seed = 0;
@@ -64,62 +65,67 @@ struct SamplerState {
   uint64_t random = 0;
 };
 
-/// Adjusts logits, and then chooses among them: top-n-sigma, top-k, typical, top-p, min-p, XTC (all on the probabilities
-/// before temperature, as other runtimes do), temperature, draw. The same seed and logits give the same tokens on every
-/// platform with IEEE doubles and a correctly rounded exp to within its last bits.
+/// Adjusts logits, and then chooses among them: top-n-sigma, top-k, typical, top-p, min-p, XTC (all on the
+/// probabilities before temperature, as in other runtimes), temperature, draw. The same seed and logits give the same
+/// tokens on every platform with IEEE doubles and an exp that is correctly rounded to within its last bits.
 ///
-/// Adjusting, in this order: a token of the repetition window has its logit divided by the repeat penalty where it is
-/// positive, else multiplied by it, and loses the presence penalty and, for each time that it is there, the frequency
-/// penalty; a token that DRY punishes loses that; its bias is added; what a mask does not allow is minus infinity.
+/// Adjustments, in this order:
+/// - Repeat penalty for tokens of the repetition window: divides positive logits, multiplies others.
+/// - Presence penalty for tokens of the window: subtracted once. Frequency penalty: subtracted once per occurrence.
+/// - DRY: subtracted.
+/// - Bias: added.
+/// - Mask: tokens that it excludes get minus infinity.
 ///
-/// - Top-n-sigma keeps logits of at least the best less n standard deviations of all that are above minus infinity.
-/// - Typical keeps the tokens whose surprise is nearest to the entropy, until they have probability typical_p together.
-/// - XTC leaves out, with its probability, all tokens of at least its threshold but the least likely of them.
+/// Choices:
+/// - Top-n-sigma keeps logits of at least the best less n standard deviations of all logits above minus infinity.
+/// - Typical keeps the tokens whose surprise is nearest to the entropy, up to a total probability of typical_p.
+/// - XTC removes, with its probability, all tokens of at least its threshold except the least likely of them.
 class Sampler {
  public:
   static constexpr uint32_t kMaxBiases = 1024;
   /// No token.
   static constexpr int32_t kNone = -1;
 
-  /// Takes its working memory from `arena`, now and for good.
+  /// Takes its working memory from `arena`, permanently.
   void init(uint32_t n_vocab, Arena* arena);
-  /// Sets the history that the sampler reads and writes. It outlives the sampler. After changing it, call start().
+  /// Sets the history that the sampler reads and writes. It must outlive the sampler. After changing it, call start().
   void attach(SamplerState* state) { state_ = state; }
   const SamplerState* state() const { return state_; }
-  /// No mask is in force then, and nothing is held back.
+  /// Starts without a mask and without held-back tokens.
   void start(const SamplerOptions& options);
-  /// Remembers a token of the context for the penalties.
+  /// Adds a token of the context to the history for penalties.
   void accept(int32_t id);
   /// Removes biases and penalties. The owner keeps the history.
   void forget();
 
-  /// Of the choices from now on: a bit for each token, id i in bit i % 32 of word i / 32; 1: allowed. Null: all are. It
-  /// is read by each choice.
+  /// Sets the mask for later choices: id i is bit i % 32 of word i / 32; 1: allowed. Null: all are allowed. Every
+  /// choice reads the mask, so it must stay valid.
   void setMask(const uint32_t* mask) { mask_ = mask; }
-  /// Tokens that must not be chosen during hold(true), also if the mask allows them.
+  /// Tokens that must not be chosen during hold(true), even if the mask allows them.
   void holdBack(int32_t id) { held_back_[static_cast<uint32_t>(id) / 32] |= bitOf(id); }
   void hold(bool on) { holds_ = on; }
 
-  /// Not-a-number counts as minus infinity. Ties go to the lower id. Where no logit is left above minus infinity, the
-  /// lowest id that neither mask nor bias forbids; kNone: they forbid all.
+  /// NaN counts as minus infinity. Ties go to the lower id. If no logit is above minus infinity: the lowest id that
+  /// mask and bias allow; kNone: they forbid all.
   int32_t sample(const float* logits);
-  /// Room for n_vocab floats, where sample() works: the caller's until then.
+  /// Room for n_vocab floats, used by sample(). The caller may use it until then.
   void* room() const {
     static_assert(sizeof(Candidate) >= sizeof(float), "a logit for each token");
     return candidates_;
   }
-  /// Whether these say as much as all logits would: as many of them as may be drawn are, when adjusted, no worse than the
-  /// last of them is as it stands, and so than any other, and no other can have been moved up.
+  /// True if these best tokens give the same choice as all logits. Every token that may be drawn must be among them:
+  /// their adjusted logits must be at least the last one's unadjusted logit, which is a limit for all other tokens, and
+  /// no adjustment may raise another token.
   bool suffices(const TopTokens& top);
-  /// Whether the best token is always chosen.
+  /// True if the best token is always chosen.
   bool takesTheBest() const {
     return options_.greedy && !penalises() && n_biases_ == 0 && !masked();
   }
-  /// The same token as sample() of all logits, if they suffice.
+  /// The same token as sample() of all logits, if these suffice.
   int32_t sample(const TopTokens& top);
 
  private:
-  /// Of more, sums would depend on the order in which candidates come.
+  /// Limit of candidates. With more, sums would depend on the order of candidates.
   static constexpr uint32_t kMostTopK = 64;
   static_assert(kMostTopK <= kTopCapacity, "all of them");
 
@@ -134,11 +140,11 @@ class Sampler {
       return logit > other.logit || (logit == other.logit && id < other.id);
     }
   };
-  /// What happens to the logit of one token.
+  /// The adjustment of one token's logit.
   struct Adjustment {
     int32_t id;
-    uint32_t repeated;  ///< 1: the repeat penalty is for it
-    float shift;        ///< penalties but the first, and bias, in one: a shift down never rounds up
+    uint32_t repeated;  ///< 1: apply the repeat penalty
+    float shift;        ///< other penalties and bias in one value; a downward shift never rounds up
   };
   static uint32_t bitOf(int32_t id) { return 1u << (static_cast<uint32_t>(id) % 32); }
   bool penalises() const {
@@ -150,18 +156,18 @@ class Sampler {
   uint32_t topK() const;
   void copyBiases(const SamplerOptions& options);
   void copyBreakers(const DryOptions& options);
-  /// The token that was accepted `back` tokens before the latest.
+  /// The token accepted `back` tokens before the latest.
   int32_t recent(uint32_t back) const {
     return state_->recent[(state_->n_recent - 1 - back) % SamplerState::kRecentTokens];
   }
   /// Tokens of the windows with their penalties, by id.
   uint32_t penalties(Adjustment* out) const;
   // DRY: sampler_dry.cpp.
-  /// lengths[i]: of the sequence that the token recent(i) would continue, if it came next.
+  /// lengths[i]: length of the sequence that the token recent(i) would continue.
   void repeatedLengths(uint32_t* lengths, uint32_t n) const;
   uint32_t unbrokenTokens(uint32_t n) const;
   float dryPenalty(uint32_t length) const;
-  /// Fills adjustments_, unless nothing has changed since.
+  /// Fills adjustments_, unless they are up to date.
   void prepare();
   const Adjustment* adjustmentOf(int32_t id) const;
   float adjusted(float logit, const Adjustment& by) const;
@@ -174,11 +180,11 @@ class Sampler {
   class Best;
   void offerAll(const float* logits, uint32_t begin, uint32_t end, Best* best) const;
   void offerAllowed(const float* logits, uint32_t begin, uint32_t end, Best* best) const;
-  /// The k best, in no order, at the front of candidates_; fewer where the others are minus infinity.
+  /// Moves the k best, unordered, to the front of candidates_. Fewer if other logits are minus infinity.
   uint32_t best(const float* logits, uint32_t k);
   // Choosing: sampler_choice.cpp.
   class Choice;
-  /// What logits must have at least by top-n-sigma.
+  /// The lower limit of logits for top-n-sigma.
   double leastBySigma(const float* logits) const;
   /// Chooses among candidates_, the k best.
   int32_t draw(uint32_t n);

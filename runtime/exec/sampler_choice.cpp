@@ -1,4 +1,4 @@
-// Chooses among the candidates that are left when logits have been adjusted.
+// Chooses among the remaining candidates after logits have been adjusted.
 #include <algorithm>
 #include <cmath>
 
@@ -6,7 +6,7 @@
 
 namespace oriel_internal {
 
-/// Candidates from the best to the least, of which each step keeps some. No more of them are sorted than are looked at.
+/// Candidates in descending order. Each step keeps some of them. Sorts only the candidates that a step reads.
 class Sampler::Choice {
  public:
   Choice(Candidate* candidates, uint32_t n)
@@ -56,7 +56,7 @@ class Sampler::Choice {
   Candidate* candidates_;
   uint32_t n_;
   uint32_t sorted_ = 0;
-  const double most_;  ///< the logit of the first
+  const double most_;  ///< the logit of the first candidate
 };
 
 /// Locally typical sampling (Meister, Pimentel, Wiher and Cotterell 2022).
@@ -131,7 +131,7 @@ int32_t Sampler::Choice::draw(double temperature, double uniform) {
 double Sampler::leastBySigma(const float* logits) const {
   double most = -INFINITY;
   double mean = 0;
-  double squares = 0;  // of differences from the mean (Welford 1962)
+  double squares = 0;  // squared differences from the mean (Welford 1962)
   uint64_t n = 0;
   uint32_t next = 0;
   for (uint32_t id = 0; id < n_vocab_; ++id) {
@@ -153,7 +153,7 @@ double Sampler::leastBySigma(const float* logits) const {
 
 int32_t Sampler::draw(uint32_t n) {
   if (n == 0) {
-    return lowestAllowed();  // minus infinity everywhere
+    return lowestAllowed();  // all logits are minus infinity
   }
   Choice choice(candidates_, n);
   if (n == 1 || std::isinf(choice.most())) {
@@ -171,7 +171,7 @@ int32_t Sampler::draw(uint32_t n) {
   if (options_.min_p > 0.0f) {
     choice.keepFrom(choice.candidate(0).logit + std::log(static_cast<double>(options_.min_p)));
   }
-  // A reply without XTC draws the same numbers as ever.
+  // A reply without XTC draws no extra number, so its random numbers do not change.
   if (options_.xtc_probability > 0.0f && options_.xtc_threshold <= 0.5f &&
       uniform() <= options_.xtc_probability) {
     choice.leaveOutTop(options_.xtc_threshold);

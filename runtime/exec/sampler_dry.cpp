@@ -15,17 +15,18 @@ void Sampler::copyBreakers(const DryOptions& options) {
     breaker.bytes = static_cast<uint32_t>(std::strlen(options.breakers[i]));
     std::memcpy(breaker.text, options.breakers[i], breaker.bytes);
   }
-  options_.dry.breakers = nullptr;  // they are the caller's
+  options_.dry.breakers = nullptr;  // owned by the caller
 }
 
-/// Of the last `n` tokens, how many came behind the last breaker. A breaker may begin in one token and end in another.
+/// Number of tokens after the last breaker, among the last `n` tokens. A breaker may begin in one token and end in
+/// another.
 uint32_t Sampler::unbrokenTokens(uint32_t n) const {
   if (n_breakers_ == 0) {
     return n;
   }
   constexpr uint32_t kMost = DryOptions::kMostBreakerBytes;
-  char last[kMost] = {};  // bytes, the latest at the end
-  uint32_t begun = 0;     // of them
+  char last[kMost] = {};  // latest bytes, in order
+  uint32_t begun = 0;     // bytes in `last`
   uint32_t unbroken = 0;
   for (uint32_t i = n; i > 0; --i) {
     const TokenText text = options_.dry.text_of(recent(i - 1), options_.dry.text_user);
@@ -55,7 +56,7 @@ void Sampler::repeatedLengths(uint32_t* lengths, uint32_t n) const {
     while (length < most && at + length < n && recent(at + length) == recent(length)) {
       ++length;
     }
-    lengths[at - 1] = length;  // behind recent(at) came recent(at - 1)
+    lengths[at - 1] = length;  // recent(at - 1) came after recent(at)
   }
 }
 

@@ -29,7 +29,7 @@ struct Session::Rooms {
     const uint32_t sliding_dims = model.usesRope(kSlidingRope) ? model.ropes[kSlidingRope].dims : 0;
     rope_steps = arena->take<uint64_t>((model.ropes[kMainRope].dims + sliding_dims) / 2);
     sampler.init(model.n_vocab, arena);
-    if (context.plan != nullptr) {  // else everything but them is measured
+    if (context.plan != nullptr) {  // else measures everything except these
       int32_t* const shared = context.prefix != nullptr ? context.prefix->ids : nullptr;
       ids.init(sessionCache(context.plan->cache, context.index), shared, arena);
     }
@@ -71,7 +71,7 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
                          Arena* arena) {
   static_assert(alignof(Session) <= Arena::kAlignment, "raise kAlignment");
-  constexpr size_t kUnused = 8;  // keeps the planned bytes as they were
+  constexpr size_t kUnused = 8;  // keeps the planned number of bytes unchanged
   void* const room = arena->take<uint8_t>(sizeof(Session) + kUnused);
   Rooms rooms;
   rooms.take(context, arena);
@@ -87,7 +87,7 @@ Status Session::reset(Begin how) {
     standUnread(UINT64_MAX - 1);
     return kOk;
   }
-  if (how == Begin::kLost) {  // the host still knows what the device held
+  if (how == Begin::kLost) {  // the host still knows the device's contents
     const uint64_t first_position = at_.first_position;
     forgetOnHost();
     ORIEL_TRY(recall_.open(/*is_new=*/false));
@@ -124,7 +124,7 @@ void Session::forgetOnHost() {
   wipe(workspace_, kSessionWorkspaceBytes);
 }
 
-// The memory holds this conversation.
+// Records that the memory holds this conversation.
 void Session::stand(const Conversation& at) {
   at_ = at;
   memory_.stand();
@@ -132,14 +132,14 @@ void Session::stand(const Conversation& at) {
   replier_.reset();
 }
 
-// Sinks of a conversation that begins.
+// Sinks of a conversation at its beginning.
 uint32_t Session::ownSinks() const {
   const uint64_t prefix = context_.prefixTokens();
   return prefix != 0 ? static_cast<uint32_t>(prefix)
                      : memory_.cache().sinkRoom() - context_.recall.tokens;
 }
 
-// On the host, with the transcript and the ids as they are.
+// On the host. Does not change the transcript and the ids.
 void Session::standAtBeginning(uint64_t first_position) {
   stand(context_.prefixTokens() != 0 ? context_.prefix->at
                                      : Conversation::empty(first_position, ownSinks()));
@@ -209,7 +209,7 @@ Status Session::embedWhole(const WholeText* texts, size_t count, uint32_t poolin
   return whole.read(texts, count, pooling, values, tokens);
 }
 
-// Refuses what has no tokens, or more than a query sees: it has to see all of them.
+// Refuses input without tokens, or with more tokens than a query sees, because a query must see all of them.
 Status Session::countToEmbed(const TokenSource& source, uint64_t* count) const {
   const Tokenizer& tokenizer = *context_.tokenizer;
   size_t found = source.count;
@@ -241,14 +241,14 @@ Status Session::countToEmbed(const TokenSource& source, uint64_t* count) const {
                    static_cast<unsigned long long>(found - memory_.cache().sinks));
 }
 
-// As a reset, but for a cancel that came too late, which is the next call's.
+// Like a reset, without clearing a late cancel, which applies to the next call.
 Status Session::forgetText(bool was_blank) {
   call_.waitForDevice();
   const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
   const Status status = memory_.forget(/*written=*/was_blank);
   forgetOnHost();
-  // If the driver had no memory to overwrite it, the next text does.
+  // If the driver had no memory to overwrite it, the next text does so.
   memory_.blank = status.ok();
   return status;
 }
@@ -271,7 +271,7 @@ Status Session::beginBehindPrefix() {
   return kOk;
 }
 
-// If messages are there, they begin with the prefix's, and others are still to be read.
+// If there are messages, they begin with the prefix's messages, and the others are still unread.
 void Session::takePrefixMessages() {
   if (context_.prefixTokens() != 0 && transcript_.messages() == 0) {
     const Transcript& from = context_.prefix->transcript;
@@ -311,7 +311,7 @@ Status Session::becomePrefix(Prefix* prefix) {
   return status;
 }
 
-// A prefix is read with the adapters as they were loaded, whatever session reads it.
+// Every session reads a prefix with the adapters' initial scales.
 Status Session::expectLoadedScales(const float* scales) const {
   const Adapters* const all = context_.model->adapters;
   for (uint32_t i = 0; all != nullptr && i < all->count; ++i) {
@@ -327,7 +327,7 @@ Status Session::expectLoadedScales(const float* scales) const {
   return kOk;
 }
 
-// The tokens that the change concerns are read again now; if that fails, before the next ones.
+// Reads the affected tokens again now, or, after a failure, before the next tokens.
 Status Session::useAdapters(const float* scales) {
   AdapterUse& use = *memory_.adapters;
   if (context_.prefixTokens() != 0) {

@@ -1,6 +1,6 @@
-// A conversation in progress: what an app does with it, from its first token to its end.
+// A conversation: everything that an app does with it, from its first token to its end.
 //
-// Session is the upper floor of four parts. Each calls only the ones below it:
+// Session is the top layer of five. Each layer calls only the ones below it:
 //
 //   Session        messages, going back, saving, recovering
 //   Replier        writes replies                                     exec/replier.h
@@ -8,18 +8,18 @@
 //   Stepper        one step of the executor                           exec/stepper.h
 //   SessionMemory  rings, sinks, states, prefix, retrieved turns      exec/session_memory.h, exec/session_recall.h
 //
-// They share one Conversation, a value that says where it stands (exec/conversation.h).
+// They share one Conversation, a value with the current state (exec/conversation.h).
 //
 // It knows:
 // - the transcript, and the text that the template writes for all messages
-// - which source a conversation is built again from: its memory, its messages, a snapshot, what the host knows
-// - where the conversation stood before a call, so that a failed one leaves it there
-// - the prefix: its messages, and that nothing goes back behind it
+// - the sources for rebuilding a conversation: its memory, its messages, a snapshot, the host's records
+// - the state before a call, so that a failed call restores it
+// - the prefix: its messages, and that no call goes back into it
 // It must never know:
 // - step blocks, slots, formats of keys and values
-// - batches, and how far the device is
-// - how a token is chosen, what ends a reply
-// - handles, options, threads: those are the API's
+// - batches, and the device's progress
+// - how a token is chosen, and the end of a reply
+// - handles, options, threads: they belong to the API
 #pragma once
 
 #include "chat/turn.h"
@@ -30,44 +30,46 @@
 
 namespace oriel_internal {
 
-/// The source of a conversation that is built again.
+/// The source for rebuilding a conversation.
 struct RebuildSource {
   enum class From : uint8_t {
-    kMemory,  ///< the session's own memory; states may read tokens again
-    kTranscript,  ///< its messages that end at `position` or before, read from the beginning. Other text is gone.
-    kEither,    ///< kMemory where it leads there, else kTranscript
+    kMemory,  ///< the session's own memory; states may need tokens to be read again
+    /// the messages that end at `position` or before, read from the beginning. Drops other text.
+    kTranscript,
+    kEither,    ///< kMemory if that is possible, else kTranscript
     kMessages,  ///< a JSON list, into an empty session
     kSnapshot,
-    kLost,  ///< all that the host knows: the device's objects are others now
-    /// Of the model's prefix, in place of this session's own memory, which is zeros then. The session has the longest window.
+    kLost,  ///< the host's records, after the device's objects were replaced
+    /// The model's prefix, in place of this session's own memory, which is all zeros then. The session has the longest
+    /// window.
     kPrefix,
   };
   From from = From::kMemory;
-  uint64_t position = UINT64_MAX - 1;  ///< to go back to; the default is all
-  const void* data = nullptr;          ///< of kMessages and kSnapshot
+  uint64_t position = UINT64_MAX - 1;  ///< where to go back to; the default keeps all tokens
+  const void* data = nullptr;          ///< for kMessages and kSnapshot
   uint64_t bytes = 0;
-  Log log;  ///< of kSnapshot: names the file
-  // Of kSnapshot:
-  bool exact = false;  ///< the same layout, or nothing
-  bool reads = false;  ///< if nothing can be carried over, its transcript is read
-  // Of kLost:
-  bool in_batches = false;   ///< prefill batches, which are faster than the steps of the first time
+  Log log;  ///< for kSnapshot: names the file
+  // For kSnapshot:
+  bool exact = false;  ///< require the same layout
+  bool reads = false;  ///< read the transcript if no data can be carried over
+  // For kLost:
+  bool in_batches = false;   ///< use prefill batches, which are faster than the original steps
   bool prefix_exact = true;  ///< Rebuilt::exact, of the prefix
-  Prefix* prefix = nullptr;  ///< of kPrefix
+  Prefix* prefix = nullptr;  ///< for kPrefix
 };
 
-/// The way a conversation was built again.
+/// The result of rebuilding a conversation.
 struct Rebuilt {
   enum class How : uint8_t { kExactly, kCarried, kRead };
   How how = How::kExactly;
-  bool rounded = false;  ///< keys, values or states were, to other formats
+  bool rounded = false;  ///< keys, values or states were rounded to other formats
   uint64_t held = 0;     ///< tokens that the session holds now
   uint64_t dropped = 0;  ///< tokens that were held before and are not now
-  uint64_t read = 0;     ///< tokens that were read for that
-  bool exact = true;     ///< read from the ids of all tokens, in the steps of the first time
+  uint64_t read = 0;     ///< tokens that were read to rebuild it
+  bool exact = true;     ///< read from the ids of all tokens, in the original steps
 };
 
-/// The parts of a session, to look at.
+/// Read-only access to the parts of a session.
 struct SessionFacts {
   const SessionContext& context;
   const Conversation& at;
@@ -79,8 +81,8 @@ struct SessionFacts {
   const Replier& replier;
 };
 
-/// One thread at a time makes calls; call().cancel() is for any thread. A failed call leaves the conversation as it was,
-/// where that is possible without reading tokens again.
+/// Use from one thread at a time; call().cancel() is allowed from any thread. A failed call restores the conversation
+/// if that needs no tokens to be read again.
 class Session {
  public:
   /// Takes all memory the session will ever need from `arena` (null when measuring).
@@ -94,21 +96,21 @@ class Session {
   // Beginning and end.
 
   enum class Begin : uint8_t {
-    kNew,     ///< the first time: it makes its retrieval file, or fails
-    kAgain,   ///< an empty conversation, behind the prefix if there is one
-    kLost,    ///< the same on a lost device: rebuild() starts from there
-    kUnread,  ///< the memory is gone: all of the transcript is to be read
-    kNever,   ///< the session ends: overwrites all that it holds, with zeros
+    kNew,     ///< the first time: creates the retrieval file, or fails
+    kAgain,   ///< an empty conversation, after the prefix if there is one
+    kLost,    ///< the same on a lost device, as a start for rebuild()
+    kUnread,  ///< the memory is lost: the whole transcript must be read
+    kNever,   ///< the session ends: overwrites its data with zeros
   };
   Status reset(Begin how);
-  /// Goes on from where `other` is, which has the same ring; this session is at its beginning.
+  /// Continues from the state of `other`, which has the same ring. This session must be at its beginning.
   Status fork(const Session& other);
-  /// Makes the session's tokens, all of them in sinks, the model's prefix, and begins behind it.
+  /// Makes the session's tokens the model's prefix, and begins after it. All of the tokens must be in sinks.
   Status becomePrefix(Prefix* prefix);
-  /// Builds the conversation again from another source than it has now: going back, resuming, importing, restoring,
-  /// recovering. On failure of kLost that is still to be done; of kTranscript, unread messages stay in the transcript.
+  /// Builds the conversation again from another source: going back, resuming, importing, restoring, recovering. After a
+  /// failure, kLost must be repeated, and kTranscript leaves unread messages in the transcript.
   Status rebuild(const RebuildSource& source, Rebuilt* result);
-  /// Nothing was read since it began, and no message is unread.
+  /// True if no token was read since the beginning and no message is unread.
   bool isFresh() const {
     return at_.position == context_.prefixTokens() && !transcript_.hasUnread();
   }
@@ -116,37 +118,39 @@ class Session {
   // Reading.
 
   Status append(const TokenSource& source);
-  /// Messages in the OpenAI form, an object or a list of them; with a `role`, one of this text.
+  /// Adds messages in the OpenAI form: an object or a list. With a `role`: one message with this text.
   Status appendMessages(const char* role, const char* text, size_t bytes);
-  /// The vector of ids or a text, n_embd `values`; *n_tokens: of them. The session is empty, before and after.
+  /// Computes the vector of ids or a text: n_embd `values`, and the number of tokens. The session must be empty and
+  /// stays empty.
   Status embed(const TokenSource& source, Pooling pooling, float* values, uint32_t* n_tokens);
-  /// Of an encoder: as WholeTexts::read() says.
+  /// Runs an encoder, as described at WholeTexts::read().
   Status embedWhole(const WholeText* texts, size_t count, uint32_t pooling, float* values,
                     uint32_t* tokens);
-  /// Shows the turns that the text asks for behind the sinks, from here on.
+  /// Puts the turns that match the text after the sinks, from this position on.
   Status recall(const char* text, size_t bytes) { return recall_.recall(text, bytes); }
   Status mark(const char* name);
-  /// A scale for each of the model's adapters, which there are. Tokens that were read with others are read again.
+  /// Sets a scale for each of the model's adapters; the model must have some. Reads tokens again that used other
+  /// scales.
   Status useAdapters(const float* scales);
 
   // Replies.
 
   Replier& replier() { return replier_; }
-  /// Opens the assistant's turn. `tools`: of templateScratchBytes(); it stays as long as the reply goes on.
+  /// Opens the assistant's turn. `tools` has templateScratchBytes() and must stay valid until the reply ends.
   Status openReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* place);
-  /// Ends a turn that openReply() opened. A reply that failed before its first token is taken back, so that it can be
-  /// asked for again; a cancelled one has begun.
+  /// Ends a turn that openReply() opened. If the reply failed before its first token, removes the turn, so that the app
+  /// can ask again. A cancelled reply keeps its turn.
   Status closeReply(const ReplyCall& call);
 
-  // Saving. With several sessions the device's objects come and go.
+  // Saving. With several sessions the device's objects may be freed and allocated again.
 
-  /// Bytes of a snapshot, which `out` has room for; null: only counts them. `saved_at`: seconds since 1970; 0: not said.
+  /// Writes a snapshot of `bytes` bytes to `out`; null: only counts them. `saved_at`: seconds since 1970; 0: unknown.
   Status save(void* out, uint64_t* bytes, int64_t saved_at = 0) const;
-  /// Before the arenas for steps are given back, and (`back`) after they were taken again.
+  /// Call before the arenas for steps are freed, and with `back` after they were allocated again.
   Status moveLogits(bool back) { return back ? stepper_.enterDevice() : stepper_.leaveDevice(); }
-  /// The device's objects are others from now on.
+  /// Uses this executor from now on.
   void moveTo(Executor* executor);
-  /// For timing only: as if so many tokens had been committed, whatever the cache holds.
+  /// For timing only: sets the number of committed tokens without changing the cache.
   void pretendPosition(uint64_t position);
 
  private:

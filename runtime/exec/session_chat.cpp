@@ -1,5 +1,5 @@
-// The part of a session that reads messages: the text that its template writes for all messages, beyond the text that the
-// session holds (chat/turn.h).
+// The part of a session that reads messages. It renders all messages with the template and reads the part of the text
+// that the session does not hold yet (chat/turn.h).
 #include <algorithm>
 #include <cstring>
 
@@ -8,9 +8,9 @@
 namespace oriel_internal {
 namespace {
 
-/// JSON of earlier messages that a template gets in front of new ones, at most, but for the latest turn.
+/// Limit for the JSON of earlier messages in the template's input, besides the latest turn.
 constexpr uint64_t kHistoryBytes = 32 * 1024;
-/// Tokens after the last message that may be the beginning of the next one.
+/// Limit for tokens after the last message that may be the beginning of the next message.
 constexpr uint64_t kMostCommon = 256;
 
 JsonText textOr(const JsonValue& object, const char* key, const char* otherwise) {
@@ -18,8 +18,8 @@ JsonText textOr(const JsonValue& object, const char* key, const char* otherwise)
   return member != nullptr && member->isString() ? member->text() : JsonText(otherwise);
 }
 
-// A reply of the model's own that called tools: its text has the calls in the model's words. The results that follow say
-// how many there were.
+// A stand-in for a reply of the model with tool calls. The held text has the calls in the model's words. Each result
+// that follows stands for one call.
 JsonMade* replyWithCalls(JsonBuilder* make, const JsonValue* const* results, size_t count) {
   JsonMade* const reply = make->message("assistant", "");
   JsonMade* const calls = make->list();
@@ -31,7 +31,7 @@ JsonMade* replyWithCalls(JsonBuilder* make, const JsonValue* const* results, siz
   return reply;
 }
 
-// Of the first `count` messages the last one.
+// The last of the first `count` messages.
 bool isSystem(const JsonValue* list, uint32_t count) {
   const JsonValue* one = count != 0 ? list->first() : nullptr;
   for (uint32_t i = 1; i < count; ++i) {
@@ -40,7 +40,7 @@ bool isSystem(const JsonValue* list, uint32_t count) {
   return one != nullptr && roleOf(*one) == Role::kSystem;
 }
 
-// A rendering without its first message, of `count` others. False: there is no memory for it.
+// Renders `count` messages without the first message. False: out of memory.
 bool behindFirst(const NewText& text, uint32_t count, Scratch* scratch, NewText* out) {
   const size_t begin = text.messages[0].end;
   TextRange* const literals = scratch->take<TextRange>(text.n_literals + 1);
@@ -64,7 +64,7 @@ bool behindFirst(const NewText& text, uint32_t count, Scratch* scratch, NewText*
 
 }  // namespace
 
-// SPM puts a space after a control token.
+// SPM adds a space after a control token.
 bool Session::continuesAt(uint64_t position) const {
   if (position == 0) {
     return false;
@@ -90,8 +90,8 @@ EncodeOptions Session::encodeAt(const NewText& text, uint64_t base, size_t bytes
   return options;
 }
 
-// The messages whose tokens the session holds: the system message, and whole turns from the first that is still seen, or
-// from the first within kHistoryBytes. Then the new ones.
+// The messages whose tokens the session holds: the system message, and whole turns from the first visible one or the
+// first within kHistoryBytes. Then the new messages.
 Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages* out) const {
   const uint64_t first_seen =
       at_.position == 0 ? 0 : at_.position - memory_.viewOf(at_.position - 1).count;
@@ -99,7 +99,7 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
   uint64_t most = added != nullptr ? added->count() : 0;
   uint64_t from = 0;
   bool is_cut = transcript_.dropped() != 0;
-  bool begun = false;  // a message that is no system message
+  bool begun = false;  // after the first message that is not a system message
   Transcript::Entry entry;
   Role before = Role::kNone;
   const char* json = nullptr;
@@ -143,7 +143,8 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
     if (parsed.code() == ORIEL_ERROR_OUT_OF_MEMORY) {
       return context_.log.fail(parsed.code(), "no memory for a conversation: free some");
     }
-    if (!parsed.ok() || !checkMessage(*all[n], Log()).ok()) {  // it came with a snapshot
+    // the transcript came with a snapshot
+    if (!parsed.ok() || !checkMessage(*all[n], Log()).ok()) {
       all[n] = make.message(nameOf(entry.role()), kStandIn);
     }
     ++n;
@@ -166,7 +167,7 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
                            : kOk;
 }
 
-// *same: the tokens from `begin` on, whose ids are known, are the first of a part of a text; *more: it has others.
+// *same: the tokens from `begin` on, with known ids, are the first tokens of the text; *more: the text has more tokens.
 Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, Workspace* workspace,
                             bool* same, bool* more) const {
   const uint64_t count = at_.position - begin;
@@ -190,8 +191,8 @@ Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, W
   return kOk;
 }
 
-// Where the latest message ends. Tokens after it that are the beginning of the new text stay: going back to a turn leads
-// behind what closes the turn before it.
+// The number of tokens before the new text: up to the end of the latest message if the later tokens are the beginning
+// of the new text. They stay, because going back to a turn ends after the text that closes the previous turn.
 Status Session::findBase(const NewText& text, Workspace* workspace, uint64_t* base) const {
   const Transcript::Entry last = transcript_.last(at_.position);
   const uint64_t common = at_.position - last.end;
@@ -207,17 +208,17 @@ Status Session::findBase(const NewText& text, Workspace* workspace, uint64_t* ba
   return kOk;
 }
 
-/// New messages, while they are read.
+/// New messages during reading.
 class Session::ReadMessages final : public FedMessages {
  public:
   explicit ReadMessages(Session* of) : session(*of) {}
   void end() override;
 
   Session& session;
-  const JsonValue* next = nullptr;    ///< the one that is read now
-  const uint64_t* records = nullptr;  ///< of each, in the transcript; null: it has none yet
-  uint64_t begin = 0;                 ///< tokens before the message that is read now
-  ConversationCopy before;            ///< the conversation then
+  const JsonValue* next = nullptr;    ///< the current message
+  const uint64_t* records = nullptr;  ///< a record per message in the transcript; null: none yet
+  uint64_t begin = 0;                 ///< tokens before the current message
+  ConversationCopy before;            ///< the conversation at that point
 };
 
 /// Finds the tokens at which messages and their turns begin and end, while a text is encoded.
@@ -235,7 +236,7 @@ class Session::BorderFinder final : public TokenSink {
     return kOk;
   }
   bool stops() override { return session_->call_.cancelled(); }
-  /// After the last token. False: the tokens' texts are not the text, so that nothing was found.
+  /// Call after the last token. False: the tokens' texts differ from the text, so no borders were found.
   bool finish() {
     settle();
     return at_ == text_.bytes && next_ + 1 >= 2 * messages_.count;
@@ -253,7 +254,7 @@ class Session::BorderFinder final : public TokenSink {
       (is_end ? span.end : span.begin) = tokens_;
     }
   }
-  // SPM puts a space in front of words; BOS stands in no text.
+  // SPM adds a space before words. BOS has no text.
   size_t bytesOf(const Tokenizer::Piece& piece) const {
     const size_t left = text_.bytes - at_;
     const auto fits = [&](size_t from) {
@@ -272,7 +273,7 @@ class Session::BorderFinder final : public TokenSink {
   uint64_t tokens_ = 0;
 };
 
-// Tokens of each message's turn and text, from the first token of the text on.
+// Finds the tokens of each message's turn and text, from the first token of the text on.
 Status Session::findBorders(const NewText& text, Workspace* workspace,
                             ReadMessages* messages) const {
   const auto count = [&](size_t begin, size_t end, uint64_t* tokens) -> Status {
@@ -299,7 +300,7 @@ Status Session::findBorders(const NewText& text, Workspace* workspace,
       return status;
     }
   }
-  // Part by part, which may be a token off where a word goes on.
+  // Counts part by part. The result may be off by one token if a word continues across parts.
   size_t from = 0;
   uint64_t before = 0;
   for (uint32_t i = 0; i < 2 * messages->count - (messages->count != 0 ? 1 : 0); ++i) {
@@ -316,7 +317,7 @@ Status Session::findBorders(const NewText& text, Workspace* workspace,
   return kOk;
 }
 
-// The tokens of the message that is read now end here.
+// Records the end of the current message's tokens.
 void Session::ReadMessages::end() {
   const uint32_t i = done++;
   const JsonValue& message = *next;
@@ -342,7 +343,7 @@ void Session::ReadMessages::end() {
   }
 }
 
-// The new messages after the latest reply, as a message.
+// A list of the latest reply, as a message, and the new messages.
 Status Session::withLastReply(const JsonValue& added, Scratch* scratch,
                               const JsonValue** out) const {
   JsonBuilder make(scratch);
@@ -352,7 +353,7 @@ Status Session::withLastReply(const JsonValue& added, Scratch* scratch,
   const JsonValue* reply = nullptr;
   for (uint64_t at = 0; transcript_.next(&at, &entry, &json) && entry.end <= at_.position;) {
     if (entry.end == at_.position) {
-      char* const text = scratch->takeText(entry.bytes);  // going back overwrites the transcript's
+      char* const text = scratch->takeText(entry.bytes);  // going back overwrites the transcript
       if (text == nullptr) {
         return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
       }
@@ -372,10 +373,10 @@ Status Session::withLastReply(const JsonValue& added, Scratch* scratch,
              : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
 }
 
-// *done: the latest reply was read again, in the template's words, and the new messages after it.
+// *done: the latest reply was read again, in the template's words, with the new messages after it.
 Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done) {
   const Transcript::Entry reply = transcript_.last(at_.position);
-  // A call stays as the model wrote it, and so does a reply of no tokens.
+  // Calls and empty replies stay as the model wrote them.
   if (!reply.is(Transcript::kReply) || reply.is(Transcript::kCut) || reply.end != at_.position ||
       reply.begin == at_.position || roleOf(*added.first()) == Role::kTool) {
     return kOk;
@@ -393,14 +394,14 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
   NewText text;
   if (!renderNew(&run, context_.learned, all, false, &text).ok() || !canGoBack(reply.begin) ||
       !memory_.knows(reply.begin, at_.position)) {
-    return call_.check();  // what is wrong with the messages is said when they are read
+    return call_.check();  // errors in the messages are reported when they are read
   }
   Workspace workspace(nullptr, 0, context_.allocator);
   bool same = false;
   bool more = false;
   ORIEL_TRY(compareHeld(text, text.messages[0].end, reply.begin, &workspace, &same, &more));
   if (same && !more) {
-    // The text behind the reply is rendered already, unless it may move with a system message before it.
+    // The text after the reply is already rendered. A system message before the reply may move it.
     const bool moves = reply.is(Transcript::kClosed) || isSystem(all.list, all.held);
     NewText rest;
     *done = !moves && behindFirst(text, added.count(), &scratch, &rest);
@@ -408,10 +409,10 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
   }
   *done = true;
   ORIEL_TRY(goBack(reply.begin));
-  call_.finishes = true;  // the reply must not be lost by a cancel
+  call_.finishes = true;  // a cancel must not lose the reply
   const Status status = readNew(*list, bytes + reply.bytes, nullptr);
   call_.finishes = false;
-  if (!status.ok() && at_.position <= reply.begin) {  // it is still to be read
+  if (!status.ok() && at_.position <= reply.begin) {  // the reply is still unread
     transcript_.addUnread(*list->first(), at_.position);
   }
   return status;
@@ -435,7 +436,7 @@ Status Session::addMessages(const JsonValue& added, size_t bytes, const uint64_t
   return done ? Status(kOk) : readNew(added, bytes, records);
 }
 
-// Reads what the template writes beyond the text that is held. `bytes`: of the new messages' JSON.
+// Reads the part of the template's text that the session does not hold. `bytes`: size of the new messages' JSON.
 Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* records) {
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes() + bytes + transcript_.bytes()));
@@ -523,7 +524,7 @@ Status Session::openReply(const GenerateSettings& settings, Scratch* tools, Repl
       transcript_.last(at_.position).is(Transcript::kReply)) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");
   }
-  // Only a reader asks for them; they stay as long as it reads.
+  // Only a reader of the reply's parts needs the tools. They stay valid while it reads.
   const bool wants_tools = settings.on_part != nullptr && context_.settings.tools.bytes != 0;
   ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, call_.stop(), context_.log, tools,
                                     &reply->tools)
@@ -562,7 +563,7 @@ Status Session::openTurn(ReplyPlace* reply, uint64_t* base) {
   return rollBack(readTurns(text, &none, &workspace), before);
 }
 
-// The token that the template writes after an answer ends a reply, whatever the file says about it.
+// The template's token after an answer ends a reply, regardless of the file's stop tokens.
 Status Session::findStop(Workspace* workspace, int32_t* id) const {
   const JsonText end = context_.learned.ends.of(Role::kAssistant);
   int32_t first[1] = {-1};

@@ -67,20 +67,20 @@ void SessionMemory::stand() {
   }
 }
 
-// ---- What tokens see -----------------------------------------------------------------------------
+// ---- Visible tokens ------------------------------------------------------------------------------
 
-// The first token that token t sees because of turns. While everything is still seen there is nothing to round to
+// The first token visible to token t if whole turns are evicted. While all tokens are visible, it does not round to
 // whole turns.
 uint64_t SessionMemory::floorOf(uint64_t t) const {
   const uint64_t oldest = window_.oldest(t);
   const bool evicted = oldest > cache_.sinks;
   const uint64_t floor = evicted && whole_turns ? at_.turns.firstSeen(oldest, cache_.window) : 0;
-  // A token that is read again sees what it saw before later turns began.
+  // A token that is read again sees the same tokens as before later turns began.
   const uint64_t carried = t >= at_.carried.seen_from ? at_.carried.seen_from : 0;
   return std::max({floor > t ? oldest : floor, baseOf(t), carried});
 }
 
-// Of token t of a step that begins behind `begin` tokens.
+// The view of token t in a step after `begin` tokens.
 View SessionMemory::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const {
   switch (context_.model->views[view].kind) {
     case ViewKind::kSession:
@@ -89,7 +89,7 @@ View SessionMemory::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t b
       }
       [[fallthrough]];
     case ViewKind::kSliding:
-      // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
+      // No layer sees tokens that were evicted to keep turns whole. The end of its own window is the layer's limit.
       return windows_[view].view(
           t, floor > window_.oldest(t) ? floor : std::max(baseOf(t), at_.carried.held_from));
     case ViewKind::kColumns:
@@ -149,7 +149,7 @@ void SessionMemory::fillToken(void* step, uint32_t row, uint64_t begin, uint64_t
   }
 }
 
-// Every text has slots of its own, as a session among several has.
+// Every text has slots of its own, like each of several sessions.
 void SessionMemory::fillText(void* step, const TextOfStep& text, uint32_t index, uint32_t place,
                              int32_t id) const {
   const ModelDesc& model = *context_.model;
@@ -174,7 +174,7 @@ void SessionMemory::fillText(void* step, const TextOfStep& text, uint32_t index,
                                               rotations_.words, row)));
 }
 
-// All tables of token t, whose place in the cache is `index`.
+// All tables of token t, with place `index` in the cache.
 void SessionMemory::fillRotations(uint64_t t, uint64_t index, float* tables) const {
   const ModelDesc& model = *context_.model;
   if (rotations_.gates == 0) {
@@ -216,7 +216,7 @@ SessionView SessionMemory::view() const {
   return view;
 }
 
-// ---- What is held --------------------------------------------------------------------------------
+// ---- Held tokens ---------------------------------------------------------------------------------
 
 bool SessionMemory::knows(uint64_t begin, uint64_t end) const {
   const HeldTokens held = this->held();
@@ -243,7 +243,7 @@ bool SessionMemory::holdsWhatIsSeenAt(uint64_t position) const {
   return holds;
 }
 
-// In spite of the limits of a conversation that was carried over.
+// True if the limits of a carried-over conversation allow this position.
 bool SessionMemory::reaches(uint64_t position) const {
   return position >= at_.carried.least || position == 0 ||
          (states == nullptr && onlySinksSee(position));
@@ -259,7 +259,7 @@ bool SessionMemory::onlySinksSee(uint64_t position) const {
   return only;
 }
 
-// The tokens after the state after so many tokens, more than none, can be read again.
+// True if the tokens after the state of `tokens` tokens can be read again. Requires more than 0 tokens.
 bool SessionMemory::usable(uint64_t tokens) const {
   return tokens >= at_.base && holdsWhatIsSeenAt(tokens);
 }
@@ -270,7 +270,7 @@ uint64_t SessionMemory::stateBefore(uint64_t position) const {
   }
   uint64_t found = StateSlots::kNone;
   states->forEachBefore(at_.position, [&](uint64_t tokens) {
-    // Of all states the first is that behind the prefix, or before the first token.
+    // The first state is the one after the prefix, or before the first token.
     const uint64_t origin = context_.prefixTokens();
     const bool is_state = tokens != 0 ? usable(tokens) : position == origin || at_.base == 0;
     const uint64_t at = std::max(tokens, origin);
@@ -340,7 +340,7 @@ void SessionMemory::keepState(bool start) {
 
 // ---- Bytes ---------------------------------------------------------------------------------------
 
-// Only this session's pieces, where there are others.
+// If there are several sessions, only this session's pieces.
 Status SessionMemory::forget(bool written) {
   const Plan& plan = *context_.plan;
   const bool shares = context_.prefixTokens() != 0;

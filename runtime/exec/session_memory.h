@@ -1,16 +1,16 @@
 // The memory of one session on the device: rings, sinks, recurrent states, and its part of a prefix.
 //
-// Its bytes are carried by exec/cache_bytes.h, for copies, snapshots and trims alike.
+// exec/cache_bytes.h moves its bytes, for copies, snapshots and trims.
 //
 // It knows:
-// - the slots of every token, and what each token sees: views and rotations of a step
-// - which tokens are held, and their ids
-// - how the session gets back to a position: at once, from a state, or by reading anew
+// - the slots of every token, and the tokens visible to it: views and rotations of a step
+// - the held tokens and their ids
+// - how the session gets back to a position: at once, from a state, or by reading again
 // - how memory is copied and cleared
 // It must never know:
-// - how tokens are computed, in which steps, from where they come
+// - how tokens are computed, in which steps, from which source
 // - sampling, text, messages
-// - files: snapshots and retrieval have their own rooms
+// - files: snapshots and retrieval are elsewhere
 #pragma once
 
 #include "exec/adapter_use.h"
@@ -22,8 +22,8 @@
 
 namespace oriel_internal {
 
-/// A step that ended before its head began leaves logits as they were: it was cancelled, experts could not be read, or
-/// the driver had no memory to begin.
+/// True if the step ended before its head began, so that the logits are unchanged. Causes: a cancel, experts that could
+/// not be read, or a driver without memory to begin.
 inline bool endedInBody(const Status& status) {
   return status.code() == ORIEL_ERROR_CANCELLED || status.code() == ORIEL_ERROR_IO ||
          status.code() == ORIEL_ERROR_OUT_OF_MEMORY;
@@ -32,90 +32,91 @@ inline bool endedInBody(const Status& status) {
 /// How a session gets back to an earlier position.
 struct WayBack {
   enum class How : uint8_t {
-    kNone,       ///< what has to be seen there is gone
-    kAtOnce,     ///< nothing is read again
-    kFromState,  ///< the tokens after `from` are read again
-    kAnew,       ///< all that is seen is read again, for states that have forgotten tokens
+    kNone,       ///< tokens that must be visible there are gone
+    kAtOnce,     ///< reads no tokens
+    kFromState,  ///< reads the tokens after `from` again
+    kAnew,       ///< reads all visible tokens again, because states have forgotten some
   };
   How how = How::kNone;
-  uint64_t from = 0;   ///< the state to begin with, as a number of tokens
-  bool holds = false;  ///< all that attention and convolutions see there is held
+  uint64_t from = 0;   ///< number of tokens in the initial state
+  bool holds = false;  ///< the session holds all tokens that attention and convolutions need there
 };
 
-/// A text that an encoder reads whole, among others in a step.
+/// A text in an encoder's step, which can hold several whole texts.
 struct TextOfStep {
   uint32_t first = 0;  ///< row of its first token
   uint32_t tokens = 0;
-  uint32_t second = 0;  ///< its tokens from there on are of the second type
+  uint32_t second = 0;  ///< tokens from this one on are of the second type
 };
 
 class SessionMemory {
  public:
-  /// `rope_steps`: room for the phases of all tables. `states`: null where no layer keeps one.
+  /// `rope_steps`: room for the phases of all tables. `states`: null if no layer has a state.
   SessionMemory(const SessionContext& context, Conversation* at, RunningCall* call,
                 const TokenIds& ids, StateSlots* states, AdapterUse* adapters, uint64_t* rope_steps,
                 void* workspace, uint64_t first_position, bool whole_turns);
 
-  // Records of the host's.
+  // Host records.
 
   TokenIds ids;
-  StateSlots* const states;    ///< null where no layer keeps one
+  StateSlots* const states;    ///< null if no layer has a state
   AdapterUse* const adapters;  ///< null: the model has none
   RopePhases phases[kMaxRopes];
   const bool whole_turns;
-  bool blank = false;  ///< nothing was written since all was overwritten with zeros
+  bool blank = false;  ///< not written since it was overwritten with zeros
 
   // The conversation's share of the slots.
 
   const CacheShape& cache() const { return cache_; }
-  /// After its sinks or retrieved tokens changed.
+  /// Call after the sinks or the retrieved tokens changed.
   void layOut();
-  /// The conversation is another one, whose state, if any, lies in slot 0.
+  /// Call after the conversation was replaced. Its state, if any, is in slot 0.
   void stand();
 
-  // What tokens see.
+  // Visible tokens.
 
   View viewOf(uint64_t t) const { return window_.view(t, floorOf(t)); }
   SessionView view() const;
 
-  // What is held.
+  // Held tokens.
 
   HeldTokens held() const {
     return heldTokens(cache_, at_.position, at_.stored, at_.carried.held_from);
   }
-  /// The ids of tokens [begin, end) are held.
+  /// True if the ids of tokens [begin, end) are held.
   bool knows(uint64_t begin, uint64_t end) const;
 
   // Going back.
 
   WayBack wayBack(uint64_t position) const;
-  /// Of a position to which there is none.
+  /// The error for a position that the session cannot get back to.
   Status refuse(uint64_t position) const;
-  /// All that token `position` sees stands in sinks. Layers that see a part of the window have its sinks, too.
+  /// True if all tokens visible at `position` are in sinks. Layers with a smaller window have the same sinks.
   bool onlySinksSee(uint64_t position) const;
-  /// The latest state becomes a checkpoint; `start`: a message begins.
+  /// Makes the latest state a checkpoint; `start`: a message begins.
   void keepState(bool start);
 
   // Steps.
 
   void willStore(uint64_t end);
-  /// Fills in the views and rotations of token t, row `row` of a block of a step after `begin` tokens.
+  /// Fills in the views and rotations of token t at row `row` of a step block, for a step after `begin` tokens.
   void fillToken(void* step, uint32_t row, uint64_t begin, uint64_t t, int32_t id,
                  uint32_t output) const;
-  /// The same of token `place` of a text, number `index` in the step.
+  /// The same for token `place` of a text, number `index` in the step.
   void fillText(void* step, const TextOfStep& text, uint32_t index, uint32_t place,
                 int32_t id) const;
-  /// A step of these tokens is done; `kept`: nothing can have been begun after it.
+  /// Records a completed step with these tokens; `kept`: no further step can have begun.
   void commit(const int32_t* ids, uint32_t count, bool kept);
 
-  // Bytes. Each needs the device's turn.
+  // Bytes. Each call needs the device's turn.
 
-  /// Overwrites what this session has, with zeros. `written`: all was zeros before a text came. Texts are short, and caches
-  /// may be long: only its pieces then.
+  /// Overwrites the session's memory with zeros. `written`: clear only the pieces that a text has written since all was
+  /// zero. That is faster for a short text in a long cache.
   Status forget(bool written = false);
-  /// What lies beside the sinks, and the state: of the prefix, where it goes to slot 0, or of this session.
+  /// Copies the memory outside the sinks, and the state. Source and destination are the prefix, whose state is in slot
+  /// 0, and this session.
   Status copyPrefix(bool to_prefix);
-  /// Copies what `other` holds, whose ring is of this one's size, with its ids.
+  /// Copies the contents and ids of `other`, whose ring has the same size.
   Status copyFrom(const SessionMemory& other);
 
  private:
@@ -131,10 +132,10 @@ class SessionMemory {
   const SessionContext& context_;
   Conversation& at_;
   RunningCall& call_;
-  CacheShape cache_;      ///< the session's part of the plan's cache, as at_ shares it out
-  SlidingWindow window_;  ///< the session's
-  SlidingWindow windows_[kMaxViews];  ///< of each view; unused for states
-  uint32_t first_slots_[kMaxViews];   ///< ring slots, or states, of the sessions before this one
+  CacheShape cache_;                  ///< the session's part of the plan's cache, as divided by at_
+  SlidingWindow window_;              ///< the session's
+  SlidingWindow windows_[kMaxViews];  ///< for each view; unused for states
+  uint32_t first_slots_[kMaxViews];   ///< ring slots, or states, of all sessions before this one
   const RotationTables rotations_;
   void* workspace_;
 };

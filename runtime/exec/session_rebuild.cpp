@@ -1,4 +1,4 @@
-// The part of a session that builds its conversation again from another source, or cuts it.
+// The part of a session that rebuilds its conversation from another source, or cuts it.
 #include <algorithm>
 
 #include "exec/session.h"
@@ -74,7 +74,7 @@ Status Session::goBack(uint64_t position) {
   return recall_.forgetRecalled() ? recall_.again() : Status(kOk);
 }
 
-// The state after `tokens`, which a WayBack has found, is the latest. `lost`: on the host, the device is gone.
+// Makes the state after `tokens`, found by a WayBack, the latest. `lost`: only on the host, because the device is lost.
 Status Session::standAtState(uint64_t tokens, bool lost) {
   const bool is_prefix = tokens != 0 && tokens == context_.prefixTokens();
   if (is_prefix && !lost) {
@@ -90,7 +90,7 @@ Status Session::standAtState(uint64_t tokens, bool lost) {
   return kOk;
 }
 
-// As far as the host knows: the device is lost. For where nothing has to be read again.
+// Updates only the host's records, because the device is lost. For positions that need no tokens to be read again.
 void Session::goBackOnHost(uint64_t position) {
   if (memory_.states != nullptr) {
     (void)standAtState(position, /*lost=*/true);
@@ -99,14 +99,14 @@ void Session::goBackOnHost(uint64_t position) {
   (void)recall_.forgetRecalled();
 }
 
-// The conversation ends after `position` tokens, as far as the host knows.
+// Ends the conversation after `position` tokens in the host's records.
 void Session::truncate(uint64_t position) {
   Transcript::Entry cut;
   if (transcript_.truncate(position, &cut)) {
     cutReply(cut, position);
   }
   at_.truncate(position);
-  if (position <= at_.sinks) {  // nothing had left the window
+  if (position <= at_.sinks) {  // no token was evicted
     at_.recalled = 0;
     recall_.forgetShown(/*history=*/true);
   }
@@ -119,12 +119,12 @@ void Session::truncate(uint64_t position) {
   }
   memory_.layOut();
   if (position == 0 || memory_.onlySinksSee(position)) {
-    at_.stored = position;  // nothing in the ring counts any more
+    at_.stored = position;  // no ring slot counts as written
   }
 }
 
-// After a failure the conversation is as before, without half a message. It stays changed if going back would read
-// tokens again, or if the previous tokens were overwritten: by a message longer than the ring's slack.
+// After a failure restores the conversation, without half a message. Leaves it changed if going back would read tokens
+// again, or if a message longer than the ring's slack overwrote the previous tokens.
 Status Session::rollBack(Status done, const Conversation& before) {
   if (done.ok() || at_.position <= before.position ||
       memory_.wayBack(before.position).how != WayBack::How::kAtOnce) {
@@ -145,7 +145,7 @@ Status Session::rollBack(Status done, const Conversation& before) {
 
 Status Session::goBackOverStates(uint64_t position, const WayBack& way) {
   if (way.how != WayBack::How::kAtOnce) {
-    ORIEL_TRY(call_.check());  // as long as nothing has changed
+    ORIEL_TRY(call_.check());  // before the first change
   }
   const double prompt_ms = at_.prompt_ms;
   if (way.how == WayBack::How::kAnew) {
@@ -165,7 +165,7 @@ Status Session::goBackOverStates(uint64_t position, const WayBack& way) {
   return status;
 }
 
-// A reply whose end was taken back: its text up to `position`, as far as its tokens are known.
+// Cuts a reply whose end was removed: keeps its text up to `position`, as far as its tokens are known.
 void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
   transcript_.open(reply.begin, reply.text);
   const bool known = memory_.knows(reply.text, position);
@@ -178,8 +178,8 @@ void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
 
 // ---- With other turns after the sinks -------------------------------------------------------------
 
-// The opening of a reply was read after `before`. If turns come back, it is read again, so that the reply begins with
-// the same visible tokens.
+// The opening of a reply was read after `before`. If turns come back, reads it again, so that the reply begins with the
+// same visible tokens.
 Status Session::showAskedTurns(const Conversation& before) {
   RecallSpans found;
   bool changed = false;
@@ -187,14 +187,14 @@ Status Session::showAskedTurns(const Conversation& before) {
   return changed ? readWith(found, before.position, before.sampler) : Status(kOk);
 }
 
-// Includes the messages since the latest reply, if going back to them is possible: then they also see the retrieved
-// turns. In the same steps, except for batches shared with another message.
+// Includes the messages since the latest reply, if going back to them is possible. Then they also see the retrieved
+// turns. Uses the same steps, except for batches shared with another message.
 Status Session::readWith(const RecallSpans& found, uint64_t opening, const SamplerState& before) {
   const RecallStand& recall = recall_.state();
   const uint64_t end = at_.position;
   bool whole = recall.query_begin < opening && recall.query_begin >= transcript_.lastReplyEnd() &&
                end - recall.query_begin <= kMaxChunk && memory_.wayBack(recall.query_begin).holds;
-  for (uint32_t i = 0; i < found.count; ++i) {  // the beginning of a message may have left, too
+  for (uint32_t i = 0; i < found.count; ++i) {  // the beginning of a message may be evicted, too
     whole = whole && found.spans[i].end <= recall.query_begin;
   }
   const uint64_t from = whole ? recall.query_begin : opening;
@@ -277,8 +277,8 @@ Status Session::readMessages(const char* json, size_t bytes) {
   return addMessages(*messages, bytes);
 }
 
-// Messages from another transcript; the session begins again. If they cannot be read, its own transcript remains to be
-// read.
+// Starts the session again and reads messages of another transcript. If that fails, restores the session's own
+// transcript as unread.
 Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t position) {
   JsonRoom text;
   Transcript::write(entries, bytes, position, true, text.sink());
@@ -314,7 +314,7 @@ Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t posi
   return status;
 }
 
-// Refuses invalid messages, and missing memory, before any change.
+// Refuses invalid messages, and reports lack of memory, before any change.
 Status Session::checkStored(uint64_t position) const {
   Transcript::Entry entry;
   const char* json = nullptr;
@@ -327,7 +327,7 @@ Status Session::checkStored(uint64_t position) const {
   return kOk;
 }
 
-// On the host, at the beginning. Messages that end after `position` are removed, the others are marked as unread.
+// On the host, at the beginning. Removes messages that end after `position` and marks the others as unread.
 void Session::standUnread(uint64_t position) {
   Transcript::Entry cut;
   (void)transcript_.truncate(position, &cut);
@@ -345,15 +345,14 @@ Status Session::readTranscript(uint64_t position) {
   }
   ORIEL_TRY(call_.check());
   ORIEL_TRY(checkStored(position));
-  ORIEL_TRY(recall_.isOpen() ? Status(kOk)
-                             : recall_.open(false));  // it begins anew in the same file
+  ORIEL_TRY(recall_.isOpen() ? Status(kOk) : recall_.open(false));  // starts again in the same file
   ORIEL_TRY(forgetDevice());
   standUnread(position);
   ORIEL_TRY(beginBehindPrefix());
   return readUnread();
 }
 
-// All of them in one text. If one fails, it and the later ones stay unread.
+// Reads all of them as one text. If one fails, it and the later ones stay unread.
 Status Session::readUnread() {
   const uint64_t first = ownMessages();
   Transcript::Entry entry;

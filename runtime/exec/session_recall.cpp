@@ -90,7 +90,7 @@ RecallPlace SessionRecall::place() const {
   return place;
 }
 
-// A file that fails is the end of recalling, not of the conversation. A device that fails is the call's failure.
+// A failing file ends retrieval, not the conversation. A failing device makes the call fail.
 Status SessionRecall::giveUp(Status status) {
   if (status.code() != ORIEL_ERROR_IO) {
     return status;
@@ -99,7 +99,7 @@ Status SessionRecall::giveUp(Status status) {
   return show({});
 }
 
-// The first token after the sinks that all layers hold whose tokens are kept.
+// The first token after the sinks that all retrievable layers hold.
 uint64_t SessionRecall::heldByAll() const {
   const HeldTokens held = memory_.held();
   uint64_t first = held.first > held.sinks ? held.first : 0;
@@ -148,7 +148,8 @@ Status SessionRecall::saveBlocks() {
   return kOk;
 }
 
-// Frames of turns are control tokens and the role after them; they and punctuation attract attention for any question.
+// Frames of turns are control tokens and the role after them. Frames and punctuation attract attention for any
+// question.
 bool SessionRecall::saysSomething(int32_t id, int32_t before) const {
   const Tokenizer& tokenizer = *context_.tokenizer;
   if (id < 0 || tokenizer.isControl(id) || (before >= 0 && tokenizer.isControl(before))) {
@@ -209,7 +210,7 @@ void SessionRecall::askFor(const JsonValue& message, uint64_t begin, const Sampl
 // Weighs the evicted turns. Returns whether there are any.
 bool SessionRecall::weighKept() {
   RecallState& recall = *recall_;
-  // Visible turns need not come back.
+  // Visible turns are not retrieved.
   const uint64_t first_seen = at_.position + 1 - memory_.viewOf(at_.position).count;
   const uint64_t begin = std::max(recall.kept(), uint64_t{memory_.cache().sinks});
   recall.index.weigh(recall.query, begin, std::min(first_seen, recall.saved), room());
@@ -253,7 +254,7 @@ Status SessionRecall::weighByAttention() {
     for (uint32_t k = 0; k < scorer.sums(); ++k) {
       share += all[k] > 0 ? own[k] / all[k] : 0;
     }
-    // The square root, so that a turn that attracts attention for any question does not outweigh all words.
+    // The square root limits turns that attract attention for any question, so that they do not outweigh words.
     share = std::sqrt(share / static_cast<double>(index.passage(i).size()));
     index.setAttention(i, static_cast<float>(share));
   }
@@ -302,7 +303,7 @@ Status SessionRecall::captureQueries(uint32_t count) {
   const RecallLayer& layer = recall.layer;
   const uint64_t d = layer.head_dim;
   recall.n_queries = layer.any ? std::min(count, kRecallQueries) : 0;
-  // As many heads at a time as the upload ring takes.
+  // As many heads at a time as fit the upload ring.
   const uint64_t most =
       layer.any ? context_.plan->upload.size_bytes / 2 / (2 * sizeof(float) * d) : 1;
   for (uint32_t i = 0; i < recall.n_queries; ++i) {
@@ -351,7 +352,7 @@ void SessionRecall::willReadAgain(uint64_t end) {
   recall.reader.restart();
 }
 
-// Slots after the sinks that a session has.
+// The session's slots after the sinks.
 uint32_t SessionRecall::room() const {
   return recall_ != nullptr
              ? std::min(context_.recall.tokens, memory_.cache().sinkRoom() - memory_.cache().sinks)
@@ -415,7 +416,7 @@ bool SessionRecall::forgetRecalled() {
     return false;
   }
   RecallState& recall = *recall_;
-  recall.first = recall.kept();  // what the file's ring has written over does not come back
+  recall.first = recall.kept();  // blocks overwritten in the file's ring are lost
   recall.saved =
       std::max(std::min(recall.saved, blockOf(at_.position)), blockOf(memory_.cache().sinks));
   recall.first = std::min(recall.first, recall.saved);

@@ -1,5 +1,4 @@
-// Turns that left the window and may come back (docs/recall.md): their keys and values in a file, and slots after the
-// sinks.
+// Evicted turns that may come back (docs/recall.md): their keys and values in a file, and slots after the sinks.
 //
 // It knows: the file, the index of words, the turns in the slots after the sinks and their positions.
 // It must never know: templates, batches, replies.
@@ -19,9 +18,9 @@ class RecallHistory {
  public:
   static constexpr uint32_t kMost = 16;
   struct Entry {
-    uint64_t position = 0;  ///< number of tokens before it came: later tokens see it
+    uint64_t position = 0;  ///< number of tokens before it; later tokens see it
     RecallSpans spans;
-    bool unknown = false;  ///< it came with a snapshot
+    bool unknown = false;  ///< it came from a snapshot
   };
 
   void clear() { *this = RecallHistory(); }
@@ -43,7 +42,7 @@ class RecallHistory {
     }
     return count_ != before;
   }
-  /// The entry that the token after `position` others sees; null: none.
+  /// The entry visible to the token after `position` tokens; null: none.
   const Entry* at(uint64_t position) const {
     const Entry* found = nullptr;
     for (uint32_t i = 0; i < count_ && entries_[i].position <= position; ++i) {
@@ -51,7 +50,7 @@ class RecallHistory {
     }
     return found;
   }
-  /// Whether that is so: only the latest are remembered.
+  /// True if at(position) is reliable: only the latest entries are stored.
   bool knows(uint64_t position) const { return position >= known_from_; }
   const Entry* latest() const { return count_ != 0 ? &entries_[count_ - 1] : nullptr; }
 
@@ -73,27 +72,27 @@ struct RecallMemory {
 };
 RecallMemory takeRecall(const RecallSettings& settings, const ModelDesc& model, Arena* arena);
 
-/// Where retrieval stands in a conversation, as a value.
+/// The state of retrieval in a conversation, as a value.
 struct RecallStand {
-  WordReader reader;  ///< of the token after the saved ones
+  WordReader reader;  ///< for the token after the saved ones
   RecallHistory history;
-  RecallSpans shown;  ///< the turns now in the slots after the sinks
-  /// Words of the messages since the latest reply, the position of the first of them, and the sampler there.
+  RecallSpans shown;  ///< the turns in the slots after the sinks
+  /// Words of the messages since the latest reply, the position of the first of them, and the sampler's state there.
   RecallQuery query;
   uint64_t query_begin = 0;
   SamplerState before;
-  uint64_t first = 0;  ///< no token before it was saved,
-  uint64_t saved = 0;  ///< and none from here on: the end of a block
+  uint64_t first = 0;  ///< first saved token
+  uint64_t saved = 0;  ///< end of the saved tokens and of a block
 };
 
 struct RecallState : RecallMemory, RecallStand {
   RecallFile file;
-  RecallLayer layer;       ///< whose queries find turns
-  uint32_t n_queries = 0;  ///< of the opening that was just read
+  RecallLayer layer;       ///< the layer whose queries find turns
+  uint32_t n_queries = 0;  ///< queries of the latest opening
   bool captures = false;
-  bool embeds = false;  ///< a text is read for its vector: no conversation
+  bool embeds = false;  ///< a text is read for its vector, not for a conversation
 
-  /// The file has the tokens from here to `saved`.
+  /// First token in the file; it has all tokens up to `saved`.
   uint64_t kept() const { return std::max(first, saved - std::min(saved, file.tokens())); }
   bool keeps(const RecallSpans& spans) const {
     bool all = true;
@@ -103,14 +102,14 @@ struct RecallState : RecallMemory, RecallStand {
     return all;
   }
 
-  /// Retrieved turns stay.
+  /// Stops saving. Retrieved turns stay.
   void stopKeeping(const Log& log) {
     log.write(ORIEL_LOG_WARNING,
               "turns that leave the window are kept no longer: make room where their file is, and "
               "begin the conversation anew");
     file.close();
   }
-  /// Nothing of the conversation is left in memory.
+  /// Removes all data of the conversation from memory.
   void clear() {
     index.clear();
     wipe(room, kRecallRoomBytes);
@@ -122,7 +121,7 @@ struct RecallState : RecallMemory, RecallStand {
   }
 };
 
-/// Does nothing where the plan has no retrieval, but recall(), which fails then.
+/// Does nothing if the plan has no retrieval. Then recall() fails.
 class SessionRecall {
  public:
   SessionRecall(const SessionContext& context, Conversation* at, RunningCall* call,
@@ -133,12 +132,12 @@ class SessionRecall {
 
   bool active() const { return recall_ != nullptr; }
   bool isOpen() const { return recall_ == nullptr || recall_->file.isOpen(); }
-  /// Only where active().
+  /// Requires active().
   RecallState& state() { return *recall_; }
 
-  // The file of a session: private, and gone with it.
+  // The session's file: private, and deleted with the session.
 
-  /// For a session that was there before, which goes on without a file where there can be none; a new one fails.
+  /// `is_new`: fails if there can be no file. An existing session continues without one.
   Status open(bool is_new);
   void close();
   uint64_t keptTokens() const;
@@ -146,43 +145,45 @@ class SessionRecall {
   // With the conversation.
 
   void clear();
-  /// The text until then is read for its vector.
+  /// The text until clear() is read for its vector.
   void embedUntilClear();
-  /// Saves blocks that are complete, as long as all layers hold them. Between two steps.
+  /// Saves complete blocks while all layers hold them. Call between two steps.
   Status saveBlocks();
   void markTurn(uint64_t start);
-  /// A snapshot was restored: the origin of the tokens after the sinks is unknown.
+  /// Call after restoring a snapshot: the origin of the tokens after the sinks is unknown.
   void restore();
-  /// The memory is copied already. If the copy's file has no space, it keeps only the turns after its sinks.
+  /// Copies retrieval after the memory was copied. If the copy's file has no space, keeps only the turns after the
+  /// sinks.
   void takeOver(const SessionRecall& other);
-  /// Empties the slots after the sinks: the conversation is read again from its beginning, or, with its `history`, all
+  /// Empties the slots after the sinks. The conversation is read again from its beginning, or, with its `history`, all
   /// its remaining tokens are sinks.
   void forgetShown(bool history);
-  /// The conversation went back, as far as the host knows. True: other turns may have been after the sinks.
+  /// Updates the host's records after going back. True: other turns may have been after the sinks.
   bool forgetRecalled();
-  /// Shows the turns that were there at the current position; none if the file has lost some of them.
+  /// Restores the turns of the current position after the sinks; none if the file has lost some of them.
   Status again();
   bool isAsThen() const;
 
   // Finding turns.
 
-  /// Words of a user's message that was read after `begin` tokens, with `before` of the sampler.
+  /// Adds words of a user's message that was read after `begin` tokens; `before`: the sampler's state there.
   void askFor(const JsonValue& message, uint64_t begin, const SamplerState& before);
-  /// Shows the turns that the text asks for, by words alone. If it asks for none, nothing changes.
+  /// Puts the turns that match the text after the sinks, by words alone. Without a match nothing changes.
   Status recall(const char* text, size_t bytes);
-  /// Before the opening of a reply is read: its queries are of use where anything may be found.
+  /// Call before the opening of a reply is read. Captures its queries if there are turns to find.
   Status begin();
   bool captures() const { return recall_ != nullptr && recall_->captures; }
-  /// Queries of the last tokens of a batch of `count`, in the turn of the step that left them.
+  /// Reads the queries of the last tokens of a batch of `count`, within the turn of that step.
   Status captureQueries(uint32_t count);
-  /// No reply was opened.
+  /// Call if no reply was opened.
   Status end(Status opened);
-  /// After the opening was read: the turns that should be after the sinks. *changed: they are not yet.
+  /// Call after the opening was read. Returns the turns that should be after the sinks. *changed: they are not there
+  /// yet.
   Status find(RecallSpans* found, bool* changed);
-  /// Shows it from here on, without reading anything again.
+  /// Puts these turns after the sinks from here on, without reading tokens again.
   Status showFromHere(const RecallSpans& found);
   Status show(const RecallSpans& spans);
-  /// Tokens from here up to `end` are to be read again: their blocks are saved again.
+  /// Announces that tokens from here to `end` will be read again. Their blocks are saved again.
   void willReadAgain(uint64_t end);
   void noteShown(uint64_t since);
 
@@ -204,7 +205,7 @@ class SessionRecall {
   RunningCall& call_;
   SessionMemory& memory_;
   const Transcript& transcript_;
-  RecallState* recall_ = nullptr;  ///< null: turns that leave the window are gone
+  RecallState* recall_ = nullptr;  ///< null: evicted turns are lost
 };
 
 }  // namespace oriel_internal

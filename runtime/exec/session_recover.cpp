@@ -1,4 +1,4 @@
-// The part of a session whose device was lost: its memory is built again from what the host knows.
+// The part of a session that rebuilds its memory from the host's records after a device loss.
 #include <algorithm>
 
 #include "exec/session.h"
@@ -8,7 +8,7 @@ namespace oriel_internal {
 /// A conversation while its memory is built again.
 struct Session::Kept {
   ConversationCopy at;
-  StateSlots states;  ///< where layers keep some
+  StateSlots states;  ///< if layers have states
 
   bool hasCheckpoint(uint64_t position) const {
     bool has = false;
@@ -31,8 +31,8 @@ void Session::putBack(const Kept& kept) {
   }
 }
 
-/// Repeats the original steps, as far as the ids have marks. Turns are marked after the message that began them, and
-/// checkpoints are made at the same places.
+/// Repeats the original steps as far as the ids have marks. Marks turns after their first message, and makes
+/// checkpoints at the same places.
 class Session::RecoverySteps final : public ReplaySteps {
  public:
   RecoverySteps(Session* session, const Kept& kept, bool in_batches)
@@ -120,7 +120,7 @@ Status Session::readHeldAgain(const Kept& kept, bool in_batches, Rebuilt* result
   call_.replays = true;
   Status status = kOk;
   if (!all) {
-    const bool exact = result->exact;  // the step that went past the sinks is cut in two
+    const bool exact = result->exact;  // the step across the end of the sinks is divided in two
     status = feeder_.replay(sinks, from == end, &steps, &result->read, &result->exact);
     result->exact = exact;
     at_.position = status.ok() ? from : at_.position;
@@ -135,7 +135,8 @@ Status Session::readHeldAgain(const Kept& kept, bool in_batches, Rebuilt* result
 
 // ---- From the transcript -------------------------------------------------------------------------
 
-// Text of a reply that is not a message of the app: its tokens came one by one. Tokens from `end` on are held.
+// Adds a reply's text, which is not a message of the app, because its tokens came one by one. Tokens from `end` on are
+// held.
 Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry, uint64_t end,
                             bool in_batches, bool* fits) {
   const GenerateSettings settings;
@@ -143,7 +144,8 @@ Status Session::streamReply(const JsonText& text, const Transcript::Entry& entry
   ReplyPlace place;
   ORIEL_TRY(openReply(settings, &tools, &place));
   const uint64_t count = entry.end - entry.text;
-  // The counts of a transcript from a snapshot are untrusted. A token has at least a byte, except for a few before.
+  // The counts of a transcript from a snapshot are untrusted. Every token has at least a byte, except a few at the
+  // beginning.
   constexpr uint64_t kTokensBefore = 16;
   *fits = at_.position == entry.text && count <= text.bytes + kTokensBefore;
   if (!*fits) {
@@ -192,8 +194,8 @@ Status Session::streamMessage(const JsonValue& message, const Transcript::Entry&
   return *fits ? streamReply(content->text(), entry, end, in_batches, fits) : Status(kOk);
 }
 
-// In the original order, through the original window, until `end` tokens are read. *fits: each message has its original
-// number of tokens.
+// Reads tokens in the original order, through the original window, until `end` tokens are read. *fits: each message has
+// its original number of tokens.
 Status Session::streamMessages(uint64_t end, bool in_batches, bool* fits) {
   *fits = true;
   Transcript::Entry entry;
@@ -213,7 +215,7 @@ Status Session::streamMessages(uint64_t end, bool in_batches, bool* fits) {
   return kOk;
 }
 
-// Messages up to the first token whose id is held, then those. *fits: the transcript leads there.
+// Reads messages up to the first token with a held id, then the held tokens. *fits: the transcript matches them.
 Status Session::readStreamAgain(const Kept& kept, uint64_t first_held, bool in_batches,
                                 Rebuilt* result, bool* fits) {
   const uint64_t end = kept.at.position;
@@ -241,7 +243,7 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held, bool in_b
   const Log log = context_.log;
   LenientLog lenient(log);
   context_.log = lenient.log();
-  transcript_.hold(true);  // it was said before
+  transcript_.hold(true);  // the message was logged before
   Status status = streamMessages(first_held, in_batches, fits);
   transcript_.hold(false);
   context_.log = log;
@@ -278,7 +280,7 @@ Status Session::readStreamAgain(const Kept& kept, uint64_t first_held, bool in_b
   return rest;
 }
 
-// ---- All of it -----------------------------------------------------------------------------------
+// ---- The whole conversation ----------------------------------------------------------------------
 
 Status Session::readAllAgain(const Kept& kept, bool in_batches, Rebuilt* result) {
   const uint64_t end = kept.at.position;
@@ -309,7 +311,7 @@ Status Session::readAllAgain(const Kept& kept, bool in_batches, Rebuilt* result)
   return fits ? Status(kOk) : readHeldAgain(kept, in_batches, result);
 }
 
-// The device was lost, or memory, while the transcript was read: that is done from its beginning.
+// The device or memory was lost while the transcript was read. Starts again from its beginning.
 Status Session::recoverUnread(Rebuilt* result) {
   ORIEL_TRY(readTranscript(UINT64_MAX - 1));
   result->held = memory_.held().count();
@@ -318,7 +320,7 @@ Status Session::recoverUnread(Rebuilt* result) {
   return kOk;
 }
 
-// Zeros, and the prefix's states.
+// Clears the memory with zeros and restores the prefix's states.
 Status Session::emptyDevice() {
   const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
@@ -358,7 +360,7 @@ Status Session::recover(const RebuildSource& source, Rebuilt* result) {
   return kOk;
 }
 
-// The step of the token that was shown last is done now.
+// Completes the step of the last shown token.
 Status Session::readUnfinished(Rebuilt* result) {
   if (const int32_t id = at_.unfinished; id >= 0) {
     ORIEL_TRY(feeder_.feed(&id, 1, true, ReadAs::kSteps));
@@ -380,7 +382,7 @@ Status Session::recoverPrefix(Prefix* prefix, Rebuilt* result) {
   }
   Kept of_prefix;
   of_prefix.at.turns = prefix->at.turns;
-  prefix->tokens = 0;  // while it is missing
+  prefix->tokens = 0;  // until it is restored
   standAtBeginning(prefix->at.first_position);
   call_.expectAgain(tokens);
   call_.recovers = call_.replays = true;

@@ -1,4 +1,4 @@
-// The part of a session that is saved and comes back.
+// The part of a session that saves and restores snapshots.
 #include <algorithm>
 #include <cstdio>
 
@@ -9,8 +9,8 @@
 namespace oriel_internal {
 namespace {
 
-// Templates that an app gave are told apart: a text that follows in one does not follow in another. The model's hash
-// tells its own.
+// Distinguishes templates from the app, because a text that continues in one template may not in another. The model's
+// hash already covers its own template.
 void nameChat(const SessionContext& context, SnapshotOwner* owner) {
   const ChatTemplate& chat = context.chat;
   if (!context.own_template && chat.row == nullptr) {
@@ -21,7 +21,7 @@ void nameChat(const SessionContext& context, SnapshotOwner* owner) {
   }
 }
 
-// What adapters have changed is another model's.
+// A model with adapters counts as another model.
 void nameModel(const SessionContext& context, const AdapterUse* use, SnapshotOwner* owner) {
   const size_t room = sizeof(owner->model_name);
   size_t used = static_cast<size_t>(
@@ -76,7 +76,7 @@ Status Session::save(void* out, uint64_t* bytes, int64_t saved_at) const {
   return writeSnapshot(owner, parts, live, saved_at, context_.executor, out);
 }
 
-// What a snapshot of another model, or in another chat format, is still good for.
+// The use of a snapshot from another model or in another chat format.
 Status Session::readFrom(const Snapshot& snapshot, Rebuilt* result) {
   const uint64_t dropped = snapshot.held().count();
   ORIEL_TRY(readStored(snapshot.transcript, snapshot.header.transcript_bytes, UINT64_MAX - 1));
@@ -114,7 +114,7 @@ Status Session::restore(const RebuildSource& options, Rebuilt* result) {
   recall_.restore();
   feeder_.standAdapters();
   if (fit == SnapshotFit::kCarries && memory_.states != nullptr && at_.stale) {
-    // What is still to be read again must be held.
+    // All tokens that must still be read again must be held.
     at_.base = std::max(at_.base, at_.position + 1 - memory_.viewOf(at_.position).count);
   }
   result->how = fit == SnapshotFit::kSame ? Rebuilt::How::kExactly : Rebuilt::How::kCarried;

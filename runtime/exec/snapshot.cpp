@@ -19,8 +19,8 @@ namespace {
 struct SlotRun {
   BufferRef place;
   CacheShape cache;
-  bool in_ring;         ///< of tokens; else sinks, or a state
-  uint64_t slot_bytes;  ///< of values or of scales
+  bool in_ring;         ///< tokens in the ring; false: sinks, or a state
+  uint64_t slot_bytes;  ///< bytes per slot, of values or of scales
 };
 
 // Calls visit(run) for the runs of one side of keys and values.
@@ -41,7 +41,7 @@ Status visitTokens(const BufferRef& side, KvFormat format, const CacheShape& cac
   return kOk;
 }
 
-// Calls visit(run) for what of a side holds something, in the order in which it stands in a snapshot.
+// Calls visit(run) for the used slots of a side, in the order of a snapshot.
 template <typename Visit>
 Status visitSide(const Memory& memory, uint32_t side, const BufferRef& place, uint64_t position,
                  uint32_t state_slot, const Visit& visit) {
@@ -71,7 +71,7 @@ Status forEachSide(const Plan& plan, const ModelDesc& model, const CacheShape& c
   return status;
 }
 
-// Calls visit(run) for everything in the memories that holds something.
+// Calls visit(run) for all used slots in the memories.
 template <typename Visit>
 Status forEachUsedRun(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
                       uint64_t position, uint32_t state_slot, const Visit& visit) {
@@ -81,8 +81,8 @@ Status forEachUsedRun(const Plan& plan, const ModelDesc& model, const CacheShape
                      });
 }
 
-// Zeros the slots that tokens took which are not, or no longer, part of the session, unless they hold
-// what its next token will see. `slots` is a copy of the run.
+// Zeros the slots of tokens outside the session, unless they hold tokens visible to the next token. `slots` is a copy
+// of the run.
 void clearUnseen(const SlotRun& run, const SessionState& state, uint8_t* slots) {
   if (!run.in_ring) {
     return;
@@ -123,7 +123,7 @@ SnapshotMemory describe(const Memory& memory) {
   described.head_dim = memory.shape.head_dim;
   described.sinks = memory.shape.sinks;
   described.window = memory.shape.window;
-  // Of states only the latest; checkpoints are not stored.
+  // Only the latest state is stored, without checkpoints.
   described.ring = memory.kind == MemoryKind::kState ? 1 : memory.shape.ring;
   described.recalled = memory.shape.recalled;
   return described;
@@ -146,7 +146,7 @@ void putText(const char* text, char (&out)[N]) {
 SnapshotHeader headerOf(const SnapshotOwner& owner, const SavedParts& parts, int64_t saved_at) {
   SnapshotHeader header;
   std::memset(static_cast<void*>(&header), 0,
-              sizeof(header));  // padding, too: same state, same bytes
+              sizeof(header));  // also clears padding: same state, same bytes
   std::memcpy(header.magic, kSnapshotMagic, sizeof(header.magic));
   header.version = versionOf(*parts.at);
   header.n_turns = parts.at->turns.count();
@@ -207,7 +207,7 @@ void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
     add(run.place);
     return kOk;
   });
-  // Versions of states lie anywhere among their slots.
+  // The slots of a state's versions may be in any order.
   forEachPlacedMemory(model, cache, plan.formats,
                       [&](const Memory& memory, const BufferRef(&sides)[2]) {
                         if (memory.kind == MemoryKind::kState && stored != 0) {
@@ -311,7 +311,7 @@ struct LayoutWords {
   }
 };
 
-// The memories of the session that was saved, as this session's model has them; false: they are not that model's.
+// True if the saved session's memories match this session's model.
 bool isOfModel(const SnapshotOwner& owner, const Snapshot& snapshot) {
   uint32_t i = 0;
   bool same = snapshot.header.n_memories == memoryCount(owner) &&
@@ -327,7 +327,7 @@ bool isOfModel(const SnapshotOwner& owner, const Snapshot& snapshot) {
     expected.formats[1] = stored.formats[1];
     expected.state = stored.state;
     if (memory.seen.kind == ViewKind::kSession && stored.window >= 1 &&
-        stored.window <= snapshot.header.window) {  // how it was shared out is the session's affair
+        stored.window <= snapshot.header.window) {  // only the session decides how to divide it
       expected.window = stored.window;
       expected.ring = stored.window + snapshot.header.ring - snapshot.header.window;
       expected.recalled = stored.window >= kLeastRecallWindow ? snapshot.header.state.recalled : 0;
@@ -343,7 +343,7 @@ bool isOfModel(const SnapshotOwner& owner, const Snapshot& snapshot) {
   return same;
 }
 
-// Whether it has the places that its hash of them speaks for: then its bytes lie as this session's do.
+// True if the snapshot has the layout given by its hash. Then its bytes have the same layout as this session's.
 bool isOfLayout(const SnapshotOwner& owner, const Snapshot& snapshot, const CacheShape& cache) {
   uint32_t i = 0;
   bool same = snapshot.header.sink_room == owner.cache.sinkRoom() &&
@@ -369,7 +369,7 @@ bool beginsWithPrefix(const SnapshotOwner& owner, const Snapshot& snapshot) {
   return same;
 }
 
-/// Hands out the sides of a snapshot in the layout of the session that restores.
+/// Returns the sides of a snapshot in the layout of the restoring session.
 class Sides {
  public:
   Sides(const SnapshotOwner& owner, const Snapshot& snapshot, const CacheShape& cache,
@@ -386,7 +386,7 @@ class Sides {
     });
     return most;
   }
-  /// In order. `room` has mostBytes().
+  /// Call in order. `room` has mostBytes().
   const uint8_t* next(const Memory& memory, uint32_t side, uint8_t* room) {
     const uint64_t position = snapshot_.header.state.position;
     const SnapshotMemory stored = snapshot_.memory(memory_);
@@ -399,7 +399,7 @@ class Sides {
     if (same_) {
       return at;
     }
-    // Of views of their own what their rings have.
+    // Views with their own window: the tokens in their rings.
     const uint64_t stored_tokens = snapshot_.header.state.stored;
     const uint64_t gone = stored_tokens - std::min<uint64_t>(stored_tokens, stored.ring);
     carrySide(from, at, memory.seen.isWholeSession() ? first_ : gone,

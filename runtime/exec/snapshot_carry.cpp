@@ -13,15 +13,15 @@ namespace {
 
 constexpr uint32_t kMostValues = std::max(kMaxHeadDim, kMaxLatentDim + kMaxLatentRopeDim);
 
-/// Bytes of one token of a head, and where they are.
+/// Bytes of one token of a head, and their offsets.
 struct Vector {
   uint64_t values = 0;  ///< offset
-  uint64_t scales = 0;  ///< offset, in formats of few bits
+  uint64_t scales = 0;  ///< offset, in low-bit formats
   KvFormat format = KvFormat::kF16;
   bool rotated = false;
 };
 
-/// Where a side of keys, values or latents has its vectors.
+/// The places of a side's keys, values or latents.
 class Vectors {
  public:
   explicit Vectors(const StoredSide& of)
@@ -44,7 +44,7 @@ class Vectors {
     const uint32_t d = shape_.head_dim;
     const bool few = format_ != KvFormat::kF16;
     if (token < shape_.sinks) {
-      // Latents and their keys are rotated wherever they are, keys of heads in the ring.
+      // Latents and their keys are always rotated, heads' keys only in the ring.
       return {begin + token * valueBytes(KvFormat::kF16, d), 0, KvFormat::kF16, latents_ && few};
     }
     const uint64_t slot = (token - shape_.sinks) % shape_.ring;
@@ -125,7 +125,7 @@ void copyWords(const uint8_t* from, uint32_t count, uint32_t* to) {
   std::memcpy(to, from, 4ull * count);
 }
 
-// Row by row; of int8 the scales lie behind all values, so a row's are brought together.
+// Row by row. In int8 the scales follow all values, so this joins each row with its scales.
 void carryState(const StoredSide& from, const uint8_t* stored, const StoredSide& to, uint8_t* out,
                 bool* rounded) {
   const StateShape& state = to.state;
@@ -164,7 +164,7 @@ void carryState(const StoredSide& from, const uint8_t* stored, const StoredSide&
               4ull * state.columnWords());
 }
 
-// The first token that the latest of `position` tokens saw.
+// The first token visible to the latest of `position` tokens.
 uint64_t firstSeen(const CacheShape& cache, const TurnMarks& turns, bool whole_turns,
                    uint64_t position) {
   const uint64_t oldest = SlidingWindow(cache).oldest(position - std::min<uint64_t>(position, 1));
@@ -177,8 +177,8 @@ uint64_t firstSeen(const CacheShape& cache, const TurnMarks& turns, bool whole_t
 
 namespace {
 
-// The first token that all layers hold which are to see it: where the saved session's layers saw less of the window than
-// this one's, the latest of what those with the least had.
+// The first token held by all layers that need it. If the saved session's layers had smaller windows than this
+// session's, it is the latest of these layers' first tokens.
 uint64_t firstInAll(const Snapshot& snapshot, const ModelDesc& model, const CacheShape& cache) {
   const uint64_t stored = snapshot.header.state.stored;
   const uint64_t position = snapshot.header.state.position;
@@ -218,13 +218,13 @@ Carrying planCarrying(const Snapshot& snapshot, const TurnMarks& turns, const Mo
       std::max(firstSeen(fits, turns, whole_turns, position), carried.held_from);
   carried.seen_from = std::max(new_seen < old_seen ? old_seen : carried.held_from,
                                firstInAll(snapshot, model, fits));
-  // Of a snapshot that somebody made: more was stored there than a session can have gone back from.
+  // Only in a forged snapshot: it stores more than a session can have after going back.
   carried.seen_from = std::min(carried.seen_from, position);
   carried.held_from = std::min(carried.held_from, carried.seen_from);
   if (carried.seen_from <= carrying.sinks) {
     carried.seen_from = carried.held_from = 0;
   }
-  // How far back the saved session could go, and this one can: to where all is held that would be seen.
+  // The earliest position for both sessions: all tokens visible there must be held.
   carried.least = std::max(state.carried.least, carried.seen_from);
   uint32_t index = 0;
   forEachMemory(model, fits, CacheFormats(), [&](const Memory& memory) {

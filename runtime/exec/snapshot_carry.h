@@ -1,5 +1,6 @@
-// What of a snapshot fits a session with other windows, batches or formats: which tokens, and their values in the
-// session's own formats. Rotations of keys stay: a token keeps its position.
+// Takes over the fitting part of a snapshot into a session with other windows, batches or formats: selects the tokens,
+// and converts their values to the session's formats. Rotations of keys do not change, because a token keeps its
+// position.
 #pragma once
 
 #include "exec/snapshot_format.h"
@@ -7,16 +8,15 @@
 
 namespace oriel_internal {
 
-/// The parts of a snapshot with another layout that a session can take.
+/// The parts of a snapshot with another layout that a session can take over.
 struct Carrying {
-  uint32_t sinks =
-      0;  ///< tokens that become its sinks: fewer than it has room for, where some are gone
+  uint32_t sinks = 0;  ///< tokens for the session's sinks: fewer than their slots if some are lost
   CarriedOver state;
-  uint64_t held = 0;     ///< tokens, sinks included
-  uint64_t dropped = 0;  ///< that the snapshot has besides
+  uint64_t held = 0;     ///< tokens, including sinks
+  uint64_t dropped = 0;  ///< further tokens in the snapshot
 };
 
-/// For a session of `cache` of the same model. It sees no token that the saved one had ceased to see.
+/// For a session of `cache` of the same model. It sees no token that was evicted in the saved session.
 Carrying planCarrying(const Snapshot& snapshot, const TurnMarks& turns, const ModelDesc& model,
                       const CacheShape& cache, bool whole_turns);
 
@@ -33,9 +33,9 @@ struct StoredSide {
 StoredSide storedSide(const ModelDesc& model, const Memory& memory, uint32_t side,
                       uint64_t position);
 
-/// Writes the side of a session's memory, `to`, from that of a snapshot. Of tokens but the sinks those from `first` on,
-/// which the snapshot has; slots of others become zeros. Values are copied where both have them in the same format, else
-/// they are rounded once. *rounded: some were.
+/// Writes the side `to` of a session's memory from the snapshot's side. Besides the sinks it takes tokens from `first`
+/// on, which the snapshot must hold; other slots become zeros. Copies values if both formats are equal, otherwise
+/// rounds them once. *rounded: some values were rounded.
 void carrySide(const StoredSide& from, const uint8_t* stored, uint64_t first, const StoredSide& to,
                uint8_t* out, bool* rounded);
 

@@ -24,9 +24,9 @@ void takeLayout(const SnapshotMemory& from, Memory* memory) {
 namespace {
 
 constexpr uint64_t kHash = sizeof(uint64_t);
-/// Twice what a session may begin with is more than it can get to.
+/// Twice the largest first position is more than a session can reach.
 constexpr uint64_t kMostTokens = 2 * kMaxFirstPosition;
-/// A ring is a window and a batch; windows of layers reach into the sinks.
+/// A ring is a window and a batch. Windows of layers include the sinks.
 constexpr uint32_t kMostSlots = 4 * kMaxWindow;
 
 static_assert(sizeof(SnapshotMemory) == 32, "no padding in files");
@@ -54,7 +54,7 @@ bool isKnownVersion(uint32_t version) {
   return version == kSnapshotVersion || version == kSnapshotRecallVersion;
 }
 
-// Numbers that sizes are made of.
+// Checks the numbers that sizes are computed from.
 bool plausible(const SnapshotHeader& header) {
   const SessionState& state = header.state;
   return state.position <= state.stored && state.stored <= kMostTokens &&
@@ -94,7 +94,7 @@ Memory memoryFrom(const SnapshotMemory& from) {
   return memory;
 }
 
-// Bytes of all memories; false: more than there can be.
+// Bytes of all memories; false: more than the limit.
 bool cacheBytesUsed(const Snapshot& snapshot, uint64_t most, uint64_t* bytes) {
   *bytes = 0;
   for (uint32_t i = 0; i < snapshot.header.n_memories; ++i) {
@@ -115,7 +115,7 @@ bool cacheBytesUsed(const Snapshot& snapshot, uint64_t most, uint64_t* bytes) {
   return true;
 }
 
-// Everything that is used as an index or a position.
+// Checks all values used as an index or a position.
 bool plausibleLists(const Snapshot& snapshot) {
   const SessionState& state = snapshot.header.state;
   const uint32_t n_vocab = snapshot.header.n_vocab;
@@ -240,7 +240,7 @@ Status openSnapshot(const void* data, uint64_t bytes, const Log& log, Snapshot* 
   if (!plausible(header)) {
     return contradicts(log);
   }
-  // What is left of the bytes, which every part is compared with before it is gone into.
+  // The number of bytes left. It is compared with every part before that part is read.
   uint64_t left = bytes - sizeof(header) - kHash;
   const uint8_t* at = begin + sizeof(header);
   const auto take = [&](uint64_t part, const uint8_t** where) {

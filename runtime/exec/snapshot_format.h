@@ -1,12 +1,14 @@
-// What a snapshot looks like, and what it says of itself: enough to read it without the plan that made it.
+// The format of a snapshot and its description, readable without the plan of the saved session.
 //
-//   SnapshotHeader | SnapshotMemory[n_memories] | hash of these | turn starts u64[n_turns] | ids of the tokens held
-//   i32[n_ids], then of those that came back | logits f32[n_vocab] if any | used cache slots | transcript | checksum of all
+//   SnapshotHeader | SnapshotMemory[n_memories] | hash of these | turn starts u64[n_turns] | ids of held tokens
+//   i32[n_ids], then of retrieved tokens | logits f32[n_vocab] if any | used cache slots | transcript | checksum of all
 //
-// Little-endian. Ids: heldTokens() in order, sinks first. Cache slots: memory by memory (forEachMemory), keys then
-// values, head by head: used sinks, what came back behind them, used ring values, used ring scales; used columns; the state after the last token, but
-// no checkpoints. Slots that no token will ever see are zeros, so that what was dropped or taken back makes no
-// difference. Transcript: as Transcript has it.
+// Little-endian.
+// - Ids: heldTokens() in order, sinks first.
+// - Cache slots: memory by memory (forEachMemory), keys then values, head by head: used sinks, retrieved tokens, used
+//   ring values, used ring scales; used columns; the state after the last token, without checkpoints. Slots that no
+//   later token sees are zeros, so that dropped tokens do not change the bytes.
+// - Transcript: in the format of Transcript.
 #pragma once
 
 #include "exec/conversation.h"
@@ -16,7 +18,7 @@
 namespace oriel_internal {
 
 constexpr uint32_t kSnapshotVersion = 11;
-/// Of a session where tokens have come back.
+/// For a session with retrieved tokens.
 constexpr uint32_t kSnapshotRecallVersion = 12;
 
 constexpr uint32_t versionOf(const SessionState& state) {
@@ -32,31 +34,31 @@ struct SnapshotHeader {
   uint32_t n_turns;
   uint64_t model_hash;
   uint64_t layout_hash;
-  uint64_t total_bytes;  ///< of the snapshot
-  int64_t saved_at;      ///< seconds since 1970, UTC, of one in a file; 0: not known
+  uint64_t total_bytes;  ///< size of the snapshot
+  int64_t saved_at;      ///< seconds since 1970, UTC, if saved to a file; 0: unknown
   uint64_t transcript_bytes;
-  uint32_t messages;  ///< of the transcript
+  uint32_t messages;  ///< messages in the transcript
   uint32_t dropped;
   uint32_t n_memories;
   uint32_t n_vocab;
   uint32_t n_layers;
-  // Of the session that was saved.
-  uint32_t sink_room;  ///< sinks that it has slots for
+  // The saved session:
+  uint32_t sink_room;  ///< sink slots
   uint32_t window;
   uint32_t ring;
   uint32_t chunk_tokens;
   uint32_t whole_turns;
-  uint8_t k_format;  ///< KvFormat, as it was asked for
+  uint8_t k_format;  ///< KvFormat, as requested
   uint8_t v_format;
   uint8_t state_format;  ///< StateFormat
   uint8_t keeps_states;
-  char model[128];  ///< general.name; text with NUL at its end, as the others
+  char model[128];  ///< general.name; NUL-terminated, as are the other texts
   char architecture[64];
   char chat[64];  ///< name of the chat format
   SessionState state;
 };
 
-/// Sinks, window and ring of the session that was saved.
+/// Sinks, window and ring of the saved session.
 inline CacheShape shapeOf(const SnapshotHeader& header) {
   CacheShape shape;
   shape.sinks = header.sink_room;
@@ -67,7 +69,7 @@ inline CacheShape shapeOf(const SnapshotHeader& header) {
   return shape;
 }
 
-/// One memory of the session that was saved.
+/// One memory of the saved session.
 struct SnapshotMemory {
   uint32_t layer;
   uint8_t kind;        ///< MemoryKind
@@ -78,12 +80,12 @@ struct SnapshotMemory {
   uint32_t sinks;
   uint32_t window;
   uint32_t ring;
-  uint32_t recalled;  ///< tokens behind its sinks that came back
+  uint32_t recalled;  ///< retrieved tokens after its sinks
 };
-/// Formats and slots of a stored memory, into what the model says of it.
+/// Applies the formats and slots of a stored memory to the model's description of it.
 void takeLayout(const SnapshotMemory& from, Memory* memory);
 
-/// A snapshot that is whole: its parts, inside the bytes that it was opened from.
+/// A complete snapshot: views of its parts in the bytes that it was opened from.
 struct Snapshot {
   SnapshotHeader header;
   const uint8_t* memories = nullptr;
@@ -99,29 +101,29 @@ struct Snapshot {
   HeldTokens held() const;
 };
 
-/// Whether these are the first bytes of a snapshot, of any version.
+/// True if these are the first bytes of a snapshot, of any version.
 bool isSnapshot(const char (&begin)[kSnapshotMagicBytes]);
 
-/// Bytes of one side of a memory in a snapshot of a session behind `position` tokens.
+/// Bytes of one side of a memory in a snapshot of a session after `position` tokens.
 uint64_t sideBytesUsed(const Memory& memory, uint32_t side, uint64_t position);
 
-/// Of a header and what lies behind it, `bytes` bytes of a snapshot of `total_bytes` in all: ORIEL_ERROR_FORMAT with one
-/// line for what is no snapshot, has another version or another size.
+/// Checks the first `bytes` bytes of a snapshot of `total_bytes`. ORIEL_ERROR_FORMAT with one log line if it is not a
+/// snapshot, or has another version or size.
 Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_bytes, const Log& log);
 
-/// What it says of itself, from its first kDescriptionBytes; of another version no more than that.
+/// The snapshot's description from its first kDescriptionBytes. For another version only the version is known.
 struct SnapshotDescription {
-  bool readable = false;  ///< else only `version`
+  bool readable = false;  ///< false: only `version` is set
   SnapshotHeader header;
 };
 Status describeSnapshot(const void* begin, uint64_t bytes, uint64_t total_bytes, const Log& log,
                         SnapshotDescription* out);
-/// Bytes of a snapshot that describe it, at most.
+/// Largest size of the description at the beginning of a snapshot.
 constexpr uint64_t kDescriptionBytes =
     sizeof(SnapshotHeader) + 2ull * kMaxLayers * sizeof(SnapshotMemory) + sizeof(uint64_t);
 
-/// Checks all that can be checked without a model: sums, sizes, and whatever is used as an index or a position. The sums
-/// are no proof of who wrote the bytes.
+/// Checks everything that needs no model: sums, sizes, and all values used as an index or a position. The sums do not
+/// prove the origin of the bytes.
 Status openSnapshot(const void* data, uint64_t bytes, const Log& log, Snapshot* snapshot);
 
 }  // namespace oriel_internal

@@ -9,7 +9,7 @@
 namespace oriel_internal {
 namespace {
 
-// The share of the best token among the best few.
+// The best token's share among the best few.
 double shareOfBest(const TopTokens& top) {
   constexpr uint32_t kFew = 10;
   double sum = 0;
@@ -74,7 +74,7 @@ Status Stepper::readAhead(const int32_t* ids, size_t count) {
   return row_cache.active() ? row_cache.readAhead(ids, count, context_.log) : kOk;
 }
 
-// Before anything else of a step.
+// Call at the beginning of a step.
 Status Stepper::fillRows(const int32_t* ids, uint32_t count) {
   return row_cache.active()
              ? row_cache.fill(ids, count, context_.log, context_.executor->fileRows())
@@ -86,10 +86,10 @@ Status Stepper::step(const int32_t* ids, uint32_t count, StepOutputs outputs, St
   return submit(what, true);
 }
 
-// All tokens but the last need only what fills the memories.
+// Tokens except the last need only the ops that fill the memories.
 Status Stepper::lastBatch(const int32_t* ids, uint32_t count) {
   const Plan& plan = *context_.plan;
-  if (recall_.captures()) {  // later layers write over the queries
+  if (recall_.captures()) {  // later layers overwrite the queries
     ORIEL_TRY(step(ids, count, {}, StepRun::kFill));
     ORIEL_TRY(recall_.captureQueries(count));
   }
@@ -135,7 +135,7 @@ Status Stepper::decode(int32_t id, bool more, bool ahead) {
     fillStep(&id, 1, {0, 1});
   }
   more = more && ahead;
-  // On devices that do not run ahead, too: a session is the same on all of them.
+  // Also on devices that do not run ahead, because sessions must be the same on all devices.
   at_.stored = std::max(at_.stored, at_.position + (more ? 2 : 1));
   const bool kept = !more;
   more = more && context_.executor->runsAhead();
@@ -204,7 +204,7 @@ Status Stepper::logits(const float** values) const {
   return kOk;
 }
 
-// Kept for each session where there are several.
+// Kept per session if there are several.
 Status Stepper::ownLogits(const float** values) const {
   return context_.plan->sessionCount() > 1 ? context_.executor->keptLogits(context_.index, values)
                                            : context_.executor->logits(logits_row_, values);
@@ -229,8 +229,8 @@ Status Stepper::settle() {
   return kOk;
 }
 
-// The device is free while the app looks at a row. If other sessions used it meanwhile, the batch is computed again for
-// the rows that are missing.
+// The device is free while the app looks at a row. If other sessions used it meanwhile, computes the batch again for
+// the missing rows.
 Status Stepper::evaluate(EvaluatedBatch* batch, uint32_t i, const float** logits) {
   const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
@@ -250,7 +250,7 @@ Status Stepper::evaluate(EvaluatedBatch* batch, uint32_t i, const float** logits
                                  : batch->has_body ? StepRun::kHead
                                                    : StepRun::kChunkHead,
                                  i == 0);
-    // Of experts: the head had not begun.
+    // Experts could not be read, before the head began.
     setLogits(batch->had_logits && status.code() == ORIEL_ERROR_IO);
     ORIEL_TRY(status);
     batch->has_body = true;
@@ -274,7 +274,7 @@ Status Stepper::readNorms(const int32_t* ids, uint32_t count, StepOutputs output
   return addNorms(outputs.count, sums);
 }
 
-// As many rows at a time as can be read at once.
+// As many rows at a time as one read allows.
 template <typename Visit>
 Status Stepper::readRows(const BufferRef& place, uint32_t rows, uint32_t stride,
                          const Visit& visit) {
@@ -293,7 +293,7 @@ Status Stepper::readRows(const BufferRef& place, uint32_t rows, uint32_t stride,
 Status Stepper::addNorms(uint32_t rows, float* sums) {
   const Op& norm = lastNorm(*context_.plan);
   const uint32_t stride = norm.push.rms_norm.out_stride;
-  const double scale = norm.push.rms_norm.scale;  // of the logits
+  const double scale = norm.push.rms_norm.scale;  // scale of the logits
   return readRows(norm.bindings[kOpOut], rows, stride,
                   [&](uint32_t, uint32_t n, const float* values) {
                     for (uint32_t c = 0; c < context_.model->n_embd; ++c) {
@@ -375,8 +375,8 @@ int32_t Stepper::takeHiddenRow() {
   return row;
 }
 
-// All guesses are made at the place of the token that was chosen, whose key and value are not there yet: what it would see
-// of itself is left out.
+// All guesses use the place of the chosen token, whose key and value are not there yet. Their attention leaves out that
+// place.
 void Stepper::fillGuess(int32_t id, uint32_t row) const {
   void* const step = context_.executor->step();
   fillHeader(step, 1, 1);
@@ -396,7 +396,7 @@ Status Stepper::guess(int32_t id, uint32_t row, ModelGuess* guess) {
   ORIEL_TRY(context_.executor->run(StepRun::kDraft));
   const TopTokens& top = context_.executor->top()[context_.plan->draft_place];
   if (top.count == 0) {
-    return kOk;  // no number among its logits
+    return kOk;  // its logits contain no number
   }
   *guess = {static_cast<int32_t>(top.best[0].id), ModelDrafter::surenessOf(shareOfBest(top))};
   return kOk;
@@ -408,7 +408,7 @@ Status Stepper::fillJoined(void* block, uint32_t row, int32_t id, bool ahead) {
   if (row_cache.active()) {
     ORIEL_TRY(row_cache.fill(&id, 1, context_.log, context_.executor->fileRows(), row));
   }
-  // A session is the same on devices that run ahead.
+  // The session must be the same on devices that run ahead.
   memory_.willStore(at_.position + (ahead ? 2 : 1));
   memory_.fillToken(block, row, at_.position, at_.position, id, row);
   return kOk;

@@ -1,4 +1,4 @@
-// Finds texts in a stream of bytes.
+// Finds stop texts in a stream of bytes.
 #pragma once
 
 #include <cstddef>
@@ -6,31 +6,31 @@
 
 namespace oriel_internal {
 
-/// Of several texts the one that ends first is found, of those that end at the same byte the longest: so what is found
-/// does not depend on how the stream is cut. (Knuth, Morris, Pratt 1977, for each of the texts.)
+/// Finds the text that ends first, and the longest of several texts that end at the same byte. Therefore the result
+/// does not depend on the division of the stream. (Knuth, Morris, Pratt 1977, for each of the texts.)
 class StopTexts {
  public:
   static constexpr uint32_t kMost = 16;
   static constexpr uint32_t kMostBytes = 256;
 
-  /// Copies `count` texts of 1 to kMostBytes bytes that end in NUL, and begins a stream.
+  /// Copies `count` NUL-terminated texts of 1 to kMostBytes bytes, and begins a stream.
   void start(const char* const* texts, size_t count);
   /// Overwrites the texts.
   void forget();
   /// Begins another stream.
   void restart();
   bool any() const { return count_ != 0; }
-  /// The next byte. The length of the text that ends with it; 0: none does.
+  /// Adds a byte. Returns the length of the text that ends with it; 0: none.
   uint32_t accept(char byte);
-  /// How many of the latest bytes are the beginning of a text.
+  /// Number of latest bytes that are the beginning of a text.
   uint32_t begun() const;
 
  private:
   struct Text {
     uint32_t bytes = 0;
-    uint32_t begun = 0;  ///< that many of the latest bytes are its beginning, fewer than all
+    uint32_t begun = 0;  ///< number of latest bytes that match its beginning, not the whole text
     char text[kMostBytes] = {};
-    /// Of its first i + 1 bytes: how many of their last, fewer than all, are its beginning, too.
+    /// Index i: length of the longest proper suffix of its first i + 1 bytes that is also its beginning.
     uint8_t border[kMostBytes] = {};
 
     void set(const char* from);

@@ -34,7 +34,7 @@ void topBlocks(const float* logits, const TopPush& push, uint32_t* keys) {
     const uint32_t n = std::min(push.blocks, push.n_vocab - first);
     for (uint32_t i = 0; i < n; ++i) {
       const float logit = logits[first + i];
-      most[i] = logit > most[i] ? logit : most[i];  // nor for a NaN
+      most[i] = logit > most[i] ? logit : most[i];  // false for a NaN
     }
   }
   for (uint32_t i = 0; i < push.blocks; ++i) {
@@ -42,8 +42,8 @@ void topBlocks(const float* logits, const TopPush& push, uint32_t* keys) {
   }
 }
 
-// As many blocks as tokens are wanted have one as good as the last of these blocks' best: nothing worse is
-// among the tokens.
+// `least` is the lowest of the kTopCapacity highest block maxima. At least kTopCapacity logits reach it, so lower
+// logits are not among the best tokens.
 void topTokens(const float* logits, const TopPush& push, const uint32_t* keys, TopTokens* top) {
   uint32_t sorted[kMaxTopBlocks];
   const uint32_t blocks = static_cast<uint32_t>(

@@ -1,4 +1,4 @@
-// The ops that find the best tokens, for executors that work in host memory; layout.h has the contract.
+// The ops that find the best tokens, for executors in host memory. layout.h has the contract.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace oriel_internal {
 
-/// Orders as the logit does; 0 for minus infinity and for what is no number.
+/// A key with the order of logits; 0 for minus infinity and NaN.
 uint32_t topKey(float logit);
 
 void topBlocks(const float* logits, const TopPush& push, uint32_t* keys);
-/// Always as many as there are, up to kTopCapacity.
+/// Returns all best tokens, up to kTopCapacity.
 void topTokens(const float* logits, const TopPush& push, const uint32_t* keys, TopTokens* top);
 
 }  // namespace oriel_internal

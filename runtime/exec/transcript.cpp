@@ -18,7 +18,7 @@ void putText(const char* text, const JsonSink& sink) {
   sink.write(text, std::strlen(text), sink.user);
 }
 
-// Calls visit(entry, json) for every message that is whole.
+// Calls visit(entry, json) for every message that is not cut.
 template <typename Visit>
 bool forEachEntry(const uint8_t* data, uint64_t bytes, const Visit& visit) {
   for (uint64_t at = 0; at != bytes;) {
@@ -89,7 +89,7 @@ void Transcript::dropOldest() {
   dropped_ += oldest.is(kCut) ? 0 : 1;
 }
 
-// Messages that a template would refuse without the question before them go with it.
+// Also drops messages that a template would refuse without the question before them.
 void Transcript::dropOldestTurn() {
   const uint32_t least = (systemBytes() != 0 ? 1u : 0u) + (open_ ? 1u : 0u);
   do {
@@ -97,7 +97,7 @@ void Transcript::dropOldestTurn() {
   } while (messages_ > least && entryAt(systemBytes()).role() != Role::kUser);
 }
 
-// The latest message, if it is a reply that goes on, and the system message stay.
+// Keeps the latest message, if it is a reply in progress, and the system message.
 bool Transcript::makeRoom(uint64_t bytes) {
   while (bytes > capacity_ - used_) {
     if (messages_ <= (systemBytes() != 0 ? 1u : 0u) + (open_ ? 1u : 0u)) {
@@ -108,7 +108,7 @@ bool Transcript::makeRoom(uint64_t bytes) {
   return true;
 }
 
-// A system message leaves room for others.
+// A system message must leave room for others.
 uint64_t Transcript::mostBytes(const Entry& entry) const {
   return entry.is(kSystem) ? capacity_ / 4 : capacity_ / 2;
 }
@@ -118,7 +118,7 @@ bool Transcript::addWritten(const Entry& given, uint64_t most_bytes, const Write
   JsonRoom count;
   write(count.sink());
   const uint64_t bytes =
-      count.bytes + kRecord + kReplyEndBytes;  // there is room for the end of a reply
+      count.bytes + kRecord + kReplyEndBytes;  // with room for the end of a reply
   if (!keeps() || held_ || bytes > most_bytes || !makeRoom(bytes)) {
     return false;
   }
@@ -135,7 +135,7 @@ bool Transcript::addWritten(const Entry& given, uint64_t most_bytes, const Write
 
 namespace {
 
-constexpr size_t kCutBytes = 64;  ///< of a text
+constexpr size_t kCutBytes = 64;  ///< bytes kept of a text
 
 // The beginning of a text, in whole characters.
 JsonText cutText(const JsonText& text) {
@@ -146,7 +146,7 @@ JsonText cutText(const JsonText& text) {
   return {text.data, bytes};
 }
 
-// A message that takes a few hundred bytes, whatever the given one has: its texts are cut, and it has no calls.
+// A short version of a message, a few hundred bytes long: its texts are cut, and it has no calls.
 void writeCut(const JsonValue& message, const JsonSink& sink) {
   putText("{", sink);
   const char* before = "";
@@ -286,7 +286,7 @@ bool Transcript::covers(uint64_t prefix_tokens, uint64_t position) const {
   uint64_t known = prefix_tokens;
   for (uint64_t at = behind(prefix_tokens); next(&at, &entry, &json);) {
     if (entry.is(kUnread)) {
-      break;  // it begins behind all that is held
+      break;  // it begins after all held tokens
     }
     if (entry.begin > known && dropped_ == 0) {
       return false;
@@ -346,7 +346,7 @@ bool Transcript::truncate(uint64_t position, Entry* cut) {
   return found;
 }
 
-// No message is missing then from the ones that are read.
+// Then no message is missing before the unread ones.
 void Transcript::setUnread(uint64_t at, uint64_t position) {
   while (at < used_) {
     Entry entry = entryAt(at);

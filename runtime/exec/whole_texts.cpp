@@ -6,13 +6,13 @@
 namespace oriel_internal {
 namespace {
 
-// A part of a template for a question and a text ends with one of these.
+// A part of a template for a question and a text ends with one of these markers.
 constexpr char kQueryField[] = "{query}";
 constexpr char kTextField[] = "{document}";
 
 }  // namespace
 
-// A file's template, or [BOS] question [EOS] text [EOS]; XLM-R and what is made like it have EOS twice in the middle.
+// A file's template, or [BOS] question [EOS] text [EOS]; XLM-R and models derived from it have EOS twice in the middle.
 Status WholeTexts::encode(const WholeText& text, Ids* out, size_t* needed) {
   *needed = text.count;
   out->second = 0;

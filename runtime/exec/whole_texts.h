@@ -1,4 +1,4 @@
-// Texts that an encoder reads whole, as many in a step as it has room for.
+// Texts that an encoder reads whole, as many per step as fit.
 //
 // It knows: how a text, or a question and a text, become ids; which texts share a step; the step's block.
 // It must never know: caches of conversations, replies, files.
@@ -8,7 +8,7 @@
 
 namespace oriel_internal {
 
-/// A text, or ids that are read as they are. A model that ranks texts reads a question in front of it.
+/// A text, or ids. A model that ranks texts reads a question before the text.
 struct WholeText {
   const char* text = nullptr;
   const int32_t* ids = nullptr;
@@ -23,17 +23,17 @@ class WholeTexts {
              Stepper* stepper, Feeder* feeder)
       : context_(context), call_(*call), memory_(*memory), stepper_(*stepper), feeder_(*feeder) {}
 
-  /// Rows of ModelDesc::textCols() values, one for each text. `pooling`: kPoolMean and so on. `tokens`: of each; may be
-  /// null. Texts are checked before the first step.
+  /// Writes a row of ModelDesc::textCols() values per text. `pooling`: kPoolMean and so on. `tokens`: one count per
+  /// text; may be null. All texts are checked before the first step.
   Status read(const WholeText* texts, size_t count, uint32_t pooling, float* values,
               uint32_t* tokens);
 
  private:
-  /// Of a token of the step: what it is of its text.
+  /// A token of the step and its role in its text.
   struct Ids {
     int32_t* ids = nullptr;
     size_t capacity = 0;
-    size_t second = 0;  ///< where the text behind a question begins
+    size_t second = 0;  ///< beginning of the text after a question
   };
   Status encode(const WholeText& text, Ids* out, size_t* needed);
   Status encodeTemplate(const WholeText& text, Ids* out, size_t* needed);
@@ -47,7 +47,7 @@ class WholeTexts {
   SessionMemory& memory_;
   Stepper& stepper_;
   Feeder& feeder_;
-  // The step that is being filled.
+  // The step in preparation.
   int32_t* ids_ = nullptr;
   uint32_t n_ids_ = 0;
   uint32_t n_texts_ = 0;

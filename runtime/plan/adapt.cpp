@@ -1,4 +1,4 @@
-// Adapters in the forward pass: two thin products for each matrix that one changes, and a gate between them.
+// Adapters in the forward pass: two thin products per adapted matrix, with a gate between them.
 #include <cmath>
 
 #include "plan/op_list.h"
@@ -7,7 +7,7 @@ namespace oriel_internal {
 
 bool OpList::pairOf(uint32_t adapter, const MatrixPart& part, Pair* pair) const {
   pair->a = {part.role, model_.adapters->layerOf(adapter, 0, part.layer)};
-  pair->b = part;  // of the same rows
+  pair->b = part;  // with the same selection of rows
   pair->b.layer = model_.adapters->layerOf(adapter, 1, part.layer);
   pair->rank = static_cast<uint32_t>(tensors_.find(part.role, pair->b.layer).dims[0]);
   return tensors_.has(part.role, pair->b.layer);
@@ -21,7 +21,7 @@ Status OpList::adapt(const MatrixParts& parts, const Rows& in, const Rows& out,
   return kOk;
 }
 
-// All matrices A read the same rows, so they come first and together.
+// All matrices A read the same rows, so their products come first, in one op.
 Status OpList::adaptWith(uint32_t adapter, const MatrixParts& parts, const Rows& in,
                          const Rows& out, const BufferRef& staged, bool head) {
   const Adapters& all = *model_.adapters;
@@ -29,13 +29,13 @@ Status OpList::adaptWith(uint32_t adapter, const MatrixParts& parts, const Rows&
   uint32_t firsts[MatrixParts::kMost] = {};  // columns of `thin`
   uint32_t n = 0;
   uint32_t cols = 0;
-  bool alike = true;  // of one rank
+  bool alike = true;  // all ranks are equal
   float factor = 1;
   for (const MatrixPart& part : parts) {
     Pair& pair = pairs[n];
     firsts[n] = cols;
     if (pairOf(adapter, part, &pair)) {
-      uint32_t same = 0;  // rows of one matrix may be two parts
+      uint32_t same = 0;  // two parts may be rows of one matrix
       while (same != n && !(pairs[same].rank != 0 && pairs[same].a.role == part.role)) {
         ++same;
       }
@@ -104,7 +104,7 @@ Status OpList::widen(const Pair& pair, uint32_t first, const Rows& out, bool hea
   });
 }
 
-// A is looked up by the token's id.
+// The token's id selects a row of A.
 Status OpList::adaptEmbedding(const Rows& out) {
   const Adapters* const all = model_.adapters;
   for (uint32_t i = 0; all != nullptr && i < all->count; ++i) {

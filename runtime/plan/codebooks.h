@@ -1,19 +1,19 @@
-// The published codebooks of the IQ2 and IQ3 types. An entry is the sizes of eight (IQ2) or four (IQ3) neighbouring
-// values as codes of 2 or 3 bits, the first value's lowest; two entries to a word, the even one in its lower half. The
-// bits of a block say which entry, and the signs (shaders/shared/layout.h).
+// The published codebooks of the IQ2 and IQ3 types. An entry holds the magnitudes of eight (IQ2) or four (IQ3)
+// neighbouring values as codes of 2 or 3 bits, the first value in the lowest bits. A word holds two entries, the even
+// one in its lower half. A block's bits select entries and give the signs (shaders/shared/layout.h).
 #pragma once
 
 #include "plan/op.h"
 
 namespace oriel_internal {
 
-/// Bytes of all codebooks in sequence, each a multiple of kBufferAlignment long.
+/// Size of all codebooks in sequence, each padded to a multiple of kBufferAlignment.
 constexpr uint32_t kCodebookBytes = 5120;
-/// Where the type's codebook is among them. False: it has none.
+/// Finds the type's codebook among them. False: it has none.
 bool codebookOf(WeightType type, uint32_t* offset_bytes, uint32_t* bytes);
 void copyCodebooks(void* out);
 
-/// IQ2_XXS: 256 eights; 0, 1, 2 are 8, 25, 43.
+/// IQ2_XXS: 256 entries of eight values; codes 0, 1, 2 are 8, 25, 43.
 constexpr uint32_t kIq2XxsGrid[128] = {
     0x00020000u, 0x00080005u, 0x0011000au, 0x00200014u, 0x00280022u, 0x0041002au, 0x00500044u,
     0x00610058u, 0x00800064u, 0x008a0082u, 0x010100a2u, 0x01100104u, 0x01400115u, 0x01980184u,
@@ -152,7 +152,7 @@ constexpr uint32_t kIq2SGrid[512] = {
     0xa500a4a4u, 0xa651a519u, 0xa828a80au, 0xa954a8a2u, 0xaa08a986u, 0xaa20aa0au, 0xaa28aa22u,
     0xaaaaaa88u};
 
-/// IQ3_XXS: 256 fours; 0 .. 7 are 4, 12, 20, 28, 36, 44, 52, 62.
+/// IQ3_XXS: 256 entries of four values; codes 0 .. 7 are 4, 12, 20, 28, 36, 44, 52, 62.
 constexpr uint32_t kIq3XxsGrid[128] = {
     0x00020000u, 0x00090004u, 0x000f000bu, 0x00120010u, 0x00220019u, 0x003d003bu, 0x00430041u,
     0x004a0048u, 0x00550051u, 0x005a0058u, 0x006c0061u, 0x00800078u, 0x00840082u, 0x00900089u,
@@ -174,7 +174,7 @@ constexpr uint32_t kIq3XxsGrid[128] = {
     0x0e1a0e08u, 0x0e560e2au, 0x0e8a0e60u, 0x0eaa0ea5u, 0x0ecd0ec0u, 0x0ef00edbu, 0x0f210f11u,
     0x0f420f40u, 0x0f980f54u};
 
-/// IQ3_S: 512 fours; q is 2 q + 1.
+/// IQ3_S: 512 entries of four values; code q is 2 q + 1.
 constexpr uint32_t kIq3SGrid[256] = {
     0x00010000u, 0x00050002u, 0x00080007u, 0x000a0009u, 0x000e000cu, 0x00110010u, 0x001b0015u,
     0x00220020u, 0x00270025u, 0x002b0029u, 0x00320030u, 0x003c0039u, 0x0040003fu, 0x00420041u,

@@ -1,5 +1,5 @@
-// Read from run() on downwards: from the token and the vector behind the target's last norm to a guess, and to the vector
-// that the next guess is made of. Keys and values are the target's; nothing is remembered.
+// Read downwards from run(): from the token and the vector after the target's last norm to a guess, and to the vector
+// for the next guess. Keys and values are the target's; the draft model stores none.
 #include "plan/draft.h"
 
 namespace oriel_internal {
@@ -143,7 +143,7 @@ class Draft {
     });
   }
 
-  // A cap of logits would change no order.
+  // A cap of logits is omitted: it does not change their order.
   void best() {
     Op blocks = ops_.make(OpKind::kTopBlocks, {act_.draft_logits, act_.device_step, act_.top_keys});
     blocks.push.top = {model_.n_vocab, topBlocks(model_.n_vocab), 0};
@@ -161,7 +161,7 @@ class Draft {
   const RotationTables& rotations_;
   const DraftMemory* const memories_;
   OpList& ops_;
-  const uint32_t first_;  // layer in the tensors' index
+  const uint32_t first_;  // the first layer's index in the tensors
   const Rows residual_;
   const Rows normed_;
 };

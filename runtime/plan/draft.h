@@ -1,18 +1,18 @@
-// The layers of a model that guesses for another (ModelDesc::draft), in ops.
+// The layers of a draft model (ModelDesc::draft) as ops.
 #pragma once
 
 #include "plan/op_list.h"
 
 namespace oriel_internal {
 
-/// Where a memory of the target lies.
+/// The place of a memory of the target model.
 struct DraftMemory {
   Memory memory;
   BufferRef sides[2];
 };
 
-/// Emits the list kDraft, behind the ops that put the token's embedding into the first half of ActivationLayout::draft_in.
-/// `memories`: by layer of the draft.
+/// Emits the list kDraft. The caller first emits the ops that write the token's embedding to the first half of
+/// ActivationLayout::draft_in. `memories`: one per layer of the draft model.
 Status emitDraft(const ModelDesc& model, const ActivationLayout& act, const BufferRef& top,
                  const RotationTables& rotations, const DraftMemory* memories, OpList* ops);
 

@@ -7,17 +7,17 @@
 namespace oriel_internal {
 namespace {
 
-/// Matrices of an expert that one tensor has, and what may be beside it.
+/// One tensor of the experts' matrices, with its optional tensors.
 struct Part {
   TensorRole matrix;
   TensorRole bias;
   bool down;
-  uint32_t rows;   ///< of an expert
-  uint32_t first;  ///< column that they go to
+  uint32_t rows;   ///< rows per expert
+  uint32_t first;  ///< first output column
 };
 constexpr uint32_t kMostParts = 3;
 
-/// Router's and selection's tensors.
+/// The tensors of the router and of the selection.
 struct RouteRoles {
   TensorRole router;
   TensorRole addend;
@@ -62,7 +62,7 @@ class ExpertOps {
     return kOk;
   }
 
-  // The rows of one matrix, activated and added up.
+  // Activates the rows of one matrix and adds them up.
   Status values() {
     addPart({TensorRole::kValueExperts, kNoRole, false, rows_.out.cols, 0});
     activation_ = {};
@@ -108,7 +108,7 @@ class ExpertOps {
     return kOk;
   }
 
-  // All experts have their place.
+  // Here all experts have a place on the device.
   Status held() {
     for (uint32_t i = 0; i < n_parts_; ++i) {
       const Part& part = parts_[i];
@@ -124,7 +124,7 @@ class ExpertOps {
     return kOk;
   }
 
-  // out += gate * B (A in) of each expert, by place.
+  // out += gate * B (A in) for each expert, indexed by place.
   Status adapt(const Part& part) {
     const Adapters* const all = ops_.adapters();
     for (uint32_t i = 0; all != nullptr && i < all->count; ++i) {
@@ -151,7 +151,7 @@ class ExpertOps {
     }
     return kOk;
   }
-  // The product with A, or (`wide`) with B.
+  // Emits the product with A, or (`wide`) with B.
   Op adapted(const Part& part, const StackSlice& slice, const Rows& thin, uint32_t rows,
              bool wide) const {
     Op op = product(part, slice);
@@ -170,7 +170,7 @@ class ExpertOps {
     return op;
   }
 
-  // What is multiplied and added to products: of the last ones (`down`), or of those before.
+  // Emits the biases and scales of products: of the last ones (`down`), or of the earlier ones.
   template <typename Emit>
   void changes(bool down, const Emit& emit) {
     for (uint32_t i = 0; i < n_parts_; ++i) {
@@ -205,7 +205,7 @@ class ExpertOps {
     ops_.toBody(op);
   }
 
-  // Some experts are in slots at a time. Those of one token always are; a chunk takes as many rounds as it may need.
+  // Slots hold only some of the experts. One token's experts always fit; a chunk takes as many rounds as needed.
   Status onFile() {
     StackSlice slices[kMostParts];
     ExpertsOnFile file;
@@ -236,7 +236,7 @@ class ExpertOps {
       emit(fetch);
       for (uint32_t i = 0; i < n_parts_; ++i) {
         if (parts_[i].down) {
-          // Rows of experts of other rounds have their turn, or had it and are not read again.
+          // Rows for experts of other rounds are computed in their own round.
           std::for_each(changed[0], changed[0] + n_changed[0], emit);
           emit(activation());
         }
@@ -310,7 +310,7 @@ Status emitExperts(uint32_t layer, const ModelDesc& model, const ActivationLayou
 
 Status emitValueExperts(uint32_t layer, const LayerKind& kind, const ActivationLayout& activations,
                         const IoLayout& io, const Rows& in, const Rows& out, OpList* ops) {
-  IoLayout held = io;  // these experts stay in memory
+  IoLayout held = io;  // these experts stay in device memory
   held.slots = held.routes = BufferRef();
   const ExpertRows rows = {in, in, out, Write::kOver};
   return ExpertOps(layer, kind.value_experts, activations, held, rows, ops).values();

@@ -5,9 +5,9 @@
 
 namespace oriel_internal {
 
-/// Rows that a layer's experts work on.
+/// Input rows of a layer's experts.
 struct ExpertRows {
-  Rows routed;  ///< what the router reads; of no columns: its scores are there
+  Rows routed;  ///< the router's input; zero columns: the scores are already computed
   Rows in;
   Rows out;
   Write write = Write::kAdd;
@@ -15,7 +15,7 @@ struct ExpertRows {
 
 Status emitExperts(uint32_t layer, const ModelDesc& model, const ActivationLayout& activations,
                    const IoLayout& io, const ExpertRows& rows, OpList* ops);
-/// Values made by experts, to the columns of `out`.
+/// Emits the experts' ops and writes the results to the columns of `out`.
 Status emitValueExperts(uint32_t layer, const LayerKind& kind, const ActivationLayout& activations,
                         const IoLayout& io, const Rows& in, const Rows& out, OpList* ops);
 

@@ -1,5 +1,5 @@
-// Read from run() on downwards: the model from the token's id to its logits. The functions emit ops and compute nothing.
-// docs/decisions/010-architectures.md lists the differences between models, model/layer.h the fields for them.
+// Read downwards from run(): the model from the token's id to its logits. The functions emit ops and compute nothing.
+// docs/decisions/010-architectures.md lists the differences between models, model/layer.h their fields.
 #include "plan/forward.h"
 
 #include <algorithm>
@@ -153,7 +153,7 @@ class Forward {
     });
   }
 
-  // --- Inputs of the layers' own: (norm(projection * embedding) + row of a table) / sqrt(2), layer by layer ---
+  // --- The layers' own inputs: (norm(projection * embedding) + row of a table) / sqrt(2), layer by layer ---
 
   Status layerInputs() {
     const uint32_t cols = model_.layer_input;
@@ -161,7 +161,7 @@ class Forward {
     const Rows inputs = {act_.layer_inputs, act_.layer_inputs_stride, cols};
     ORIEL_TRY(ops_.product({{TensorRole::kLayerInputProjection, 0}}, residual_, inputs,
                            act_.queries, Write::kOver));
-    // The products are divided by sqrt(n_embd) before they are normed, which the epsilon undoes.
+    // The products should be divided by sqrt(n_embd) before the norm. A scaled epsilon has the same effect.
     const float eps = model_.rms_eps * static_cast<float>(model_.n_embd);
     Op norm = ops_.norm(TensorRole::kLayerInputNorm, 0, inputs, inputs, eps, Write::kOver);
     norm.push.rms_norm.rows = model_.n_layers;
@@ -239,7 +239,7 @@ class Forward {
     return kOk;
   }
 
-  // What a branch reads: the residual stream by way of a norm, where the architecture has one before.
+  // The input of a branch: the residual stream, after the norm if the architecture has one there.
   Rows branchInput(TensorRole norm, uint32_t layer, const Rows& out) {
     if (!ops_.has(norm, layer) && !model_.bare_norms) {
       return residual_;
@@ -251,7 +251,7 @@ class Forward {
     return out;
   }
 
-  // Where both branches read the residual stream before either: each by its norm, or both by the only one.
+  // Both branches read the unchanged residual stream: each through its own norm, or both through the only one.
   Rows parallelInputs(uint32_t layer) {
     const bool own = ops_.has(TensorRole::kAttentionNorm, layer);
     const Rows in = own ? branchInput(TensorRole::kAttentionNorm, layer, normed_) : beside_;
@@ -261,15 +261,15 @@ class Forward {
     return in;
   }
 
-  // A branch's last product, with a bias or without, and the norm behind it. `last`: of the layer, behind which the
-  // residual may be scaled.
+  // A branch's last product, with an optional bias, and the norm after it. `last`: the layer's last branch; the
+  // residual may be scaled after it.
   struct Branch {
     TensorRole matrix;
     TensorRole bias;
     TensorRole norm;
     bool last = false;
   };
-  // Adds one to the residual stream; meanwhile the piece `unused` is.
+  // Adds a branch to the residual stream. The piece `unused` is free meanwhile.
   Status addBranch(const Branch& branch, uint32_t layer, const Rows& in, const BufferRef& unused) {
     const bool normed = ops_.has(branch.norm, layer);
     const Rows& out = normed ? normed_ : residual_;
@@ -282,7 +282,7 @@ class Forward {
 
   Status branchProduct(const Branch& branch, uint32_t layer, const Rows& in, const Rows& out,
                        const BufferRef& unused, Write write) {
-    ops_.addScale(branch.matrix, layer, in);  // of what it reads, which comes to the same
+    ops_.addScale(branch.matrix, layer, in);  // scaling the input gives the same result
     ORIEL_TRY(ops_.product({{branch.matrix, layer}}, in, out, unused, write));
     ops_.addBias(branch.bias, layer, out);
     return kOk;
@@ -297,7 +297,7 @@ class Forward {
     ops_.toBody(add);
   }
 
-  // Layers from here on have no memory of their own: a token of a chunk whose logits are wanted goes on by itself.
+  // The layers from here on write no memory. Tokens of a chunk whose logits are needed continue alone.
   void beginTail() {
     ops_.endFill();
     for (const Rows& rows :
@@ -311,14 +311,14 @@ class Forward {
     ops_.beginTail();
   }
 
-  // After an op that writes a memory.
+  // Call after an op that writes a memory.
   void remembered(uint32_t layer) {
     if (model_.ownsMemory(layer)) {
       ops_.endFill();
     }
   }
 
-  // --- Attention: queries, keys, values; rotated and remembered; a weighted sum of what is seen ---
+  // --- Attention: queries, keys, values; RoPE and the cache; a weighted sum over the visible tokens ---
 
   Status attention(uint32_t layer, const Rows& in) {
     const LayerKind& kind = model_.kind(layer);
@@ -346,7 +346,7 @@ class Forward {
                                                           : addBranch(out, layer, attended, unused);
   }
 
-  // residual = norm2(residual + norm(residual + branch)): the rest is done where the residual is normed.
+  // residual = norm2(residual + norm(residual + branch)).
   Status addTwice(const Branch& branch, uint32_t layer, const Rows& in, const BufferRef& unused) {
     ORIEL_TRY(branchProduct(branch, layer, in, normed_, unused, Write::kOver));
     ops_.toBody(ops_.change(kChangeAddRows, residual_.place, normed_));
@@ -357,7 +357,7 @@ class Forward {
     return kOk;
   }
 
-  // Of models whose residual stream is normed behind each branch.
+  // For models with a norm of the residual stream after each branch.
   void normStream(TensorRole norm, TensorRole bias, uint32_t layer) {
     if (ops_.has(norm, layer)) {
       ops_.biasedNorm(norm, bias, layer, residual_, residual_);
@@ -386,7 +386,7 @@ class Forward {
     if (fused) {
       parts.add({TensorRole::kQkv, layer});
     } else {
-      // Gates made beside queries: of every head its query, then its gate, which goes behind all else.
+      // Gates come with the queries: for every head its query, then its gate. The gates move to the end of the row.
       parts.add(kind.gate_beside ? MatrixPart{TensorRole::kQuery, layer, dim, 0, 2 * dim}
                                  : MatrixPart{TensorRole::kQuery, layer});
       parts.add({TensorRole::kKey, layer});
@@ -401,7 +401,7 @@ class Forward {
     if (kind.value_experts.count != 0) {
       ORIEL_TRY(emitValueExperts(layer, kind, act_, io_, in, of_value, &ops_));
     }
-    if (kind.value_norm) {  // before the keys are, of which they may be made
+    if (kind.value_norm) {  // before the norm of keys, because values may be made from them
       normValues(kind, has_values ? values : keys, values);
     }
     ops_.addScale(TensorRole::kQkv, layer, of_all);
@@ -422,8 +422,8 @@ class Forward {
     return kOk;
   }
 
-  // `heads` heads of every token's qkv, in place: each for itself, or all as one row. Of norms that come after RoPE
-  // only the division is done here, which rotating does not change.
+  // Norms `heads` heads of every token's qkv in place: each head separately, or all as one row. If the norm comes after
+  // RoPE, only the division is done here. RoPE does not change it.
   void normHeads(TensorRole role, uint32_t layer, const LayerKind& kind, uint32_t heads,
                  uint32_t first) {
     if (!ops_.has(role, layer)) {
@@ -452,7 +452,7 @@ class Forward {
     ops_.toBody(op);
   }
 
-  // Where gates of attention's result are: behind all that is made with them.
+  // The place of the gates of attention's result: after all values that are computed together with them.
   Rows gateRows(const LayerKind& kind) const {
     return kind.isLatent()
                ? Rows{act_.gates, act_.gates_stride, 0}
@@ -583,7 +583,8 @@ class Forward {
     return kOk;
   }
 
-  // Experts with a norm of their own before and behind, as the feed-forward beside them, which is in branch_.
+  // Experts with norms before and after them. The same holds for the feed-forward parallel to them, which is in
+  // branch_.
   Status expertsBeside(uint32_t layer) {
     ops_.toBody(ops_.norm(TensorRole::kDensePostNorm, layer, branch_, branch_, model_.rms_eps,
                           Write::kOver));
@@ -602,7 +603,7 @@ class Forward {
     return kOk;
   }
 
-  // Experts of a shorter vector than the layer's.
+  // Experts with a shorter vector than the layer's.
   Status expertsOfLatent(uint32_t layer, const LayerKind& kind, const Rows& in, const Rows& out) {
     Rows latent = beside_;
     Rows sum = branch_;
@@ -614,7 +615,7 @@ class Forward {
                         Write::kAdd);
   }
 
-  // What the last product reads, in act_.gated.
+  // The input of the last product, in act_.gated.
   Status gatedFeedForward(uint32_t layer, const LayerKind& kind, const Rows& in) {
     const uint32_t n_ff = kind.n_ff;
     const auto columns = [&](uint32_t first, uint32_t cols) {
@@ -716,7 +717,7 @@ class Forward {
     return kOk;
   }
 
-  // --- From the residual stream to logits, of the tokens that the step names ----------------------
+  // --- From the residual stream to logits, for the tokens that the step names ---------------------
 
   void outputNorm() {
     const Rows normed = {act_.head_normed, act_.embd_stride, model_.n_embd};
@@ -747,7 +748,7 @@ class Forward {
 
   Status outputMatrix() {
     if (model_.tied_output) {
-      return kOk;  // came with the embedding
+      return kOk;  // already done with the embedding
     }
     ORIEL_TRY(ops_.matrix(TensorRole::kOutput, model_.n_embd,
                           [&](const MatrixSlice& slice) { outputSlice(slice); }));
@@ -790,14 +791,14 @@ class Forward {
     toHeads(best);
   }
 
-  // In a batch every output has best tokens, elsewhere the last.
+  // A batch has best tokens for every output, other lists only for the last.
   void toHeads(Op op) {
     ops_.toHeadAlone(op);
     op.push.top.all_outputs = 1;
     ops_.toBatchHead(op);
   }
 
-  // --- A model that guesses for this one ----------------------------------------------------------
+  // --- The draft model ----------------------------------------------------------------------------
 
   Status draft() {
     const DraftDesc& draft = model_.draft;
@@ -828,15 +829,15 @@ class Forward {
   Plan* plan_;
   OpList ops_;
   const RotationTables rotations_;
-  BufferRef sides_[kMaxLayers][2];  // of the memories that layers own
+  BufferRef sides_[kMaxLayers][2];  // memories of the layers that own one
   BufferRef states_[kMaxLayers];
   Rows residual_;
   Rows normed_;
-  // Where LayerKind::hasBranches().
+  // If LayerKind::hasBranches().
   Rows beside_;
   Rows branch_;
   Op loop_norm_;   ///< the last norm, between passes
-  Rows parallel_;  ///< what the feed-forward of a parallel layer reads
+  Rows parallel_;  ///< input of the feed-forward in a parallel layer
 };
 
 }  // namespace

@@ -9,25 +9,25 @@
 namespace oriel_internal {
 namespace {
 
-// After the Hadamard rotation a head's largest value is near 2.5 |b| / sqrt(head_dim), where |b| is the
-// norm of its bias; rounding then moves every value by about largest / (127 sqrt(12)) in int8 and
-// largest / (8 sqrt(12)) in int4, and a score by that times the query's typical value, which is a few
-// units in models with such biases. These norms, for head_dim 64, keep that below .05 and .15 per unit
-// of query. (Qwen2: norm 22 in most layers, 605 and 921 in the first and last.)
+// After the Hadamard rotation a head's largest value is near 2.5 |b| / sqrt(head_dim), where |b| is the norm of its
+// bias. Rounding then moves every value by about largest / (127 sqrt(12)) in int8 and largest / (8 sqrt(12)) in int4.
+// It moves a score by that times the query's typical value, which is a few units in models with such biases. For
+// head_dim 64 these limits keep the shift below .05 and .15 per unit of query. (Qwen2: norm 22 in most layers, 605 and
+// 921 in the first and last.)
 constexpr double kInt8BiasNorm = 60.0;
 constexpr double kInt4BiasNorm = 12.0;
 constexpr double kNormHeadDim = 64.0;
 
-// Normed keys and queries have lengths known from the weights, sqrt(head_dim) times their root mean
-// square. By the same reckoning rounding moves a score by about this times the product of both roots, the
-// scale of scores and sqrt(head_dim).
+// The lengths of normed keys and queries follow from the weights: sqrt(head_dim) times their root mean square. By the
+// same estimate rounding moves a score by about this factor times both root mean squares, the scale of scores and
+// sqrt(head_dim).
 constexpr double kInt8Noise = 2.5 / (127 * 3.4641);
 constexpr double kInt4Noise = 2.5 / (8 * 3.4641);
-// Most that a score may move, standard deviation in nats: what the limits for biases come to when a
-// query's values are between 2 and 3. A healthy head, whose scores deviate by 1 to 4, stays below it.
+// Largest allowed shift of a score, as a standard deviation in nats. It equals the limits for biases when a query's
+// values are between 2 and 3. A healthy head, whose scores deviate by 1 to 4, stays below it.
 constexpr double kMostScoreNoise = 0.4;
 
-// Of `count` <= kMaxHeadDim values.
+// Requires `count` <= kMaxHeadDim.
 Status length(const GgufFile& file, const GgufTensor& tensor, uint64_t first, uint32_t count,
               const Log& log, double* norm) {
   double values[kMostTensorValues];
@@ -59,7 +59,7 @@ Status guardBiases(const GgufFile& file, const TensorIndex& tensors, const Layer
   return kOk;
 }
 
-// The weights' length of the longest head; of a norm of each head for itself there is one.
+// Length of the weights in the longest head. Norm weights shared by all heads have one length.
 Status longestHead(const GgufFile& file, const GgufTensor& norm, const LayerKind& kind,
                    uint32_t heads, const Log& log, double* longest) {
   *longest = 0;
@@ -80,7 +80,7 @@ Status guardNorms(const GgufFile& file, const TensorIndex& tensors, const LayerK
                         &key));
   ORIEL_TRY(longestHead(file, tensors.find(TensorRole::kQueryNorm, layer), kind, kind.n_heads, log,
                         &query));
-  // Of root mean squares, times sqrt(head_dim).
+  // Product of both root mean squares, sqrt(head_dim) and the scale of scores.
   const double scores = key * query / std::sqrt(static_cast<double>(kind.head_dim)) *
                         static_cast<double>(kind.attention_scale);
   if (kInt8Noise * scores > kMostScoreNoise) {

@@ -3,8 +3,8 @@
 namespace oriel_internal {
 namespace {
 
-// With a head's matrices K (from a latent to a key) and V (to a value), q . K c = (K^T q) . c, and the weighted sum of
-// V c is V times the weighted sum of c. Latents are therefore read in stored form, once for all heads (DeepSeek-V2,
+// Let K map a latent to a head's key and V map it to a value. Then q . K c = (K^T q) . c, and the weighted sum of V c
+// is V times the weighted sum of c. Kernels therefore read latents in stored form, once for all heads (DeepSeek-V2,
 // section 2.1.2).
 class LatentOps {
  public:
@@ -31,11 +31,11 @@ class LatentOps {
   }
 
  private:
-  // Words of a head's scored query.
+  // Words of a head's query for scores.
   uint32_t queryCols() const { return kind_.latent_dim + 2 * kind_.rope_dim; }
   bool isRounded() const { return memory_.formats[0] != KvFormat::kF16; }
 
-  // The heads' queries, and the stored latent and key.
+  // The heads' queries, and the latent and key to store.
   Status compress() {
     const uint32_t query_cols = kind_.query_latent_dim;
     const Rows compressed = {act_.compressed, act_.compressed_stride, query_cols};
@@ -102,7 +102,7 @@ class LatentOps {
   }
   uint32_t joinedRows() const { return kind_.plainDim() + kind_.value_dim; }
 
-  // Each head's matrix times its own part of `in`.
+  // Multiplies each head's matrix by its own part of `in`.
   Status heads(const HeadMatrices& matrices, const Rows& in, uint32_t in_head, const Rows& out,
                uint32_t out_head) {
     return ops_.heads(matrices, [&](const StackSlice& slice) {

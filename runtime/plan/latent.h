@@ -1,11 +1,11 @@
-// Latent attention as ops: every head's query is brought to where latents are, and what it sees of them back.
+// Latent attention as ops: maps every head's query to the space of latents and the result back.
 #pragma once
 
 #include "plan/op_list.h"
 
 namespace oriel_internal {
 
-/// What a layer of latent attention works with, beside its input.
+/// The buffers of a layer of latent attention, in addition to its input.
 struct LatentPlaces {
   const ActivationLayout& activations;
   const RotationTables& rotations;
@@ -13,7 +13,7 @@ struct LatentPlaces {
   BufferRef side;
 };
 
-/// Emits a layer's attention to `in` as far as activations.attended.
+/// Emits a layer's attention to `in`, up to activations.attended.
 Status emitLatentAttention(uint32_t layer, const ModelDesc& model, const LatentPlaces& places,
                            const Rows& in, OpList* ops);
 

@@ -9,16 +9,16 @@
 namespace oriel_internal {
 namespace {
 
-// At most this many workgroups share one head: beyond it merging costs more than it spreads.
+// Limit of workgroups that share one head. Beyond it merging costs more than the split gains.
 constexpr uint32_t kMaxSplits = 32;
-// Fewer slots than this are not worth a workgroup of their own.
+// Smallest number of slots per workgroup.
 constexpr uint32_t kMinSplitSlots = 256;
 constexpr uint32_t kSplitGranularity = 64;
-// Texts of an encoder that share a step.
+// Largest number of an encoder's texts in a step.
 constexpr uint32_t kMaxTexts = 64;
 
-// Logits beyond the first row take what only a body's vectors need: as many rows as there is room for, with the rows
-// that they are made of (where the body's normed vectors are) in another form behind them.
+// Rows of logits after the first use the memory of a body's vectors: as many rows as fit. The input rows (at the place
+// of the body's normed vectors) follow in another form.
 void layoutOutputs(const ModelDesc& model, uint32_t chunk, uint64_t body,
                    ActivationLayout* layout) {
   if (model.encoder) {
@@ -44,7 +44,7 @@ void layoutOutputs(const ModelDesc& model, uint32_t chunk, uint64_t body,
   layout->head_staged = {ArenaKind::kActivations, 0, begin(rows), stagedBytes(rows)};
 }
 
-// Where vectors of latent attention lie, from `begin` on; gives back where they end.
+// Places the vectors of latent attention from `begin` on; returns their end.
 uint64_t layoutLatents(const ModelDesc& model, uint32_t chunk, uint64_t most_shares, uint64_t begin,
                        ActivationLayout* layout) {
   uint32_t compressed = 0, heads = 0, queries = 0, sums = 0, attended = 0, partials = 0, gates = 0;
@@ -93,7 +93,7 @@ uint64_t layoutLatents(const ModelDesc& model, uint32_t chunk, uint64_t most_sha
   uint64_t end = std::max({end_of_rest, endOfStaged(layout->latent_queries, layout->embd_stride),
                            endOfStaged(layout->latent_queries, layout->compressed_stride),
                            endOfStaged(layout->sums, layout->attended_stride)});
-  // Behind all that products stage: gates are made first.
+  // After all staged inputs of products, because gates are computed first.
   layout->gates_stride = paddedCols(gates);
   PieceCounter last(ArenaKind::kActivations, end);
   layout->gates = last.take(vector * layout->gates_stride);
@@ -104,8 +104,8 @@ uint64_t visibleSlots(const CacheShape& cache) {
   return static_cast<uint64_t>(cache.sinks) + cache.window;
 }
 
-// At least decodeSplit's splits, and never fewer for a longer window, so that bytes grow with the
-// window (the budgeter bisects).
+// At least decodeSplit's splits. The result never falls when the window grows, so that bytes grow with the window: the
+// budgeter bisects.
 uint64_t mostSplits(const CacheShape& cache) {
   return std::min<uint64_t>(ceilDiv(visibleSlots(cache), kMinSplitSlots), kMaxSplits);
 }
@@ -176,7 +176,7 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
     }
     qkv_cols = std::max(qkv_cols, kind.queryCols() + 2 * kind.kvCols() + kind.gateCols());
     const StateShape& state = kind.state;
-    // The gated delta rule has a factor and a decay of every head, Mamba-2 a decay.
+    // The gated delta rule has a factor and a decay per head, Mamba-2 a decay.
     state_cols = std::max(state_cols, state.channels() + state.valueCols() + 2 * state.heads);
     mixed_cols = std::max(mixed_cols, state.channels() + 2 * state.heads);
     value_cols = std::max(value_cols, state.valueCols());
@@ -287,7 +287,7 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.gate_up = feed_forward.take(vector * layout.gate_up_stride);
   layout.gated = feed_forward.take(vector * layout.gated_stride);
 
-  // Experts that make values work while queries and keys wait.
+  // For experts that make values: they run while queries and keys are kept.
   PieceCounter mixture(ArenaKind::kActivations, has_value_experts ? attention.used() : kept.used());
   if (experts.count != 0 && !routes_first) {
     layout.scores = mixture.take(vector * layout.scores_stride);
@@ -304,7 +304,7 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.padded = layout.embd_stride != model.n_embd || paddedCols(model.n_ff) != model.n_ff ||
                   layout.attended_stride != query_cols;
   for (uint32_t k = 0; k < model.n_kinds; ++k) {
-    // A kind whose rows are shorter leaves what another's did.
+    // A kind with shorter rows leaves values of another kind in the padding.
     const LayerKind& kind = model.kinds[k];
     layout.padded = layout.padded || kind.n_ff % kUnit != 0 ||
                     (!kind.isLatent() && kind.queryCols() % kUnit != 0) ||
@@ -314,7 +314,7 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   }
   const uint64_t latents_end =
       layoutLatents(model, chunk, batch * mostSplits(cache), kept.used(), &layout);
-  // The other products' inputs in another form are shorter than what lies there.
+  // The staged inputs of the other products are shorter than this piece.
   const auto endOfStaged = [&](const BufferRef& piece) {
     const BufferRef staged = layout.stagedAt(piece, layout.embd_stride, chunk);
     return staged.offset_bytes + staged.size_bytes;
@@ -324,14 +324,14 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
        mixture.used(), value_cols != 0 ? endOfStaged(layout.state_mixed) : 0,
        experts.count != 0 ? endOfStaged(layout.expert_gated) : 0, endOfStaged(layout.queries),
        endOfStaged(layout.gated), has_convs ? endOfStaged(layout.convolved) : 0});
-  // A guess's logits are where those of a batch's second row are.
+  // A guess's logits use the place of the second row of a batch's logits.
   const uint64_t row_bytes = 4ull * model.n_vocab;
   if (draft.n_layers != 0) {
     layout.draft_logits = layout.logits.resized(row_bytes);
     layout.draft_logits.offset_bytes =
         alignUp(layout.logits.offset_bytes + row_bytes, kBufferAlignment);
   }
-  // Logits of a batch are there at once.
+  // All logits of a batch are needed at once.
   layout.output_rows = model.encoder ? layout.output_rows : batch;
   const uint64_t texts_end =
       model.encoder
@@ -368,7 +368,7 @@ IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
   layout.step_ahead = pieces.take(stepBytes(model, chunk, 1));
   tops += model.draft.n_layers != 0 ? 1 : 0;
   layout.top = pieces.take(uint64_t{tops} * sizeof(TopTokens));
-  // All logits come to the host this way.
+  // All logits reach the host through the upload ring.
   layout.upload = pieces.take(std::max<uint64_t>(2 * upload_half, 4ull * model.outputCols()));
   layout.upload = layout.upload.resized(2 * upload_half);
   if (on_file.rows && model.layer_input != 0) {

@@ -1,5 +1,4 @@
-// Where weights, activations and host-visible blocks lie; pure arithmetic shared by the budgeter and
-// the plan.
+// Places of weights, activations and host-visible blocks. Pure arithmetic, shared by the budgeter and the plan.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +9,8 @@
 
 namespace oriel_internal {
 
-/// Hands out aligned pieces of one arena. Those of the cache lie in segments of kMaxAllocationBytes, none in two.
+/// Returns aligned pieces of one arena. Pieces of the cache are in segments of kMaxAllocationBytes and never cross a
+/// segment border.
 class PieceCounter {
  public:
   PieceCounter(ArenaKind arena, uint64_t begin) : arena_(arena), used_(begin) {}
@@ -32,10 +32,10 @@ class PieceCounter {
   uint64_t used_;
 };
 
-/// Hands out aligned pieces of the weights arena, segment after segment.
+/// Returns aligned pieces of the weights arena, segment after segment.
 class WeightSegments {
  public:
-  /// `segment_bytes`: where the segments' sizes go; null: nowhere.
+  /// `segment_bytes` receives the sizes of the segments; may be null.
   explicit WeightSegments(uint64_t* segment_bytes = nullptr) : segment_bytes_(segment_bytes) {}
 
   BufferRef take(uint64_t bytes) {
@@ -46,7 +46,7 @@ class WeightSegments {
     used_ = alignUp(used_ + bytes, kBufferAlignment);
     return piece;
   }
-  /// After the last piece.
+  /// Call after the last piece.
   void close() {
     if (used_ == 0) {
       return;
@@ -59,7 +59,7 @@ class WeightSegments {
     bytes_ += bytes;
     used_ = 0;
   }
-  /// Of the segments that are closed.
+  /// Closed segments only.
   uint32_t count() const { return count_; }
   uint64_t bytes() const { return bytes_; }
 
@@ -67,20 +67,21 @@ class WeightSegments {
   uint64_t* segment_bytes_;
   uint32_t count_ = 0;
   uint64_t bytes_ = 0;
-  uint64_t used_ = 0;  // of the segment that is open
+  uint64_t used_ = 0;  // bytes of the open segment
 };
 
-/// A token's rotations in the step block, each a table of RopeTable::dims words: where they begin, in words.
+/// A token's rotations in the step block. Each is a table of RopeTable::dims words; the members are word offsets.
 struct RotationTables {
   struct Of {
-    uint32_t keys = 0;     ///< at the token's position
-    uint32_t queries = 0;  ///< likewise; the same table unless queries have a temperature
+    uint32_t keys = 0;  ///< at the token's position
+    /// at the same position; the same table as keys unless queries have a temperature
+    uint32_t queries = 0;
     uint32_t sinks =
-        0;  ///< of queries that score sink keys; in layers without sinks that of queries
+        0;  ///< for queries that score sink keys; equal to `queries` in layers without sinks
   };
   Of ropes[kMaxRopes];
-  uint32_t gates = 0;  ///< where gates of adapters begin
-  uint32_t words = 0;  ///< of all tables and gates of a token
+  uint32_t gates = 0;  ///< offset of the adapters' gates
+  uint32_t words = 0;  ///< size of all tables and gates of a token
 };
 RotationTables rotationTables(const ModelDesc& model);
 
@@ -90,67 +91,68 @@ inline uint64_t stepBytes(const ModelDesc& model, uint32_t tokens_before, uint32
   return 4 * stepRotationWord(tokens_before, model.n_views, words, tokens);
 }
 
-/// Slots of attention work per workgroup and how many workgroups share a head when decoding.
+/// Slots per workgroup, and workgroups per head, for attention when decoding.
 struct AttentionSplit {
   uint32_t splits = 1;
   uint32_t split_slots = 1;
 };
 AttentionSplit decodeSplit(const CacheShape& cache);
 
-/// Blocks that so many logits are divided into.
+/// Number of blocks that `n_vocab` logits are divided into.
 constexpr uint32_t topBlocks(uint32_t n_vocab) {
   return n_vocab < kMaxTopBlocks ? n_vocab : kMaxTopBlocks;
 }
 
-/// Vectors between kernels, all float32, [chunk][stride words].
+/// Vectors between kernels, all float32: [chunk][stride words].
 struct ActivationLayout {
   BufferRef device_step;
   BufferRef residual;     ///< [chunk][n_embd]
   BufferRef normed;       ///< [chunk][n_embd]
-  BufferRef head_normed;  ///< [chunk][n_embd]: where normed is
-  BufferRef head_staged;  ///< another form of those rows, as kMatmulStaged; of no bytes: none
-  BufferRef logits;  ///< [output_rows][n_vocab]: rows but the first lie where a body's vectors do
-  BufferRef dense;   ///< [output_rows][ModelDesc::dense]
-  BufferRef kept_logits;  ///< [sessions][n_vocab]; of one session: the first row of logits
+  BufferRef head_normed;  ///< [chunk][n_embd]: same place as normed
+  BufferRef head_staged;  ///< another form of those rows, as kMatmulStaged; zero bytes: none
+  /// [output_rows][n_vocab]: rows except the first share the place of a body's vectors
+  BufferRef logits;
+  BufferRef dense;        ///< [output_rows][ModelDesc::dense]
+  BufferRef kept_logits;  ///< [sessions][n_vocab]; with one session: the first row of logits
   BufferRef top_keys;     ///< [batch_rows][topBlocks(n_vocab)]
-  // Attention and feed-forward never live at the same time and share their bytes. What one leaves in
-  // the padding columns of the other is finite and meets zero weights.
+  // Attention and feed-forward never run at the same time and share their bytes. Each may leave finite values in the
+  // padding columns of the other, where the weights are zero.
   BufferRef qkv;       ///< [chunk][(n_heads + 2 n_kv_heads) head_dim]
   BufferRef queries;   ///< [chunk][n_heads][2][head_dim]
   BufferRef attended;  ///< [chunk][n_heads head_dim]
   BufferRef partials;  ///< [batch_rows][n_heads][splits][head_dim + kPartialExtra], decode only
-  // Latent attention, where attention is. What is behind the last head of a row is read as far as a unit reaches.
+  // Latent attention, at the place of attention. Kernels read beyond the last head of a row, up to a whole unit.
   BufferRef compressed;      ///< [chunk][query_latent_dim + latent_dim + rope_dim]
   BufferRef query_heads;     ///< [chunk][n_heads head_dim]
   BufferRef latent_queries;  ///< [chunk][n_heads][latent_dim + 2 rope_dim]
-  BufferRef sums;          ///< [chunk][n_heads][latent_dim]: where compressed and query_heads were
-  BufferRef conv;          ///< [chunk][3 n_embd]: where qkv is
-  BufferRef convolved;     ///< [chunk][n_embd]: where attended is
-  BufferRef layer_inputs;  ///< [chunk]: layer by layer, then what layer_input values are made in
+  BufferRef sums;       ///< [chunk][n_heads][latent_dim]: same place as compressed and query_heads
+  BufferRef conv;       ///< [chunk][3 n_embd]: same place as qkv
+  BufferRef convolved;  ///< [chunk][n_embd]: same place as attended
+  BufferRef layer_inputs;  ///< [chunk]: layer by layer, then working memory for layer_input values
   BufferRef scores;        ///< [chunk][experts]
   BufferRef gates;         ///< [chunk][gates of latent attention]
-  BufferRef beside;        ///< [chunk][n_embd]: where LayerKind::hasBranches()
-  BufferRef branch;        ///< likewise
-  BufferRef routes;        ///< as RoutePush says; of no bytes where IoLayout has them
+  BufferRef beside;        ///< [chunk][n_embd]: if LayerKind::hasBranches()
+  BufferRef branch;        ///< the same
+  BufferRef routes;        ///< as in RoutePush; zero bytes if IoLayout has them
   BufferRef expert_gate_up;  ///< [routes][2 expert n_ff]
   BufferRef expert_gated;    ///< [routes][expert n_ff]
   BufferRef expert_out;      ///< [routes][n_embd]
-  BufferRef state_in;     ///< [chunk]: channels and gates, before their convolution; where qkv is
-  BufferRef state_mixed;  ///< [chunk]: as StateInputsPush says; then state_out, gated
+  BufferRef state_in;  ///< [chunk]: channels and gates, before their convolution; same place as qkv
+  BufferRef state_mixed;  ///< [chunk]: as in StateInputsPush; then state_out, gated
   BufferRef state_out;    ///< [chunk][heads * value_dim]
-  // A model that guesses has one token at a time. Beside these it uses pieces of the body and of a batch's heads.
-  BufferRef draft_in;        ///< [2 n_embd]: an embedding, then a vector behind the last norm
+  // A draft model has one token at a time. It also uses pieces of the body and of a batch's heads.
+  BufferRef draft_in;        ///< [2 n_embd]: an embedding, then a vector after the last norm
   BufferRef draft_residual;  ///< [its n_embd]
   BufferRef draft_normed;    ///< [its n_embd]
-  BufferRef draft_logits;    ///< [n_vocab]: where the second row of logits is
-  // Of adapters' pairs: what A gives, and that times its gate. Segments of several pairs, kThinColumns apart. Of experts
-  // `thin` is [routes][thin_expert_stride].
+  BufferRef draft_logits;    ///< [n_vocab]: same place as the second row of logits
+  // The adapters' products: A's output, and that times its gate. Segments of several pairs, kThinColumns apart. For
+  // experts `thin` is [routes][thin_expert_stride].
   BufferRef thin;            ///< [chunk][thin_stride]
-  BufferRef thin_gated;      ///< likewise
+  BufferRef thin_gated;      ///< the same
   BufferRef gate_up;         ///< [chunk][2 n_ff]
   BufferRef gated;           ///< [chunk][n_ff]
-  uint64_t bytes = 0;        ///< of the arena
-  uint32_t output_rows = 1;  ///< of logits that a head can make at once
+  uint64_t bytes = 0;        ///< size of the arena
+  uint32_t output_rows = 1;  ///< rows of logits per head
 
   uint32_t embd_stride = 0, qkv_stride = 0, query_stride = 0, attended_stride = 0;
   uint32_t conv_stride = 0, gate_up_stride = 0, gated_stride = 0;
@@ -160,23 +162,23 @@ struct ActivationLayout {
   uint32_t compressed_stride = 0, query_heads_stride = 0, sums_stride = 0, gates_stride = 0;
   uint32_t expert_gate_up_stride = 0, expert_gated_stride = 0;  ///< words
   uint32_t thin_stride = 0, thin_expert_stride = 0;
-  bool padded = false;  ///< some row ends in words that are never written
+  bool padded = false;  ///< some rows end in words that are never written
 
-  /// What kMatmulStaged of a product with rows of `stride` words may be, at a piece that it does not touch and
-  /// that `bytes` allows for; of no bytes: nothing.
+  /// Memory for kMatmulStaged of a product with rows of `stride` words. It is at a piece that the product does not
+  /// touch, within its bytes; zero bytes: no room.
   BufferRef stagedAt(const BufferRef& piece, uint32_t stride, uint32_t tokens) const;
 };
 ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cache, uint32_t chunk,
                                    const OnFile& on_file = OnFile());
 
-/// The largest mixture of experts among the layers.
+/// The largest mixture of experts of all layers.
 struct ExpertLimits {
   uint32_t count = 0;
   uint32_t used = 0;
   uint32_t n_ff = 0;
 };
 ExpertLimits expertLimits(const ModelDesc& model);
-/// Words of a buffer of routes.
+/// Size of a buffer of routes, in words.
 constexpr uint64_t routeWords(uint32_t routes, uint32_t n_experts) {
   return uint64_t{kRouteParts} * routes + n_experts + 1;
 }
@@ -184,19 +186,19 @@ constexpr uint64_t routeWords(uint32_t routes, uint32_t n_experts) {
 /// Host-visible memory.
 struct IoLayout {
   BufferRef step, step_ahead, top, upload;
-  BufferRef file_rows;      ///< of RowsOnFile
-  BufferRef routes, slots;  ///< of experts on file
+  BufferRef file_rows;      ///< for RowsOnFile
+  BufferRef routes, slots;  ///< for experts on file
   uint64_t bytes = 0;
 };
-/// `upload_half` as PlanTotals gives it. `tops`: places for best tokens; a model that guesses has one more.
+/// `upload_half`: as in PlanTotals. `tops`: places for best tokens; a draft model adds one.
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
                   const OnFile& on_file = OnFile(), uint32_t tops = 1);
 
-/// Cache arena: memory by memory, side by side. False when one side exceeds a binding.
+/// Bytes of the cache arena: memory by memory, with its sides in order. False if a side exceeds the largest binding.
 bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,
                 uint64_t* bytes);
 
-/// The cache arena's segments, one after the other.
+/// The number of segments in the cache arena, and each segment.
 inline uint32_t cacheSegments(uint64_t cache_bytes) {
   return static_cast<uint32_t>(ceilDiv(cache_bytes, kMaxAllocationBytes));
 }
@@ -205,15 +207,15 @@ inline BufferRef cacheSegment(uint64_t cache_bytes, uint32_t segment) {
   return {ArenaKind::kCache, static_cast<uint8_t>(segment), 0,
           std::min(cache_bytes - begin, kMaxAllocationBytes)};
 }
-/// Where a piece begins in its arena, but for weights.
+/// Offset of a piece in its arena. Not for weights.
 inline uint64_t arenaOffset(const BufferRef& piece) {
   return piece.segment * kMaxAllocationBytes + piece.offset_bytes;
 }
 
-/// Of a cache whose sessions share their sinks: what those, and what other memories keep of a prefix, take.
+/// For a cache with shared sinks: bytes of the sinks and of other memories' parts of a prefix.
 uint64_t prefixBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats);
 
-/// visit(const Memory&, const BufferRef (&sides)[2]) for every memory of a session, at its place in the arena.
+/// Calls visit(const Memory&, const BufferRef (&sides)[2]) for every memory of a session, with its place in the arena.
 template <typename Visit>
 void forEachPlacedMemory(const ModelDesc& model, const CacheShape& cache,
                          const CacheFormats& formats, const Visit& visit) {

@@ -5,9 +5,9 @@
 namespace oriel_internal {
 namespace {
 
-/// What an op costs that does nothing: starting it, and waiting for the one before.
+/// Cost of an op without work: starting it and waiting for the previous op.
 constexpr double kStart = 32768;
-/// A value that goes through an exponential, a sine or a rounding, in multiply-adds.
+/// Cost of an exponential, a sine or a rounding of one value, in multiply-adds.
 constexpr double kPerValue = 8;
 
 bool never(const Op&) { return false; }
@@ -92,7 +92,7 @@ void capWork(const Op& op, double rows, OpWork* work) {
 }
 
 void topBlocksWork(const Op& op, double, OpWork* work) { work->fixed += op.push.top.n_vocab; }
-// Sorts as many, and reads the blocks that they are in.
+// Sorts kTopCapacity values and reads their blocks.
 void topTokensWork(const Op& op, double, OpWork* work) {
   const TopPush& p = op.push.top;
   const uint32_t of_a_block = p.n_vocab / p.blocks;
@@ -112,7 +112,7 @@ OpColumns expertColumns(const Op& op) {
   const ExpertMatmulPush& p = op.push.expert_matmul;
   return {p.out_first, p.out_first + p.rows, p.out_stride};
 }
-// As if routes were spread evenly over the experts.
+// Assumes that routes are spread evenly over the experts.
 void expertWork(const Op& op, double rows, OpWork* work) {
   const ExpertMatmulPush& p = op.push.expert_matmul;
   work->fixed += rows * p.n_used * p.count / p.n_experts * kUnit * p.rows * p.units;
@@ -150,7 +150,7 @@ OpColumns stateScanColumns(const Op& op) {
   const StateScanPush& p = op.push.state_scan;
   return {0, p.heads * p.value_dim, p.out_stride};
 }
-// A state's value is decayed, added to and used, with the delta rule twice.
+// Each value of a state is decayed, updated and used; the delta rule uses it twice.
 void stateScanWork(const Op& op, double rows, OpWork* work) {
   const StateScanPush& p = op.push.state_scan;
   work->fixed += rows * (p.delta != 0 ? 3 : 2) * p.heads * p.value_dim * p.key_dim;

@@ -1,5 +1,5 @@
-// One kernel dispatch of a plan, and what every kind of op is like: the one table that hazards, work, groups of
-// ops and pieces of steps read.
+// One kernel dispatch of a plan, and opTraits(), the table with the properties of every kind of op. Hazards, work,
+// groups of ops and pieces of steps come from that table.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@ namespace oriel_internal {
 /// Device memory, in the order in which it is allocated.
 enum class ArenaKind : uint8_t {
   kWeights,      ///< device-local; one or more segments of at most kMaxAllocationBytes
-  kCache,        ///< likewise
+  kCache,        ///< the same
   kActivations,  ///< device-local
   kIo,           ///< host-visible: step parameters, best tokens, upload ring
 };
 constexpr uint32_t kArenaKinds = 4;
 
-/// A piece of an arena: offset a multiple of kBufferAlignment, size at most kMaxBindingBytes. Small, because every op
-/// has several: a size that is too large for any binding becomes UINT32_MAX, and plans with such a piece are refused.
+/// A piece of an arena. Its offset is a multiple of kBufferAlignment, its size at most kMaxBindingBytes. The struct is
+/// small because every op has several. A size too large for any binding becomes UINT32_MAX, and plans with such a piece
+/// are refused.
 struct BufferRef {
   constexpr BufferRef() = default;
   constexpr BufferRef(ArenaKind in, uint8_t of_segment, uint64_t offset, uint64_t size)
@@ -30,7 +31,7 @@ struct BufferRef {
 
   /// The same place with another size.
   constexpr BufferRef resized(uint64_t size) const { return {arena, segment, offset_bytes, size}; }
-  /// `size` bytes of it, from `begin` on.
+  /// `size` bytes of the piece, from `begin` on.
   constexpr BufferRef part(uint64_t begin, uint64_t size) const {
     return {arena, segment, offset_bytes + begin, size};
   }
@@ -42,7 +43,7 @@ struct BufferRef {
 };
 static_assert(sizeof(BufferRef) == 16, "host bytes of a plan");
 
-/// The same place, however long.
+/// The same place; sizes may differ.
 inline bool samePlace(const BufferRef& a, const BufferRef& b) {
   return a.arena == b.arena && a.segment == b.segment && a.offset_bytes == b.offset_bytes;
 }
@@ -52,7 +53,7 @@ inline bool overlap(const BufferRef& a, const BufferRef& b) {
          b.offset_bytes < a.offset_bytes + a.size_bytes;
 }
 
-/// How weights are stored on the device; shaders/shared/layout.h has the packing.
+/// Storage of weights on the device; shaders/shared/layout.h describes the packing.
 enum class WeightType : uint8_t {
   kF32,
   kF16,
@@ -76,14 +77,14 @@ enum class WeightType : uint8_t {
   kIq3S,
   kMxfp4,
   kTq2_0,  ///< packed as kQ2_0
-  kTq1_0,  ///< likewise
+  kTq1_0,  ///< packed as kQ2_0
   kNvfp4,
   kQ1_0,
   kQ2_0,
 };
 constexpr uint32_t kWeightTypes = 26;
 const char* weightTypeName(WeightType type);    ///< "f32", "q4_0", ...
-const char* weightKernelName(WeightType type);  ///< the same, of the type as kernels are named
+const char* weightKernelName(WeightType type);  ///< the type's name in kernel names
 
 /// Kinds of ops; opTraits() has a row for each.
 enum class OpKind : uint8_t {
@@ -119,40 +120,40 @@ enum class OpKind : uint8_t {
 constexpr uint32_t kOpKinds = 28;
 
 constexpr uint32_t kMaxOpBindings = 6;
-/// Binding that every op writes.
+/// The binding that every op writes.
 constexpr uint32_t kOpOut = 2;
-/// Of a kMatmul op. The second is memory that nobody else uses meanwhile, for executors that change a product's
-/// input into another form first: [tokens][units][kStagedUnitWords]. Models whose vectors have padding have
-/// none, because what is left there must be finite as floats.
+/// Bindings of kMatmul. The second is memory that no other op uses meanwhile, for executors that first convert a
+/// product's input: [tokens][units][kStagedUnitWords]. Models whose vectors have padding have none, because the values
+/// left there must be finite floats.
 constexpr uint32_t kMatmulInput = 3;
 constexpr uint32_t kMatmulStaged = 4;
-/// Of a kExpertMatmul op; the second where it has so many bindings.
+/// Bindings of kExpertMatmul; the second is optional.
 constexpr uint32_t kExpertRoutes = 4;
 constexpr uint32_t kExpertSlots = 5;
-/// Of a kRopeAppend op, where it has so many bindings: norm weights that are applied after RoPE.
+/// Optional binding of kRopeAppend: norm weights applied after RoPE.
 constexpr uint32_t kRopeNorms = 5;
-/// Of a kAttention op, where it has so many bindings: one more score of each head.
+/// Optional binding of kAttention: one more score per head.
 constexpr uint32_t kMoreScores = 5;
 
 constexpr uint32_t kMostPushWords = 16;
 
-/// One kernel dispatch. `push` is the kernel's push-constant block; `bindings` are in the order that
-/// shaders/shared/layout.h gives for the kernel.
+/// One kernel dispatch. `push` is the kernel's push-constant block. `bindings` are in the kernel's order in
+/// shaders/shared/layout.h.
 struct Op {
   OpKind kind = OpKind::kEmbed;
   WeightType weights = WeightType::kF32;  ///< kEmbed, kMatmul, kExpertMatmul, kHeadMatmul
   KvFormat k_format =
-      KvFormat::kF16;  ///< of what appends or attends; of a latent both are the same
+      KvFormat::kF16;  ///< for ops that append or attend; latents use the same format for both
   KvFormat v_format = KvFormat::kF16;
-  /// kMatmul, for measuring and tests: 1 + the candidate to use (Executor::matmulCandidate); 0: the executor
-  /// chooses.
+  /// For measuring and tests of kMatmul: 1 + the candidate to use (Executor::matmulCandidate); 0: the executor chooses.
   uint8_t candidate = 0;
   uint8_t n_bindings = 0;
   uint16_t push_bytes = 0;
   BufferRef bindings[kMaxOpBindings];
   union Push {
     uint32_t
-        words[kMostPushWords];  ///< first, because only the first member of a union is set to zero
+        /// first, because only the first member of a union is zero-initialised
+        words[kMostPushWords];
     EmbedPush embed;
     RmsNormPush rms_norm;
     MatmulPush matmul;
@@ -185,38 +186,38 @@ struct Op {
 static_assert(sizeof(Op::Push) == sizeof(Op::Push::words),
               "kMostPushWords is that of the largest member");
 
-/// Words of each row of kOpOut that an op writes.
+/// The words that an op writes in each row of kOpOut.
 struct OpColumns {
   uint32_t first = 0;
   uint32_t end = UINT32_MAX;
   uint32_t stride = 0;  ///< words from row to row
 };
 
-/// How much an op asks for, counted in multiply-adds of a product; other ops in products that take about as
-/// long.
+/// The cost of an op, in multiply-adds of a product. For other ops: the multiply-adds of a product with about the same
+/// time.
 struct OpWork {
   double fixed = 0;
-  double per_seen = 0;   ///< for each token that a query sees
-  double most_seen = 0;  ///< tokens that are ever seen
-  uint32_t view = 0;     ///< through which
+  double per_seen = 0;   ///< for each visible token
+  double most_seen = 0;  ///< largest number of visible tokens
+  uint32_t view = 0;     ///< the view of these tokens
 
   double at(double seen) const { return fixed + per_seen * seen; }
   double most() const { return at(most_seen); }
 };
 
-/// What all ops of a kind have in common. Functions take an op of that kind.
+/// The properties of all ops of a kind. Functions take an op of that kind.
 struct OpTraits {
-  const char* name;     ///< of its kernel, or what the kernel's name begins with
-  uint32_t push_bytes;  ///< of its push-constant block
+  const char* name;     ///< name of the kernel, or its prefix
+  uint32_t push_bytes;  ///< size of the push-constant block
   uint32_t writes;      ///< bit i: it writes binding i
-  bool once;            ///< does its work once, however many rows there are
-  /// Too little work to share out where there is one row.
+  bool once;            ///< does its work once, for any number of rows
+  /// With one row, the work is too small to divide.
   bool small;
-  /// Of one row it makes one, at the beginning of kOpOut, and writes nothing else: so where the row feeds a
-  /// product, every thread can make it for itself. False for an op that works in place or adds.
+  /// True if, with one row, the op writes only one row, at the beginning of kOpOut. Then every thread of a product that
+  /// reads the row can compute it. False for an op that works in place or adds.
   bool (*makes_row)(const Op& op);
   OpColumns (*columns)(const Op& op);
-  /// Adds work for so many rows to what every op costs.
+  /// Adds the work for `rows` rows to the base cost of every op.
   void (*work)(const Op& op, double rows, OpWork* work);
 };
 const OpTraits& opTraits(OpKind kind);

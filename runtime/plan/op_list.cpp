@@ -88,7 +88,7 @@ void OpList::addBias(TensorRole role, uint32_t layer, const Rows& out) {
 
 void OpList::toDecode(const Op& op) {
   if (model_.encoder) {
-    return;  // all steps are of texts
+    return;  // all steps consist of texts
   }
   emitTo(StepList::kDecode, op);
   if (plan_->batch_rows > 1) {

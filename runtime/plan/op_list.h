@@ -1,4 +1,4 @@
-// Makes single ops and puts them into the lists of a plan; the forward pass is written in these.
+// Makes single ops and appends them to the lists of a plan. The forward pass is written with these functions.
 #pragma once
 
 #include <initializer_list>
@@ -9,15 +9,15 @@
 
 namespace oriel_internal {
 
-/// Rows of vectors in memory: [rows][stride] words, of which `cols` count.
+/// Rows of vectors in memory: [rows][stride] words. Only the first `cols` words of a row are used.
 struct Rows {
   BufferRef place;
   uint32_t stride = 0;
   uint32_t cols = 0;
-  uint32_t first = 0;  ///< column of a product's output where its first row goes
+  uint32_t first = 0;  ///< column of a product's output for its first row
 };
 
-/// Matrices that are stacked by rows.
+/// Matrices stacked by rows.
 class MatrixParts {
  public:
   MatrixParts() = default;
@@ -38,10 +38,10 @@ class MatrixParts {
   uint32_t count_ = 0;
 };
 
-/// What a product or a norm does with what is there.
+/// The effect of a product or a norm on its output: overwrite or add.
 enum class Write : uint8_t { kOver, kAdd };
 
-/// The activation of a layer's feed-forward, wherever its rows are.
+/// The activation of a layer's feed-forward, without the place of its rows.
 inline GatedActivationPush activationPush(const ModelDesc& model, uint32_t layer) {
   const LayerKind& kind = model.kind(layer);
   GatedActivationPush push = {};
@@ -74,7 +74,7 @@ class OpList {
   void toDecode(const Op& op);
   void toTail(const Op& op) { emitTo(StepList::kTail, op); }
   void toChunk(const Op& op) { emitTo(StepList::kChunk, op); }
-  /// To both.
+  /// To kDecode and kChunk.
   void toBody(const Op& op);
   void toHead(const Op& op);
   void toHeadAlone(const Op& op) { emitTo(StepList::kHead, op); }
@@ -86,12 +86,12 @@ class OpList {
 
   void toDraft(const Op& op) { emitTo(StepList::kDraft, op); }
 
-  /// What follows is for tokens whose logits are wanted; of the list kTail, too.
+  /// The ops that follow are only for tokens whose logits are needed. They also go to the list kTail.
   void beginTail() { in_tail_ = true; }
-  /// What follows writes no memory.
+  /// The ops that follow write no memory.
   void endFill() { plan_->fill_ops = plan_->n_ops[static_cast<uint32_t>(StepList::kChunk)]; }
 
-  /// An op of the kind with these bindings; the step block is always the second.
+  /// An op of this kind with these bindings. The step block is always the second binding.
   Op make(OpKind kind, std::initializer_list<BufferRef> bindings) const;
 
   bool has(TensorRole role, uint32_t layer) const { return tensors_.has(role, layer); }
@@ -100,40 +100,42 @@ class OpList {
   BufferRef vector(TensorRole role, uint32_t layer, uint32_t cols);
   BufferRef vectors(std::initializer_list<VectorPart> parts, uint32_t layer);
 
-  /// So many ones: the same for all who ask for as many.
+  /// A vector of `cols` ones. Calls with the same `cols` share it.
   BufferRef ones(uint32_t cols);
 
-  /// out (+)= weight * in / rms(in), row by row; `eps` is the norm's.
+  /// out (+)= weight * in / rms(in), row by row, with the norm's `eps`.
   Op norm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps, Write write);
   Op norm(const BufferRef& weight, const Rows& in, const Rows& out, float eps, Write write);
-  /// The same with a bias, where there is one.
+  /// The same with a bias, if the model has one.
   void biasedNorm(TensorRole role, TensorRole bias, uint32_t layer, const Rows& in, const Rows& out,
                   Write write = Write::kOver);
-  /// Of the residual stream, by a norm of the model's: its groups each for itself, without weights where norms have none.
+  /// A norm of the residual stream. Norms each group separately, and without weights if the model's norms have none.
   Op streamNorm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps,
                 Write write);
 
-  /// AddBiasPush: what a product gave, changed in place.
+  /// An op with AddBiasPush: changes a product's output in place.
   Op change(uint32_t how, const BufferRef& values, const Rows& out) const;
-  /// Adds the bias to columns first .. first + cols - 1, where there is one.
+  /// Adds the bias to columns first .. first + cols - 1, if the model has one.
   void addBias(TensorRole role, uint32_t layer, const Rows& out);
-  /// Multiplies those columns by the matrix's scale, where there is one.
+  /// Multiplies those columns by the matrix's scale, if it has one.
   void addScale(TensorRole matrix, uint32_t layer, const Rows& out);
 
-  /// out[.][first ...] (+)= the stacked matrices times in, with the input's other form in `staged`. Emits to the body.
+  /// out[.][first ...] (+)= the stacked matrices times in. `staged` is memory for another form of the input. Emits to
+  /// the body.
   Status product(const MatrixParts& parts, const Rows& in, const Rows& out, const BufferRef& staged,
                  Write write);
 
   // Adapters (plan/adapt.cpp).
 
-  /// out += gate * B (A in), of every part and adapter that has such a pair. `head`: to heads, of outputs' rows.
+  /// out += gate * B (A in), for every part and adapter with such a pair. `head`: emits to the heads, for the rows of
+  /// outputs.
   Status adapt(const MatrixParts& parts, const Rows& in, const Rows& out, const BufferRef& staged,
                bool head);
-  /// The same of the embedding's rows.
+  /// The same for the embedding's rows.
   Status adaptEmbedding(const Rows& out);
-  /// What control vectors add behind a layer.
+  /// Adds the control vectors of a layer to its output.
   void steer(uint32_t layer, const Rows& out);
-  /// An op whose gate this is.
+  /// Sets the gate of an op.
   template <typename Push>
   void gate(uint32_t adapter, float factor, Push* push) const {
     const RotationTables tables = rotationTables(model_);
@@ -142,7 +144,7 @@ class OpList {
                        tables.gates + model_.adapters->gateOf(adapter, factor);
     push->gate_stride = tables.words;
   }
-  /// The halves of an adapter's pair; false: it has none of this matrix.
+  /// The two matrices of an adapter's pair; false: it has none for this matrix.
   struct Pair {
     MatrixPart a, b;
     uint32_t rank = 0;
@@ -152,8 +154,8 @@ class OpList {
   Op matmul(const MatrixSlice& slice, const Rows& in, const Rows& out, const BufferRef& staged,
             Write write);
 
-  /// Attention of `heads` heads, whose result has `dim` values each and goes to `out`. A chunk has work enough without
-  /// sharing a head; one token has not, and its splits are merged. `push`: a member of op.push.
+  /// Attention of `heads` heads. The result has `dim` values per head and goes to `out`. A chunk has enough work
+  /// without splitting a head. With one token, heads are split and the parts merged. `push`: a member of op.push.
   template <typename Push>
   void attention(Op op, Push Op::Push::*push, uint32_t dim, const CacheShape& cache,
                  const Rows& out) {
@@ -164,7 +166,7 @@ class OpList {
     toChunk(op);
     attentionOfOne(op, push, dim, cache, out, [this](const Op& part) { toDecode(part); });
   }
-  /// Of one token alone: calls emit(const Op&) for its ops.
+  /// Attention of one token: calls emit(const Op&) for its ops.
   template <typename Push, typename Emit>
   void attentionOfOne(Op op, Push Op::Push::*push, uint32_t dim, const CacheShape& cache,
                       const Rows& out, const Emit& emit) {
@@ -188,11 +190,11 @@ class OpList {
     emit(merge);
   }
 
-  /// How queries and keys of a layer of this kind are rotated, and where its memory has its slots.
+  /// Sets the rotation of queries and keys of a layer of this kind, and the slots of its memory.
   void rotation(const ModelDesc& model, const LayerKind& kind, const Memory& memory,
                 const RotationTables& rotations, RopeAppendPush* push) const;
 
-  /// Calls use(const StackSlice&) for the slices of the matrices of all experts, of which a token uses some.
+  /// Calls use(const StackSlice&) for the slices of all experts' matrices. A token uses only some of them.
   template <typename Use>
   Status experts(const MatrixPart& part, const Experts& experts, uint32_t rows, uint32_t cols,
                  const Use& use) {
@@ -209,7 +211,7 @@ class OpList {
       use(slice);
     });
   }
-  /// Slots for so many of these matrices; the experts stay in the file.
+  /// Takes `expert_slots` slots for these matrices. The experts stay in the file.
   Status expertSlots(const MatrixPart& part, const Experts& experts, uint32_t rows, uint32_t cols,
                      StackSlice* slice, ExpertsOnFile::Part* on_file) {
     ORIEL_TRY(weights_.slots(part, rows, cols, plan_->on_file.expert_slots, slice));
@@ -219,7 +221,7 @@ class OpList {
     plan_->on_file_bytes += tensor.bytes;
     return kOk;
   }
-  /// The next of Plan::expert_layers.
+  /// Appends to Plan::expert_layers.
   void expertsOnFile(const ExpertsOnFile& layer) {
     if (plan_->expert_layers != nullptr) {
       plan_->expert_layers[plan_->n_expert_layers] = layer;
@@ -234,13 +236,13 @@ class OpList {
   Status matrix(TensorRole role, uint32_t cols, const Use& use) {
     return matrices(MatrixParts({{role, 0}}), cols, use);
   }
-  /// Likewise of matrices stacked by rows.
+  /// The same for matrices stacked by rows.
   template <typename Use>
   Status matrices(const MatrixParts& parts, uint32_t cols, const Use& use) {
     return weights_.matrix(parts, cols, use);
   }
 
-  /// The table whose rows the host puts into `place`, with bytes of all that stays in the file.
+  /// Records the table whose rows the host writes to `place`, and adds its bytes to on_file_bytes.
   void rowsOnFile(TensorRole role, uint32_t cols, const BufferRef& place) {
     const GgufTensor& tensor = tensors_.find(role, 0);
     plan_->file_rows = {tensor.offset,
@@ -253,23 +255,23 @@ class OpList {
     weights_.willRead(plan_->on_file.row_type);
   }
 
-  /// A row of a matrix that is only looked up.
+  /// Counts a row of a matrix that is only looked up.
   void countRead(uint64_t bytes) { read_bytes_ += bytes; }
   void countHead(uint64_t bytes) { head_bytes_ += bytes; }
-  /// What was counted since there were `read_bytes` is the draft model's: no token of the target reads it.
+  /// Moves the bytes counted since `read_bytes` to the draft model. Tokens of the target do not read them.
   void countDraft(uint64_t read_bytes) {
     draft_bytes_ = read_bytes_ - read_bytes;
     read_bytes_ = read_bytes;
   }
 
-  /// What follows is the same layers again: their weights are where they were the first time.
+  /// The ops that follow are the same layers again, with the same weights at the same places.
   void repeatWeights() { weights_.repeat(); }
-  /// What follows repeatWeights() begins here the first time.
+  /// Marks the beginning of the layers that repeatWeights() repeats.
   void beginRepeated() { weights_.beginRepeated(); }
   void endRepeated() { weights_.endRepeated(); }
 
   Status finish() {
-    // The same ops for more outputs.
+    // kOutputs runs the ops of kHead for more outputs.
     plan_->n_ops[static_cast<uint32_t>(StepList::kOutputs)] =
         plan_->n_ops[static_cast<uint32_t>(StepList::kHead)];
     return weights_.finish();

@@ -9,13 +9,13 @@
 namespace oriel_internal {
 namespace {
 
-// Half of the upload ring: large enough to keep a copy engine busy, small beside the weights.
+// Half of the upload ring: large enough to keep a copy engine busy, small compared with the weights.
 constexpr uint64_t kMinUploadHalf = 64ull << 10;
 constexpr uint64_t kMaxUploadHalf = 2ull << 20;
 constexpr uint64_t kUploadShare = 32;
 
-// Most ops that the list of any plan has. Several sessions: an op more in a head. With them, or with guesses, lists for
-// tokens that are done together.
+// Largest number of ops in a list of any plan. Several sessions add an op to heads. Several sessions or guesses add
+// lists for batches.
 uint32_t opCapacity(const PlanTotals& totals, StepList list, const CacheShape& cache) {
   const bool several = cache.sessionCount() > 1;
   const bool batches = several || cache.drafts != 0;
@@ -62,8 +62,8 @@ Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const 
     return log.fail(ORIEL_ERROR_UNSUPPORTED, "the layers' input embeddings have no kernel");
   }
 
-  // Nothing counted here depends on the cache, but for the merge op that a split window adds: count
-  // with a window that is split. Latents of few bits need an op that those in f16 do not.
+  // Only the merge op of a split window depends on the cache: count with a split window. Low-bit latents need an op
+  // that f16 latents do not.
   const CacheShape cache = {0, 0, 0, 1u << 16, 1u << 16};
   const ActivationLayout activations = layoutActivations(model, cache, 1, on_file);
   const IoLayout io = layoutIo(model, 1, 0, on_file);

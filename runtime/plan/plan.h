@@ -1,7 +1,7 @@
 // A plan: every byte and every kernel dispatch of a model, decided before anything is allocated.
 //
-// Executors see plans and nothing else: no file, no model, no policy. All offsets are final; the ops
-// of one step run in order, each seeing everything the ones before it wrote.
+// Executors see only plans: no file, no model, no policy. All offsets are final. The ops of a step run in order, and
+// each op sees all earlier writes.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,20 @@
 
 namespace oriel_internal {
 
-/// A recorded sequence of ops. kDecode works on one token (n_tokens is 1), kChunk on up to chunk_tokens; both
-/// leave the residual stream of every token. The others turn the residuals of the tokens that the step block
-/// names into logits and find the best tokens of the last: kHead of one, kOutputs of up to output_rows. They are
-/// the same ops. kTail takes one token of the chunk that kChunk's first `fill_ops` ops left on through the layers
-/// behind them: what kDecode does there. kBatch takes up to batch_rows tokens, each of another session,
-/// or all of one that follow each other, and kBatchHead makes logits of all of them: what kDecode and kHead do of each, to
-/// the bit. Both are empty where a plan is for one session without guesses. kDraft makes a guess of one token and of the
-/// vector behind the last norm in row `tail` of the latest head, and writes the vector that the next guess is made of to
-/// row 0; empty where no model guesses.
+/// A recorded sequence of ops.
+///
+///   kDecode     one token (n_tokens is 1); leaves its residual stream
+///   kChunk      up to chunk_tokens tokens; leaves the residual stream of every token
+///   kHead       logits and best tokens of the token that the step block names
+///   kOutputs    the ops of kHead for up to output_rows tokens; best tokens of the last
+///   kTail       one token of a chunk: continues after kChunk's first `fill_ops` ops with the other layers of kDecode
+///   kBatch      up to batch_rows tokens, each from another session, or consecutive tokens of one session
+///   kBatchHead  logits of all tokens of kBatch
+///   kDraft      a guess, from one token and the vector after the last norm in row `tail` of the latest head; writes
+///               the input vector of the next guess to row 0
+///
+/// kBatch and kBatchHead give the same bits as kDecode and kHead for each token. Both are empty in a plan for one
+/// session without guesses. kDraft is empty without a draft model.
 enum class StepList : uint8_t {
   kDecode,
   kChunk,
@@ -35,60 +40,58 @@ enum class StepList : uint8_t {
 };
 constexpr uint32_t kStepLists = 8;
 
-/// Rows of one file tensor that go into a slice on the device. Uploads of one slice follow each other
-/// in the order of its rows.
+/// Rows of one file tensor that go into a slice on the device. Uploads of a slice are in the order of its rows.
 struct Upload {
-  uint64_t tensor_offset = 0;  ///< of the tensor's data, in the file
+  uint64_t tensor_offset = 0;  ///< file offset of the tensor's data
   uint32_t tensor_type = 0;    ///< as in the file
   uint32_t source_row = 0;     ///< first row of the tensor
-  uint32_t rows = 0;           ///< 0: a vector of ones, of no tensor
+  uint32_t rows = 0;           ///< 0: a vector of ones, from no tensor
   uint32_t cols = 0;
   WeightType type = WeightType::kF32;
   uint32_t file = 0;       ///< as in GgufTensor
   bool is_vector = false;  ///< plain float32 values, no groups of rows
-  bool may_stay = false;   ///< of a tensor that may also stay in the file
-  /// Of a stack: the columns of its matrices become rows, of type transposedType().
+  bool may_stay = false;   ///< from a tensor that may also stay in the file
+  /// For a stack: columns of its matrices become rows, with type transposedType().
   bool transposed = false;
   BufferRef slice;
-  uint32_t slice_row = 0;  ///< where the first row goes
-  /// 0: no stack. Else the slice is filled with matrices of `rows` rows of the file, each this many rows behind the one
-  /// before.
+  uint32_t slice_row = 0;  ///< destination of the first row
+  /// 0: no stack. Else the slice holds matrices of `rows` file rows each; the stride between matrices, in file rows.
   uint32_t stack_step = 0;
 };
 
-/// Which weights stay in the file.
+/// The weights that stay in the file.
 struct OnFile {
-  bool rows = false;  ///< the layers' own input embeddings, of which a token needs one row
-  WeightType row_type = WeightType::kF32;  ///< of that table; measureWeights() fills it in
-  /// Experts that each layer has room for; the others are read when tokens choose them. 0: all are held.
+  bool rows = false;  ///< the layers' own input embeddings; a token needs one row
+  WeightType row_type = WeightType::kF32;  ///< type of that table; set by measureWeights()
+  /// Expert slots per layer. Other experts are read when tokens choose them. 0: the device holds all experts.
   uint32_t expert_slots = 0;
   bool any() const { return rows || expert_slots != 0; }
 };
 
-/// A table that stays in the file. The host puts the rows of a step's tokens where kernels read them, in the order of
-/// the tokens, packed as a slice of a matrix is.
+/// A table that stays in the file. The host writes the rows of a step's tokens to `place`, in the order of the tokens,
+/// packed like a slice of a matrix.
 struct RowsOnFile {
-  uint64_t tensor_offset = 0;  ///< of its data, in the file
+  uint64_t tensor_offset = 0;  ///< file offset of its data
   uint32_t tensor_type = 0;    ///< as in the file
   WeightType type = WeightType::kF32;
   uint32_t cols = 0;
-  uint32_t rows = 0;  ///< of the table
-  BufferRef place;    ///< in kIo; of no bytes: there is no such table
+  uint32_t rows = 0;  ///< rows of the table
+  BufferRef place;    ///< in kIo; zero bytes: no table stays in the file
 };
 
-/// The experts of one layer, which stay in the file: matrices of each expert, and slots for some of them.
+/// The experts of one layer that stay in the file: the matrices of each expert, and slots for some of them.
 struct ExpertsOnFile {
   struct Part {
-    uint64_t tensor_offset = 0;  ///< of the first expert's rows, in the file
+    uint64_t tensor_offset = 0;  ///< file offset of the first expert's rows
     uint32_t tensor_type = 0;
     WeightType type = WeightType::kF32;
-    uint32_t rows = 0;  ///< of an expert
+    uint32_t rows = 0;  ///< per expert
     uint32_t cols = 0;
     BufferRef slots;  ///< in kWeights: OnFile::expert_slots times slotBytes()
     uint64_t slotBytes() const;
-    uint64_t fileBytes() const;  ///< of an expert
+    uint64_t fileBytes() const;  ///< per expert
   };
-  Part parts[3];  ///< gate, up, down, or those of them that there are; the others have no rows
+  Part parts[3];  ///< gate, up, down; a missing matrix has no rows
   uint32_t count = 0;
   uint32_t used = 0;  ///< by a token
 };
@@ -98,11 +101,10 @@ struct Plan {
   CacheShape cache;  ///< sinks, window, ring, heads
   CacheFormats formats;
   uint32_t chunk_tokens = 1;
-  uint32_t output_rows = 1;  ///< of logits that a step can have at once; at most chunk_tokens
-  uint32_t n_views = 1;      ///< of every token
-  uint32_t batch_rows =
-      1;  ///< tokens that a step can have each as if it were alone; at most chunk_tokens
-  SessionWindows sessions;  ///< that `cache` is for, where there are several
+  uint32_t output_rows = 1;  ///< logits per step; at most chunk_tokens
+  uint32_t n_views = 1;      ///< views of every token
+  uint32_t batch_rows = 1;  ///< tokens per step that are computed as if alone; at most chunk_tokens
+  SessionWindows sessions;  ///< the sessions that share `cache`, if there are several
   uint32_t sessionCount() const { return cache.sessionCount(); }
   OnFile on_file;
 
@@ -110,39 +112,40 @@ struct Plan {
   uint32_t weight_segments = 0;
   uint64_t* weight_segment_bytes = nullptr;
   uint64_t weights_bytes = 0;  ///< sum of the segments
-  uint64_t cache_bytes = 0;    ///< of all segments; all but the last have kMaxAllocationBytes
+  uint64_t cache_bytes = 0;    ///< sum of all segments; all but the last have kMaxAllocationBytes
   uint64_t activation_bytes = 0;
   uint64_t io_bytes = 0;
 
   // Pieces of kIo that the host touches.
-  BufferRef step;        ///< host writes: the step block (plan/step_block.h)
-  BufferRef step_ahead;  ///< likewise, the part for one token: of the token after the one that runs
-  BufferRef top;         ///< host reads: TopTokens, at TokenStep::place
-  uint32_t draft_place = 0;  ///< of kDraft's there
-  RowsOnFile file_rows;      ///< host writes the place before a step
-  /// Of experts on file, between ops of a step: the host reads the routes (shaders/shared/layout.h) and writes where
-  /// experts are. Of no bytes: experts are held, or there are none.
+  BufferRef step;  ///< host writes: the step block (plan/step_block.h)
+  /// host writes: the one-token part of a step block, for the token after the current one
+  BufferRef step_ahead;
+  BufferRef top;             ///< host reads: TopTokens, at TokenStep::place
+  uint32_t draft_place = 0;  ///< index of kDraft's place in `top`
+  RowsOnFile file_rows;      ///< host writes `place` before a step
+  /// For experts on file, between ops of a step: the host reads the routes (shaders/shared/layout.h) and writes the
+  /// slots of the experts. Zero bytes: the device holds all experts, or the model has none.
   BufferRef routes;
   BufferRef slots;
-  /// Host writes while loading; two halves used in turn. What it lies in has room for a row of logits, too.
+  /// Host writes while loading, in alternate halves. The allocation also has room for a row of logits.
   BufferRef upload;
-  /// In kActivations: [output_rows][n_vocab] floats of the latest head. Rows but the first are lost when the next
-  /// step begins.
+  /// In kActivations: [output_rows][n_vocab] floats of the latest head. The next step overwrites all rows except the
+  /// first.
   BufferRef logits;
-  /// In kActivations: [sessions][n_vocab] floats, those after each session's last token, which stay while others step.
-  /// Where there is one session: the first row of `logits`.
+  /// In kActivations: [sessions][n_vocab] floats, the logits after each session's last token. Steps of other sessions
+  /// do not change them. With one session: the first row of `logits`.
   BufferRef kept_logits;
-  /// Copy of `step` in kActivations that kernels read; every submission begins with this copy.
+  /// Copy of `step` in kActivations for kernels. Every submission begins with this copy.
   BufferRef device_step;
-  /// In kWeights: those of plan/codebooks.h. Of no bytes: no weights have one.
+  /// In kWeights: the codebooks of plan/codebooks.h. Zero bytes: no weights need one.
   BufferRef codebooks;
-  uint64_t step_decode_bytes = 0;  ///< how much of `step` a kDecode submission needs
+  uint64_t step_decode_bytes = 0;  ///< bytes of `step` that a kDecode submission needs
 
   // Work.
   Op* ops[kStepLists] = {};
   uint32_t n_ops[kStepLists] = {};
-  uint32_t op_capacity = 0;  ///< most ops any plan of this model has, over all lists
-  /// Where list number `list` begins in an array over all ops; kStepLists: how many there are.
+  uint32_t op_capacity = 0;  ///< largest number of ops in any plan of this model, over all lists
+  /// Index of the first op of list number `list` in an array of all ops; kStepLists: the number of all ops.
   uint32_t opsBefore(uint32_t list) const {
     uint32_t count = 0;
     for (uint32_t i = 0; i < list; ++i) {
@@ -150,7 +153,7 @@ struct Plan {
     }
     return count;
   }
-  /// Tokens, or outputs, that the ops of a list work on at most.
+  /// Most tokens, or outputs, for the ops of a list.
   uint32_t rows(StepList list) const {
     switch (list) {
       case StepList::kChunk:
@@ -164,48 +167,49 @@ struct Plan {
         return 1;
     }
   }
-  uint32_t norm_ops = 1;  ///< of kHead: the last norm, the first of them
-  /// Ops of kChunk that fill the memories: tokens whose logits nobody wants need no more.
+  uint32_t norm_ops = 1;  ///< first ops of kHead: they compute the last norm
+  /// Number of ops in kChunk that fill the memories. Tokens whose logits are not needed run only these.
   uint32_t fill_ops = 0;
   Upload* uploads = nullptr;
   uint32_t n_uploads = 0;
-  ExpertsOnFile* expert_layers = nullptr;  ///< those whose experts stay in the file
+  ExpertsOnFile* expert_layers = nullptr;  ///< layers whose experts stay in the file
   uint32_t n_expert_layers = 0;
 
   // Facts for reports.
   uint64_t weights_read_bytes_per_token = 0;
-  uint64_t on_file_bytes = 0;  ///< of weights that stay in the file
+  uint64_t on_file_bytes = 0;  ///< weights that stay in the file
 };
 
-/// What the weights alone decide; the budgeter needs it before there is a plan.
+/// Totals that depend only on the weights. The budgeter needs them before there is a plan.
 struct PlanTotals {
   uint64_t weights_bytes = 0;
   uint32_t weight_segments = 0;
   uint32_t n_uploads = 0;
-  uint32_t n_ops[kStepLists] = {};  ///< most ops any plan of this model has
+  uint32_t n_ops[kStepLists] = {};  ///< largest number of ops in any plan of this model
   uint32_t n_expert_layers = 0;     ///< as in Plan
   OnFile on_file;
   uint64_t on_file_bytes = 0;
   uint64_t upload_half_bytes = 0;  ///< half of the upload ring
   uint64_t weights_read_bytes_per_token = 0;
-  uint64_t head_read_bytes = 0;      ///< of these, the output matrix
-  uint64_t draft_weights_bytes = 0;  ///< of a model that guesses: what a guess reads
-  uint64_t adapter_bytes = 0;        ///< of weights_bytes
+  uint64_t head_read_bytes = 0;  ///< part of these: the output matrix
+  /// Part of weights_bytes: the bytes that a draft model's guess reads.
+  uint64_t draft_weights_bytes = 0;
+  uint64_t adapter_bytes = 0;  ///< part of weights_bytes
 };
-/// PlanTotals::upload_half_bytes of so many bytes of weights.
+/// PlanTotals::upload_half_bytes for `weights_bytes` of weights.
 uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes);
 Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const OnFile& wanted,
                       const Log& log, PlanTotals* totals);
 
-/// Tokens that a step can have each as if it were alone.
+/// Tokens per step that are computed as if alone.
 uint32_t batchRows(const CacheShape& cache, uint32_t chunk);
-/// Places for best tokens: one for each session, or for each row of a batch.
+/// Places for best tokens: one per session, or one per row of a batch.
 uint32_t topPlaces(const CacheShape& cache, uint32_t chunk);
 
-/// Builds the plan for these slots and this chunk in `arena` (measuring: fills in the byte counts and
-/// leaves the lists null). `cache` is that of the longest session; its SessionWindows are copied, so a plan for several
-/// sessions is not moved. Fails only when a number exceeds a limit (a row that no binding can hold,
-/// say), never for lack of memory: that is the budgeter's part.
+/// Builds the plan for these slots and this chunk in `arena`. When measuring, fills in only the byte counts and leaves
+/// the lists null. `cache` is the longest session's; its SessionWindows are copied, so do not move a plan for several
+/// sessions. Fails only if a number exceeds a limit (for example a row that no binding can hold), never for lack of
+/// memory: the budgeter checks that.
 Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanTotals& totals,
                  const CacheShape& cache, const CacheFormats& formats, uint32_t chunk,
                  const Log& log, Arena* arena, Plan* plan);

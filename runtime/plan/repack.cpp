@@ -8,7 +8,7 @@
 namespace oriel_internal {
 namespace {
 
-// Values as they are, the last unit filled up with zeros.
+// Copies values and fills the last unit with zeros.
 template <uint32_t kBytes>
 void packPlain(const GroupRows& rows) {
   const uint64_t used = static_cast<uint64_t>(rows.cols) * kBytes;
@@ -26,8 +26,7 @@ void packPlain(const GroupRows& rows) {
   }
 }
 
-// Blocks of an f16 scale and 16 * kQuads bytes of quants that stay as they are; two scales to a
-// word.
+// Blocks of an f16 scale and 16 * kQuads bytes of quants, which are copied. A word holds two scales.
 template <uint32_t kQuads>
 void packScaled(const GroupRows& rows) {
   constexpr uint32_t kBlockBytes = 2 + 16 * kQuads;
@@ -140,7 +139,7 @@ void packGroup(WeightType type, const GroupRows& rows) {
   }
 }
 
-// Calls each(begin, end, group) for the rows of every group that first_row .. + rows - 1 touch.
+// Calls each(begin, end, group) for the rows of every group in first_row .. first_row + rows - 1.
 template <typename Each>
 void forGroups(uint32_t first_row, uint32_t rows, const Each& each) {
   const uint32_t end = first_row + rows;

@@ -10,7 +10,7 @@ constexpr uint32_t kUnits = kBlock / kUnit;
 
 uint32_t blocksOf(const GroupRows& rows) { return rows.cols / kBlock; }
 
-// Bits 2n and 2n + 1 of 16 bytes as a word of 2-bit values.
+// Bits 2n and 2n + 1 of 16 bytes, as a word of 2-bit values.
 uint32_t twoBits(const uint8_t* bytes, uint32_t n) {
   uint32_t word = 0;
   for (uint32_t f = 0; f < 4; ++f) {
@@ -19,7 +19,7 @@ uint32_t twoBits(const uint8_t* bytes, uint32_t n) {
   return word;
 }
 
-// The low (`half` 0) or high nibbles of 32 bytes, which are a unit, as a quad.
+// The low (`half` 0) or high nibbles of 32 bytes, one unit, as a quad.
 void nibbleQuad(const uint8_t* bytes, uint32_t half, uint32_t* quad) {
   for (uint32_t j = 0; j < 4; ++j) {
     const uint32_t low = readU32(bytes + 4 * j) >> (4 * half) & 0x0f0f0f0fu;
@@ -28,8 +28,7 @@ void nibbleQuad(const uint8_t* bytes, uint32_t half, uint32_t* quad) {
   }
 }
 
-// Quads of 128 bytes of nibbles: 32 bytes have a unit in their low and the next in their high
-// nibbles.
+// Quads of 128 bytes of nibbles. Each 32 bytes hold one unit in their low and the next in their high nibbles.
 void nibbleQuads(const uint8_t* bytes, uint32_t* quads) {
   for (uint32_t u = 0; u < kUnits; ++u) {
     nibbleQuad(bytes + u / 2 * 32, u % 2, quads + u * kQuadStep);
@@ -49,7 +48,7 @@ void scalesAndMins(const uint8_t* bytes, uint32_t* side) {
   side[3 * kSideStep] = (c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u);
 }
 
-// Four bytes of 0..63 as int8 of that minus 32, which stays within a byte each.
+// Subtracts 32 from four bytes of 0..63; the results are int8 and stay within their bytes.
 uint32_t minus32(uint32_t bytes) {
   // 0..63 minus 32 flips bit 5 and copies its inverse into bits 6 and 7.
   const uint32_t negative = ~bytes & 0x20202020u;
@@ -59,7 +58,7 @@ uint32_t minus32(uint32_t bytes) {
 }  // namespace
 
 void twoBitQuads(const uint8_t* bytes, uint32_t* quads) {
-  for (uint32_t w = 0; w < 16; ++w) {  // of 16 values
+  for (uint32_t w = 0; w < 16; ++w) {  // each word has 16 values
     quads[w / 4 * kQuadStep + w % 4] = twoBits(bytes + w / 8 * 32 + w % 2 * 16, w % 8 / 2);
   }
 }

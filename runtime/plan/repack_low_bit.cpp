@@ -1,4 +1,5 @@
-// The IQ2 and IQ3 types, TQ1_0, TQ2_0, Q1_0, Q2_0, MXFP4 and NVFP4. The comment above each gives the file's block in order.
+// The IQ2 and IQ3 types, TQ1_0, TQ2_0, Q1_0, Q2_0, MXFP4 and NVFP4. A comment above each gives the file's block in
+// order.
 #include "plan/repack_rows.h"
 
 namespace oriel_internal {
@@ -9,7 +10,7 @@ constexpr uint32_t kUnits = kBlock / kUnit;
 
 uint32_t blocksOf(const GroupRows& rows) { return rows.cols / kBlock; }
 
-// A sign word of four times seven signs, from the lowest bits up, with 4 bits of something else.
+// A sign word from four groups of seven signs, from the lowest bits up. The top 4 bits hold other data.
 uint32_t evenSigns(uint32_t sevens, uint32_t other) {
   uint32_t bits = 0;
   for (uint32_t l = 0; l < 4; ++l) {
@@ -22,14 +23,14 @@ uint32_t evenSigns(uint32_t sevens, uint32_t other) {
   return word;
 }
 
-// Copies `count` words that lie behind each other in the file to the side words from `first` on.
+// Copies `count` consecutive words of the file to the side words from `first` on.
 void copyWords(const uint8_t* bytes, uint32_t count, uint32_t first, uint32_t* side) {
   for (uint32_t w = 0; w < count; ++w) {
     side[(first + w) * kSideStep] = readU32(bytes + 4 * w);
   }
 }
 
-// 32 bytes of signs, a bit a value.
+// 32 bytes of signs, one bit per value.
 void copySigns(const uint8_t* bytes, uint32_t first, uint32_t* side) {
   for (uint32_t u = 0; u < kUnits; ++u) {
     side[(first + u) * kSideStep] = spreadHighBits(readU32(bytes + 4 * u));
@@ -117,7 +118,7 @@ void packMxfp4(const GroupRows& rows) {
   }
 }
 
-// A scale of each 16 values, their quants (8 bytes each, the first eight values in the low nibbles).
+// A scale for each 16 values, then their quants (8 bytes each, the first eight values in the low nibbles).
 void packNvfp4(const GroupRows& rows) {
   packBlocks<36, 2, 1>(
       rows, rows.cols / 64, [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
@@ -132,7 +133,7 @@ void packNvfp4(const GroupRows& rows) {
       });
 }
 
-// d, a bit of each value.
+// d, one bit per value.
 void packQ10(const GroupRows& rows) {
   for (uint32_t b = 0; b < rows.cols / 128; ++b) {
     for (uint32_t r = rows.begin; r < rows.end; ++r) {
@@ -146,7 +147,7 @@ void packQ10(const GroupRows& rows) {
   }
 }
 
-// d, quants (16), four neighbours to a byte.
+// d, quants (16), four neighbouring values per byte.
 void packQ20(const GroupRows& rows) {
   for (uint32_t b = 0; b < rows.cols / 64; ++b) {
     for (uint32_t r = rows.begin; r < rows.end; ++r) {
@@ -174,13 +175,14 @@ void packTq20(const GroupRows& rows) {
                        });
 }
 
-// Five quants to a byte (48), four to a byte (4), d. A byte is a fraction of 256 whose digits to the base of three
-// are the quants: that of the first 32 values, of the next 32, ... for the first 32 bytes, then of 16, then of 4.
+// Bytes of five quants (48), bytes of four quants (4), d. A byte is a fraction of 256, and its base-3 digits are the
+// quants. In the first 32 bytes, digit 1 belongs to the first 32 values, digit 2 to the next 32, and so on. Then 16
+// bytes and 4 bytes follow the same scheme.
 void packTq10(const GroupRows& rows) {
   packBlocks<54, 4, 2>(rows, blocksOf(rows),
                        [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
                          static constexpr uint8_t kPowers[5] = {1, 3, 9, 27, 81};
-                         uint8_t two_bits[64] = {};  // as a file of TQ2_0 has them
+                         uint8_t two_bits[64] = {};  // in the layout of TQ2_0 files
                          uint32_t value = 0;
                          const auto digits = [&](const uint8_t* bytes, uint32_t count, uint32_t n) {
                            for (uint32_t i = 0; i < n * count; ++i, ++value) {

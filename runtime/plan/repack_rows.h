@@ -1,4 +1,4 @@
-// Some rows of one group: what the repacking of every type is made of. For plan/repack*.cpp only.
+// Rows of one group: the building blocks of repacking. Only for plan/repack*.cpp.
 #pragma once
 
 #include <cstring>
@@ -20,7 +20,7 @@ inline uint32_t readU32(const uint8_t* bytes) {
 }
 
 struct GroupRows {
-  const uint8_t* source;  ///< of row `begin`
+  const uint8_t* source;  ///< first byte of row `begin`
   uint64_t row_bytes;     ///< in the file
   uint32_t begin, end;    ///< rows of the group
   uint32_t cols;
@@ -34,11 +34,11 @@ struct GroupRows {
   }
 };
 
-/// From one word of a row's quads or side words to the next.
+/// Distance between consecutive words of a row's quads or side words.
 constexpr uint32_t kQuadStep = 4 * kGroupRows;
 constexpr uint32_t kSideStep = kGroupRows;
 
-/// Bit `bit` of 32 bytes as a high-bit word.
+/// Bit `bit` of each of 32 bytes, as a high-bit word.
 inline uint32_t highBits(const uint8_t* bytes, uint32_t bit) {
   uint32_t word = 0;
   for (uint32_t f = 0; f < 8; ++f) {
@@ -47,21 +47,21 @@ inline uint32_t highBits(const uint8_t* bytes, uint32_t bit) {
   return word;
 }
 
-/// A file's 32 bits, value i's in bit i, as a high-bit word.
+/// 32 bits of the file, with value i in bit i, as a high-bit word.
 inline uint32_t spreadHighBits(uint32_t bits) {
   uint32_t word = 0;
   for (uint32_t f = 0; f < 8; ++f) {
-    // Copies 7 bits apart bring bit i of the nibble to bit 8i.
+    // Copies 7 bits apart move bit i of the nibble to bit 8i.
     word |= ((bits >> (4 * f) & 0xf) * 0x00204081u & 0x01010101u) << f;
   }
   return word;
 }
 
-/// Quads of 64 bytes of 2-bit values: 32 bytes have four units, the first in their lowest bits.
+/// Quads of 64 bytes of 2-bit values. Each 32 bytes hold four units, the first in the lowest bits.
 void twoBitQuads(const uint8_t* bytes, uint32_t* quads);
 
-/// Calls pack(block, quads, side) for every block of every row, a block of all rows at a time: the
-/// device's memory, which may be slow to write in jumps, is written in order.
+/// Calls pack(block, quads, side) for every block of every row, one block of all rows at a time. This writes the
+/// device's memory in order, because jumps may be slow.
 template <uint32_t kBlockBytes, uint32_t kQuads, uint32_t kSide, typename Pack>
 void packBlocks(const GroupRows& rows, uint32_t blocks, const Pack& pack) {
   for (uint32_t b = 0; b < blocks; ++b) {

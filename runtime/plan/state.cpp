@@ -35,7 +35,7 @@ class StateOps {
   Status inputProduct(const Rows& in) {
     const Rows out = {act_.state_in, act_.state_in_stride, 0};
     if (ops_.has(TensorRole::kStateFactorDecay, layer_)) {
-      // Of every head of keys its heads' factors, then their decays.
+      // For every head of keys: the factors of its heads, then their decays.
       const uint32_t heads = state_.heads / state_.key_heads;
       return ops_.product({{TensorRole::kStateIn, layer_},
                            {TensorRole::kStateGate, layer_},
@@ -53,7 +53,7 @@ class StateOps {
     return ops_.product({{TensorRole::kStateIn, layer_}}, in, out, act_.state_mixed, Write::kOver);
   }
 
-  /// Of the heads: steps and rates, and of Mamba-2 what goes by the state.
+  /// Per head: steps and rates, and in Mamba-2 the weights by state.
   BufferRef gates() {
     const uint32_t heads = state_.heads;
     if (delta_) {
@@ -115,8 +115,8 @@ class StateOps {
     ops_.endFill();
   }
 
-  // The gated delta rule norms each head and then gates, Mamba-2 gates and then norms the heads that share keys. Not in
-  // place: so every thread of a CPU can make the row for itself.
+  // The gated delta rule norms each head and then gates. Mamba-2 gates and then norms the heads that share keys. Not in
+  // place, so that every thread of a CPU can compute the row.
   void gatedNorm() {
     Op op = ops_.make(OpKind::kGatedNorm,
                       {act_.state_out, act_.device_step, act_.state_mixed, act_.state_in});

@@ -1,4 +1,4 @@
-// The step block as memory: where a token's views and rotations lie. shaders/shared/layout.h has the structs.
+// The step block in memory: offsets of a token's views and rotations. shaders/shared/layout.h has the structs.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace oriel_internal {
 
-/// Words from one token to the next.
+/// Distance between tokens, in words.
 constexpr uint32_t tokenWords(uint32_t n_views) { return kTokenStepWords + n_views * kViewWords; }
 
 /// Offset in words of token `index`'s rotations in a block with room for `chunk` tokens.
@@ -21,7 +21,7 @@ constexpr uint64_t stepBytes(uint32_t chunk, uint32_t n_views, uint32_t rotation
   return stepRotationWord(chunk, n_views, rotation_words, chunk) * 4;
 }
 
-/// A block whose header is filled in.
+/// A step block with a complete header.
 class StepBlock {
  public:
   explicit StepBlock(void* block) : words_(static_cast<uint32_t*>(block)) {}
@@ -32,12 +32,12 @@ class StepBlock {
   View& view(uint32_t index, uint32_t view) const {
     return *reinterpret_cast<View*>(tokenAt(index) + kTokenStepWords + view * kViewWords);
   }
-  /// A token's gate, as GatedNormPush and AddBiasPush say where it is.
+  /// A token's gate, addressed as in GatedNormPush and AddBiasPush.
   template <typename Push>
   float gate(uint32_t index, const Push& push) const {
     return *floats(push.gate_first + uint64_t{index} * push.gate_stride);
   }
-  /// From this word of the block on.
+  /// The values from this word of the block on.
   float* floats(uint64_t word) const { return reinterpret_cast<float*>(words_ + word); }
 
  private:
@@ -55,7 +55,7 @@ inline float alibiSlope(uint32_t m, uint32_t head) {
   return std::exp2(power / static_cast<float>(m));
 }
 
-/// Row of the slice that token `t` embeds; wraps for rows before the slice.
+/// Row of the slice for the embedding of token `t`. Rows before the slice wrap around.
 inline uint32_t embeddedRow(const EmbedPush& p, const StepBlock& block, uint32_t t) {
   if (p.of_step == kEmbedRows) {
     return t;

@@ -7,7 +7,7 @@ struct WeightFormat {
   const char* name;
   TensorType file_type;
   uint32_t quads_per_256;  ///< values
-  uint32_t side_span;      ///< values that share side words
+  uint32_t side_span;      ///< number of values that share side words
   uint32_t side_words;     ///< per span
 };
 

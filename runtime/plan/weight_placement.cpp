@@ -14,12 +14,12 @@ void WeightPlacement::upload(const Upload& item, uint64_t group_bytes) {
     plan_->uploads[plan_->n_uploads] = item;
   }
   ++plan_->n_uploads;
-  const bool begins = item.slice_row == 0;  // of several that fill a slice
+  const bool begins = item.slice_row == 0;  // one slice may need several uploads
   adapter_bytes_ += item.file >= kAdapterFile && begins ? item.slice.size_bytes : 0;
   largest_group_bytes_ = std::max(largest_group_bytes_, group_bytes);
 }
 
-// readModelDesc has seen every tensor.
+// readModelDesc has checked every tensor.
 Status WeightPlacement::find(TensorRole role, uint32_t layer, uint64_t values,
                              GgufTensor* tensor) const {
   *tensor = tensors_.find(role, layer);
@@ -77,7 +77,7 @@ BufferRef WeightPlacement::vectors(std::initializer_list<VectorPart> parts, uint
   return all;
 }
 
-// A run: parts of one type that follow each other.
+// A run: consecutive parts of one type.
 Status WeightPlacement::beginRun(Stack* stack) {
   MatrixSlice& slice = stack->slice;
   GgufTensor tensor;
@@ -143,7 +143,7 @@ Status WeightPlacement::placeSlice(Stack* stack) {
   return kOk;
 }
 
-// `slice->count`: matrices that fit into a binding.
+// `slice->count`: number of matrices that fit one binding.
 Status WeightPlacement::beginStack(const MatrixPart& part, uint32_t rows, uint32_t cols,
                                    StackSlice* slice) {
   GgufTensor tensor;
@@ -254,7 +254,7 @@ void WeightPlacement::willRead(WeightType type) {
 }
 
 void WeightPlacement::beginRepeated() {
-  // Codebooks are placed when they are first needed, which must not be among what is repeated.
+  // Codebooks are placed at first use, which must be outside the repeated weights.
   for (uint32_t role = 0; role < kTensorRoles; ++role) {
     for (uint32_t layer = 0; layer < tensors_.layerCount(); ++layer) {
       WeightType type;

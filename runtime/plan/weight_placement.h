@@ -1,4 +1,4 @@
-// Where the weights of a model go, and what of the file goes there.
+// Assigns places on the device to a model's weights, and file rows to these places.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace oriel_internal {
 struct MatrixPart {
   TensorRole role;
   uint32_t layer;
-  /// Of every `stride` rows of the tensor those from `first` on, `block` of them; 0: all rows.
+  /// Takes `block` rows from `first` on, of every `stride` rows of the tensor; block 0: all rows.
   uint32_t block = 0;
   uint32_t first = 0;
   uint32_t stride = 0;
@@ -30,51 +30,50 @@ struct VectorPart {
   uint32_t cols;
 };
 
-/// Rows of a stacked matrix, of one type, that a kernel can bind.
+/// Rows of a stacked matrix with one type, small enough for one binding.
 struct MatrixSlice {
   BufferRef place;
   WeightType type = WeightType::kF32;
   WeightGeometry geometry;
-  uint32_t first_row = 0;  ///< of the stack
+  uint32_t first_row = 0;  ///< first row in the stack
   uint32_t rows = 0;
 };
 
-/// Matrices of the heads of a layer in one tensor, each so many rows behind the one before.
+/// The matrices of a layer's heads in one tensor, `row_step` rows apart.
 struct HeadMatrices {
   MatrixPart part;
   uint32_t first_row = 0;
   uint32_t row_step = 0;
-  uint32_t rows = 0;  ///< of a head, in the file
+  uint32_t rows = 0;  ///< rows per head, in the file
   uint32_t cols = 0;  ///< in the file
   uint32_t heads = 0;
-  bool transposed = false;  ///< products are with the transposed matrices
+  bool transposed = false;  ///< products use the transposed matrices
 };
 
-/// Some matrices of a stack, as many as a kernel can bind: each has whole groups of rows.
+/// Matrices of a stack that fit one binding. Each has whole groups of rows.
 struct StackSlice {
   BufferRef place;
   WeightType type = WeightType::kF32;
   WeightGeometry geometry;
-  uint32_t first = 0;  ///< matrix of the stack
+  uint32_t first = 0;  ///< index of the first matrix in the stack
   uint32_t count = 0;
 };
 
-/// Places weights one after the other and notes their uploads in a plan; in one without lists it
-/// only counts them.
+/// Places weights one after the other and appends their uploads to a plan. If the plan has no lists, only counts them.
 class WeightPlacement {
  public:
   WeightPlacement(const TensorIndex& tensors, const Log& log, Plan* plan)
       : tensors_(tensors), log_(log), plan_(plan), segments_(plan->weight_segment_bytes) {}
 
-  /// Weights as one float32 row of `cols` values: a vector, or a small matrix row by row. One that is not there makes
-  /// finish() fail.
+  /// Weights as one float32 row of `cols` values: a vector, or a small matrix row by row. If the tensor is missing,
+  /// finish() fails.
   BufferRef vector(TensorRole role, uint32_t layer, uint32_t cols);
-  /// So many ones.
+  /// A vector of `cols` ones.
   BufferRef ones(uint32_t cols);
-  /// Several such rows, one behind the other.
+  /// Several such rows in sequence.
   BufferRef vectors(std::initializer_list<VectorPart> parts, uint32_t layer);
 
-  /// Stacks the parts by rows, cuts the stack into slices, calls use(const MatrixSlice&) for each.
+  /// Stacks the parts by rows, cuts the stack into slices, and calls use(const MatrixSlice&) for each.
   template <typename Parts, typename Use>
   Status matrix(const Parts& parts, uint32_t cols, const Use& use) {
     Stack stack = {parts.begin(), parts.end(), cols, 0, 0, 0, {}};
@@ -88,8 +87,7 @@ class WeightPlacement {
     return kOk;
   }
 
-  /// `count` matrices of `rows` rows that lie one behind the other in a tensor; calls use(const StackSlice&) for its
-  /// slices.
+  /// Places `count` consecutive matrices of `rows` rows from a tensor. Calls use(const StackSlice&) for each slice.
   template <typename Use>
   Status stack(const MatrixPart& part, uint32_t rows, uint32_t cols, uint32_t count,
                const Use& use) {
@@ -104,7 +102,7 @@ class WeightPlacement {
     }
     return kOk;
   }
-  /// The same of heads' matrices.
+  /// The same for the matrices of heads.
   template <typename Use>
   Status heads(const HeadMatrices& matrices, const Use& use) {
     StackSlice slice;
@@ -118,35 +116,35 @@ class WeightPlacement {
     }
     return kOk;
   }
-  /// Room for `count` such matrices, which are put there later.
+  /// Reserves room for `count` such matrices, which are uploaded later.
   Status slots(const MatrixPart& part, uint32_t rows, uint32_t cols, uint32_t count,
                StackSlice* slice);
 
-  /// Weights of the type will be read: places the codebooks if they are needed and not there yet.
+  /// Announces weights of this type. Places the codebooks if the type needs them and they are not placed yet.
   void willRead(WeightType type);
 
-  /// Of weights that are read again and again: all that is placed from beginRepeated() on. After each repeat() the same
-  /// are asked for in the same order, and are where they were. What follows endRepeated() is new.
+  /// Weights that are read repeatedly: all weights placed from beginRepeated() on. After each repeat() the caller asks
+  /// for the same weights in the same order and gets the same places. Weights after endRepeated() are new.
   void beginRepeated();
   void repeat();
   void endRepeated() { repeats_ = false; }
 
-  /// After the last of them.
+  /// Call after the last weights.
   Status finish();
 
   uint64_t bytes() const { return segments_.bytes(); }
-  /// Of all that is repacked at a time: a vector, or a group of rows.
+  /// The largest unit of repacking: a vector, or a group of rows.
   uint64_t largestGroupBytes() const { return largest_group_bytes_; }
   uint64_t adapterBytes() const { return adapter_bytes_; }
 
  private:
   struct Stack {
-    const MatrixPart* part;  // that the next row comes from
+    const MatrixPart* part;  // source of the next row
     const MatrixPart* end;
     uint32_t cols;
-    uint32_t source_row;  // of the part
-    uint32_t slice_rows;  // at most
-    uint64_t run_rows;    // left of the parts that have the type of `slice`
+    uint32_t source_row;  // next row of the part
+    uint32_t slice_rows;  // limit
+    uint64_t run_rows;    // rows left in the parts with the type of `slice`
     MatrixSlice slice;    // the latest
   };
   Status find(TensorRole role, uint32_t layer, uint64_t values, GgufTensor* tensor) const;
@@ -163,7 +161,7 @@ class WeightPlacement {
   const Log& log_;
   Plan* plan_;
   WeightSegments segments_;
-  WeightSegments repeated_;  ///< where they were at beginRepeated()
+  WeightSegments repeated_;  ///< the segments at beginRepeated()
   bool repeats_ = false;
   uint64_t largest_group_bytes_ = 0;
   uint64_t adapter_bytes_ = 0;
