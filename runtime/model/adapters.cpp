@@ -10,7 +10,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Matrices that adapters change: those that products are made with.
+/// Matrices that adapters can change.
 constexpr TensorRole kAdapted[] = {TensorRole::kTokenEmbedding,
                                    TensorRole::kOutput,
                                    TensorRole::kQuery,
@@ -198,7 +198,7 @@ class AdapterReader {
     return is_a ? addPair(tensor, other, role, layer) : Status(kOk);
   }
 
-  // Of the embedding A is looked up, row by row.
+  // An embedding's matrix A is looked up by row.
   Status addPair(const GgufTensor& a, const GgufTensor& b, TensorRole role, uint32_t layer) {
     const GgufTensor& base = tensors_.find(role, layer);
     const bool looked_up = role == TensorRole::kTokenEmbedding;

@@ -1,4 +1,4 @@
-// Adapters of a model: low-rank changes of its matrices (LoRA) and vectors added behind layers (control vectors).
+// Adapters of a model: low-rank matrix changes (LoRA) and vectors added to the output of layers (control vectors).
 //
 // y = W x + gate * B (A x); a layer's output += gate * direction. A gate is the adapter's scale, which a session chooses,
 // times a constant of the tensor. Gates of a token are in the step block, so that each token has its own.
@@ -12,7 +12,7 @@ namespace oriel_internal {
 constexpr uint32_t kMaxAdapters = 16;
 constexpr uint32_t kMaxAdapterGates = 64;
 constexpr uint32_t kMaxInvocation = 64;
-/// Columns of a pair's thin vector begin at multiples of this: they are bound by themselves.
+/// The columns of a pair's thin vector are padded to a multiple of this, because each gets a buffer binding.
 constexpr uint32_t kThinColumns = kBufferAlignment / sizeof(float);
 
 struct Adapter {
@@ -34,18 +34,18 @@ struct AdapterGate {
 };
 
 struct Adapters {
-  /// In the TensorIndex adapter i has its matrices A at the layers from first_layer + 2 i n_layers on, in the roles and
-  /// layers of the model's, and B n_layers behind them. Control vectors are where A is, as kDirection.
+  /// In the TensorIndex the matrices A of adapter i start at layer first_layer + 2 i n_layers, with the roles and layer
+  /// order of the model. B follows n_layers later. A control vector takes the place of A, with the role kDirection.
   uint32_t layerOf(uint32_t adapter, uint32_t half, uint32_t layer) const {
     return first_layer + (2 * adapter + half) * n_layers + layer % file_layers;
   }
   /// The number of this gate; it is there.
   uint32_t gateOf(uint32_t adapter, float factor) const;
-  /// Of a pair of this rank.
+  /// Constant of a pair of this rank: alpha / rank, or 1 without alpha.
   float factorOf(uint32_t adapter, uint64_t rank) const {
     return list[adapter].alpha != 0 ? list[adapter].alpha / static_cast<float>(rank) : 1.0f;
   }
-  /// The adapter of this name; `count`: there is none.
+  /// Index of the adapter with this name, or `count` if the model has none.
   uint32_t find(const char* name, size_t bytes) const;
   /// Words of a token's gates in the step block, an even number.
   uint32_t gateWords() const { return (n_gates + 1) / 2 * 2; }

@@ -45,7 +45,7 @@ Status readExpertWeights(const GgufFile& file, const Architecture& architecture,
                         kMaxFeedForward / experts.n_ff, log, &found->shared_count);
 }
 
-/// Width of the feed-forward beside experts. `n_ff`: of layers without experts.
+/// Width of the shared feed-forward. `n_ff`: width in layers without experts.
 Status readShared(const GgufFile& file, const Architecture& architecture, uint32_t n_ff,
                   const Log& log, ExpertCounts* found) {
   const Traits& traits = architecture.traits;
@@ -91,7 +91,7 @@ Status readExperts(const GgufFile& file, const Architecture& architecture, uint3
                  &experts.used));
   experts.n_ff = traits.expert_width_own ? n_ff / experts.used : n_ff;
   if (traits.expert_width_own) {
-    // Some files leave out an expert's width and state that of all that are used.
+    // Some files omit the width of an expert and state the total width of the used experts.
     ORIEL_TRY(read("expert_feed_forward_length",
                    traits.expert_gating || experts.n_ff == 0 ? Need::kRequired : Need::kOptional, 1,
                    kMaxFeedForward, &experts.n_ff));

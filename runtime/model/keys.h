@@ -32,14 +32,14 @@ Status checkPerLayer(const char* key, const GgufArray& list, uint32_t n_layers, 
 /// A whole number, or an array with the same number for every layer.
 Status readCount(const GgufFile& file, const char* key, const Log& log, uint64_t* value);
 
-/// A whole number per layer: one for all layers, or an array.
+/// A whole number per layer: a scalar for all layers, or an array.
 class LayerCounts {
  public:
   /// `minimum` to `maximum`: what this build runs.
   Status open(const GgufFile& file, const Architecture& architecture, const char* suffix,
               uint32_t n_layers, uint32_t minimum, uint32_t maximum, const Log& log);
   bool present() const { return present_; }
-  /// Of the next layer; called n_layers times at most, and only where present().
+  /// Reads the next layer's value. Call at most n_layers times, and only if present().
   Status next(const Log& log, uint32_t* value);
 
  private:

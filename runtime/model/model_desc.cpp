@@ -176,7 +176,7 @@ bool ofLayers(const TensorRule& rule) {
          rule.where != Where::kRank && rule.where != Where::kDenseHead;
 }
 
-/// Whether such a tensor of the whole model means something.
+/// True if the rule applies to this model's model-wide tensors.
 bool isOfModel(const TensorRule& rule, const ModelDesc& desc) {
   return rule.where == Where::kModel ||
          (rule.where == Where::kModelLayerInputs && desc.layer_input != 0) ||
@@ -196,8 +196,8 @@ struct TensorName {
   char text[kMaxTensorNameBytes + 1];
 };
 
-/// Splits "blk.12.attn_q.weight" into 12 and the rest. Other names, also ones with a number that is
-/// not written the usual way, are left alone.
+/// Splits "blk.12.attn_q.weight" into 12 and the rest. Leaves other names alone, including names with
+/// a non-canonical number.
 bool splitLayer(const GgufString& name, uint32_t* layer, GgufString* rest) {
   if (name.bytes < 7 || std::memcmp(name.data, "blk.", 4) != 0) {
     return false;
@@ -216,7 +216,7 @@ bool splitLayer(const GgufString& name, uint32_t* layer, GgufString* rest) {
   return true;
 }
 
-// Of rules with the same name that of the layer's kind.
+// Finds the rule of a name; among rules with equal names, the rule that matches the layer's kind.
 const TensorRule* findRule(const Architecture& architecture, const GgufString& name, bool in_layers,
                            const ModelDesc& desc, uint32_t layer) {
   const TensorRule* found = nullptr;
@@ -235,7 +235,7 @@ bool isIgnored(const GgufString& name) {
       return true;
     }
   }
-  // Of activations in four bits, which this build does not round.
+  // Scales of 4-bit activations. This build does not round activations to 4 bits.
   constexpr char kInputScale[] = ".input_scale";
   constexpr size_t kBytes = sizeof(kInputScale) - 1;
   return name.bytes > kBytes &&

@@ -20,9 +20,9 @@ struct Yarn {
   double original_context = 0;  ///< tokens
   double extrapolation = 1;     ///< share of the unscaled angle in fast pairs
   double beta_fast = 32;        ///< turns in the original context from which a pair is fast
-  double beta_slow = 1;         ///< and below which it is slow
-  double log_multiplier = 0;    ///< takes back so much of the temperature
-  bool scales_scores = false;   ///< it is one of scores instead: see scaleScores
+  double beta_slow = 1;         ///< turns below which a pair is slow
+  double log_multiplier = 0;    ///< divides the temperature by 1 + 0.1 * this * ln(factor)
+  bool scales_scores = false;   ///< the temperature multiplies scores instead: see scaleScores
 };
 
 /// Index of the pair that turns `turns` times in the original context.
@@ -48,7 +48,7 @@ void applyYarn(const Yarn& yarn, RopeTable* rope) {
   }
 }
 
-// Where only a part of a head is rotated the temperature is one of whole scores (DeepSeek-V2); files carry the
+// If only a part of a head is rotated, the temperature applies to whole scores (DeepSeek-V2). Files state the
 // multiplier of the logarithm.
 void scaleScores(const Yarn& yarn, ModelDesc* desc) {
   const double root = 1 + yarn.log_multiplier * std::log(yarn.factor);
@@ -190,7 +190,7 @@ Status applyLongrope(const GgufFile& file, const Architecture& architecture,
 }
 
 /// Rotations of several dimensions (of images) share a head: text moves along the first three, so that pairs of the
-/// fourth do not turn. Where sections take turns, pair i is of dimension i mod 3 while that has pairs left, and else of
+/// fourth do not turn. If sections alternate, pair i is of dimension i mod 3 while that has pairs left, and else of
 /// the fourth.
 Status applySections(const GgufFile& file, const Architecture& architecture, const Log& log,
                      RopeTable* rope) {
@@ -254,7 +254,7 @@ Status readRope(const GgufFile& file, const Architecture& architecture, const Te
     // bloc97, "NTK-aware scaled RoPE", 2023.
     main.theta *= std::pow(alpha, main.dims / (main.dims - 2.0));
   }
-  // What scales the context of the others is of no use to layers with a short window.
+  // Layers with a short window do not need the context scaling of the other layers.
   sliding.theta = main.theta;
   if (architecture.traits.sliding_rope_theta != 0) {
     sliding.theta = architecture.traits.sliding_rope_theta;

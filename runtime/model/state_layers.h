@@ -12,13 +12,13 @@ Status readState(const GgufFile& file, const Architecture& architecture, const L
 /// The key, without the architecture's name, that says which layers have attention.
 const char* mixerKey(const GgufFile& file, const Architecture& architecture);
 
-/// What the layers' mixers are. One layer after the other.
+/// Mixers of the layers, read in the order of the layers.
 class MixerPattern {
  public:
-  /// `n_blocks`: layers in the file, those that are not run included.
+  /// `n_blocks`: layers in the file, including skipped ones.
   Status open(const GgufFile& file, const Architecture& architecture, uint32_t n_blocks,
               const Log& log);
-  /// Of the next layer, which has so many heads of keys, and such a feed-forward.
+  /// Mixer of the next layer, given its KV heads and the width of its feed-forward.
   Status next(uint32_t layer, uint32_t n_kv_heads, uint32_t n_ff, const Log& log, Mixer* mixer);
 
  private:

@@ -7,7 +7,7 @@
 
 namespace oriel_internal {
 
-/// What is read at a time at most.
+/// Upper limit of one call.
 constexpr uint32_t kMostTensorValues = kMaxHeadDim;
 
 /// Reads `count` <= kMostTensorValues values from number `first` on of a tensor in F32, F16 or BF16, which must

@@ -99,7 +99,7 @@ const char* missingFor(const GgufString& architecture) {
   return contains(architecture, "moe") ? kExperts : nullptr;
 }
 
-/// Whether the architecture's row says how to read the key, or that it means nothing.
+/// True if the architecture reads the key or ignores it on purpose.
 bool reads(const Traits& traits, const char* suffix) {
   struct Read {
     const char* suffix;
