@@ -17,14 +17,14 @@ class AttentionGroups {
   bool covers(StepList list, const Op& op, uint32_t rows, const Kernel& kernel,
               uint32_t* offset_bytes) const;
 
-  /// Fills in StepHeader::attention_groups from the first `n_tokens` of the step block: as many splits as the one that
-  /// sees most needs.
+  /// Fills in StepHeader::attention_groups from the first `n_tokens` of the step block. The token that sees most decides
+  /// the number of splits.
   void write(void* step, uint32_t n_tokens) const;
 
  private:
   struct Grid {
-    uint32_t across[2];  ///< of one token
-    uint32_t splits;     ///< 0: there is no such op
+    uint32_t across[2];  ///< for a token
+    uint32_t splits;     ///< 0: no such op
     uint32_t split_slots;
 
     bool operator==(const Grid& other) const {

@@ -1,4 +1,4 @@
-// What Oriel keeps about a device lies side by side in one folder, each file behind the same header.
+// The header of Oriel's cache files for a device. All files are in one folder and share this header.
 #pragma once
 
 #include "vulkan/device.h"
@@ -10,8 +10,8 @@ namespace oriel_internal {
 bool makeCachePath(const DeviceCaps& caps, const char* dir, const char* kind, char* path,
                    size_t capacity);
 
-/// The device, the driver and the kernels that a file was written with. It is compared as bytes with that of now: a file
-/// with any other is as good as none.
+/// The device, the driver and the kernels that wrote a file. It is compared bytewise with the present ones; a file
+/// with a different header is ignored.
 struct CacheHeader {
   char magic[8];
   uint32_t version;

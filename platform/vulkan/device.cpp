@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kPortabilityEnumeration = "VK_KHR_portability_enumeration";
 constexpr VkInstanceCreateFlags kEnumeratePortability = 1;  // not in headers before 1.3.207
 
-// Of two drivers of one card: higher is better.
+// Rank of a driver among the drivers of one card: higher is better.
 int preferenceOfDriver(uint32_t driver_id) {
   switch (driver_id) {
     case driver::kRadv:
@@ -135,7 +135,7 @@ namespace {
 /// Watches over the part of a start in which no device is known yet.
 class VulkanStart {
  public:
-  /// `counts`: it is a start, of which some go without; else a look at what there is.
+  /// `counts`: a start, which may skip Vulkan after a crash; else a query of the devices.
   VulkanStart(const char* dir, bool counts) : dir_(dir), counts_(counts) {}
   VulkanStart(const VulkanStart&) = delete;
   VulkanStart& operator=(const VulkanStart&) = delete;
@@ -184,7 +184,7 @@ bool refuse(const ExecutorOptions& options, uint32_t enabled, DeviceCaps* caps, 
 
 }  // namespace
 
-// The best of those that may be used.
+// Chooses the best usable device.
 Status VulkanDevice::choose(const ExecutorOptions& options, uint32_t skip, const char* why,
                             uint32_t enabled, uint32_t* counted) {
   const Log& log = options.log;

@@ -19,9 +19,9 @@ struct VulkanDevice {
   Verdict verdict;      ///< the known facts about it; ExecutorOptions::verdict has priority
   mutable DriverWatch watch;
 
-  /// Loader, instance, choice of a device (options.device_number or the best) and the device itself.
-  /// Logs why each device it could not take was refused. `skip`: those of index i, bit i, are refused, the
-  /// last of them for `why`.
+  /// Loads Vulkan, creates the instance, chooses a device (options.device_number or the best) and creates it.
+  /// Logs the reason for each refused device. `skip`: bit i refuses device i; `why` is the reason for the
+  /// last refused one.
   Status create(const ExecutorOptions& options, uint32_t skip = 0, const char* why = "");
   void destroy();
 
@@ -31,7 +31,7 @@ struct VulkanDevice {
   Status createLogical(const Log& log);
 };
 
-/// Whether a device is chosen before another. Of two drivers for one card, the faster one.
+/// True if `candidate` is the better device. For two drivers of one card, the faster driver wins.
 bool isPreferred(const DeviceCaps& candidate, const DeviceCaps& to);
 
 /// Creates an instance; without Vulkan, `device->instance` stays null with status kOk.

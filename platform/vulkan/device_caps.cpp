@@ -13,7 +13,7 @@
 namespace oriel_internal {
 namespace {
 
-// What every kernel takes for granted (the Vulkan minimum is named where it would not do).
+// Requirements of every kernel. The Vulkan minimum is stated if it is too low.
 constexpr uint32_t kNeededStorageBuffers = kMaxOpBindings;  // minimum 4
 constexpr uint32_t kNeededInvocations = 128;
 constexpr uint32_t kNeededSharedBytes = 16384;
@@ -39,7 +39,7 @@ bool findComputeFamily(const VulkanApi& api, VkPhysicalDevice physical, DeviceCa
   return false;
 }
 
-// Some drivers report 0 or a size that is no power of two: no subgroups that a kernel can count on.
+// Some drivers report 0 or a size that is not a power of two. Kernels cannot rely on such subgroups.
 uint32_t saneSubgroupSize(uint32_t reported) {
   return reported != 0 && (reported & (reported - 1)) == 0 ? reported : 1;
 }
@@ -52,7 +52,7 @@ bool canRequireFullSubgroups(const VulkanApi& api, VkPhysicalDevice physical) {
   return control.computeFullSubgroups != VK_FALSE;
 }
 
-// Of the largest device-local heap. `has_budget`: VK_EXT_memory_budget.
+// Reads the size of the largest device-local heap. `has_budget`: VK_EXT_memory_budget.
 void readMemory(const VulkanApi& api, VkPhysicalDevice physical, bool has_budget,
                 DeviceCaps* caps) {
   VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {};

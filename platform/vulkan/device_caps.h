@@ -1,4 +1,4 @@
-// What a physical device says of itself, less what it is known to say wrongly.
+// Capabilities that a physical device reports, corrected for known faults.
 #pragma once
 
 #include "exec/features.h"
@@ -6,7 +6,7 @@
 
 namespace oriel_internal {
 
-/// What is known of a physical device. Only what the executor acts on or reports.
+/// The capabilities of a physical device that the executor uses or reports.
 struct DeviceCaps {
   char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
   char driver[256];
@@ -20,8 +20,8 @@ struct DeviceCaps {
   uint8_t device_uuid[VK_UUID_SIZE];
   uint32_t compute_family;
   bool needs_portability_subset;
-  bool creation_feedback;  ///< says whether a pipeline came from the cache
-  uint32_t features;       ///< featureBit()s of what it has, less what was turned off
+  bool creation_feedback;  ///< reports if a pipeline came from the cache
+  uint32_t features;       ///< featureBit()s of the device, minus those turned off
   bool fast_integer_dot;   ///< the driver calls packed dot products accelerated
   uint32_t
       subgroup_size;    ///< as declared, 1 if that makes no sense; a driver may run narrower ones
@@ -38,18 +38,18 @@ struct DeviceCaps {
   float timestamp_ns;  ///< a tick of the queue's timestamps; 0: it has none
   uint32_t timestamp_bits;
 
-  bool divide_as_gpu;  ///< tests only: whatever the device is, work is divided as on a GPU
+  bool divide_as_gpu;  ///< tests only: divide work as on a GPU, on any device
 
   bool has(VulkanFeature feature) const { return (features & featureBit(feature)) != 0; }
   bool usable() const { return reason[0] == '\0'; }
   bool isSoftware() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU && !divide_as_gpu; }
-  /// Whether kernels read weights, inputs and caches as texels: see texel_views.h.
+  /// True if kernels read weights, inputs and caches as texels: see texel_views.h.
   bool readsTexels() const { return isSoftware() && has(VulkanFeature::kTexels); }
 };
 
 /// `enabled`: readOverrideNames(), used though the device is known for them.
 DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint32_t enabled = 0);
-/// What of `caps.features` kernels can use, for people.
+/// Lists the features in `caps.features` that kernels can use, as text for people.
 void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity);
 /// Limits, memory types and queue families as the driver reports them, in one line.
 void describeLimits(const VulkanApi& api, VkPhysicalDevice physical, const DeviceCaps& caps,

@@ -34,8 +34,8 @@ constexpr DeviceShapes gpu(uint32_t vendor_id, const char* name_part, const Matm
           chunk,     most_dot,  most_half, {128, 1, 16, {narrow, wide, widest}}};
 }
 
-// The first row that matches counts. Compiled with Mesa 26.1: AMD, NVIDIA, Qualcomm, Apple (tests/compilers/bounds.json),
-// Intel and Arm by hand. The last row is for devices that nobody has compiled for.
+// The first matching row applies. Checked with Mesa 26.1: AMD, NVIDIA, Qualcomm, Apple (tests/compilers/bounds.json);
+// set by hand: Intel and Arm. The last row is for devices without a checked compiler.
 constexpr DeviceShapes kGpuShapes[] = {
     gpu(vendor::kAmd, "VEGA", kRow1Tokens4, 16, 16, 2, 1, 1),
     gpu(vendor::kAmd, "POLARIS", kRow1Tokens4, 16, 16, 2, 1, 1),
@@ -50,7 +50,7 @@ constexpr DeviceShapes kGpuShapes[] = {
     gpu(vendor::kArm, "", kRow1Tokens4, 8, 16, 1, 1, 1),
     gpu(vendor::kAny, "", kRow1Tokens4, 8, 16, 1, 1, 1),
 };
-/// What tests divide software's work as: the most that any GPU does.
+/// Tests divide the work of software devices like this: the largest division of any GPU.
 constexpr const DeviceShapes& kMostShapes = kGpuShapes[2];
 
 constexpr bool fitsSharedMemory(const MatmulShape& shape) {

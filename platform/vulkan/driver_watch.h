@@ -47,7 +47,7 @@ class DriverWatch {
 
   WorkMarker marker_;
   uint32_t driver_version_ = 0;
-  std::atomic<uint32_t> writing_{0};  // 1: somebody counts and writes
+  std::atomic<uint32_t> writing_{0};  // 1: a thread is counting and writing
   int32_t under_way_[kPlaces] = {};
   int32_t counts_[kCounted] = {};
 };

@@ -104,7 +104,7 @@ void VulkanExecutor::warnOnly(oriel_log_level level, const char* message, void* 
   }
 }
 
-// With nothing else of this process on the device: what the test takes is less than what the plan will.
+// Runs while this process has nothing else on the device. The test needs less memory than the plan.
 Status VulkanExecutor::testDevice(const ExecutorOptions& options) {
   const double begin_ms = nowMs();
   const DeviceCaps caps = device_.caps;
@@ -176,7 +176,7 @@ void VulkanExecutor::judgeKernel(uint32_t shader, bool right) {
   }
 }
 
-// If several kernels contributed to a wrong result, those with optional features are blamed.
+// If several kernels contributed to a wrong result, blames the kernels with optional features.
 void VulkanExecutor::judge(StepList list, const Op* ops, uint32_t count, bool right) {
   const KernelRows rows = kernelRows(plan_, list);
   bool blamed = right;

@@ -14,23 +14,23 @@ namespace {
 /// Workgroup size of kernels that work on one value per lane; two to eight subgroups on most
 /// devices.
 constexpr uint32_t kLanes = 64;
-/// The same for kernels with many barriers, at each of which software changes from one subgroup of the
-/// workgroup to the next: half the time and less.
+/// Workgroup size on software devices of kernels with many barriers. Such a device switches subgroups at each
+/// barrier, so that a small workgroup takes at most half the time.
 constexpr uint32_t kSoftwareLanes = 8;
-/// Likewise, where a lane works on many values, one after the other.
+/// Workgroup size of kernels whose lanes each work on many values in turn.
 constexpr uint32_t kTopBlocksLanes = 128;
-/// Of rms_norm.
+/// Workgroup size of rms_norm.
 constexpr uint32_t kNormLanes = 128;
 /// Ends of kernels' names.
 constexpr const char* kSubgroups = "_subgroup";
 constexpr const char* kShared = "_shared";
-/// Of kernels that route: as many as every device allows, for what one workgroup does.
+/// Workgroup size of routing kernels, which run a single workgroup: the most that every device allows.
 constexpr uint32_t kRouteLanes = 128;
-/// Of gated_norm: as many as every device allows, for rows may be long and few.
+/// Workgroup size of gated_norm, whose rows may be long and few: the most that every device allows.
 constexpr uint32_t kGatedNormLanes = 128;
 /// Workgroups along one side of a grid that every device allows, less what rounds.
 constexpr uint32_t kMaxGridSide = 32768;
-/// Tokens of a batch that share what is unpacked: with 8 a batch of 8 takes a seventh less than with 4.
+/// Tokens of a batch that share unpacked weights: with 8, a batch of 8 takes a seventh less time than with 4.
 constexpr uint32_t kSoftwareBatch = 8;
 /// Two units and what keeps rows apart, as f16, for a row of weights or a token.
 constexpr uint32_t kMatrixStepBytes = 2 * (2 * kUnit + 8);
@@ -41,7 +41,7 @@ static_assert((128 + 64) * kMatrixStepBytes + 4 * kMatrixSums <= kMatrixSharedBy
 /// Units a workgroup of stage_input turns into integers: one a lane, few so that a GPU gets several groups.
 constexpr uint32_t kSoftwareStagingLanes = 8;
 constexpr uint32_t kGpuStagingLanes = 32;
-/// Of stage_half, which has a token a workgroup.
+/// Workgroup size of stage_half, which handles a token per workgroup.
 constexpr uint32_t kHalvesLanes = 128;
 /// Inputs are at most 2^(top + 1) in f16, so that 16 products with weights of at most 128 are in its range; matrix
 /// units add up in float32.
@@ -63,7 +63,7 @@ constexpr uint32_t kGpuLatentOctets = 2;
 constexpr uint32_t kGpuLatentPieces = 40;
 constexpr uint32_t kMostLatentOctets = (kMaxLatentDim + kMaxLatentRopeDim) / 8;
 static_assert(kMostLatentOctets <= kGpuLatentOctets * kGpuLatentPieces, "two octets a lane");
-/// Of a CPU's vector: all lanes.
+/// Lanes that hold a CPU's vector: all of them.
 constexpr uint32_t kSoftwareLatentPieces = 8;
 static_assert(attentionSharedBytes(8, 1, 12) <= 16384, "likewise");
 static_assert(kMostLatentOctets <= 12 * kSoftwareLatentPieces, "twelve octets a lane");
@@ -98,7 +98,7 @@ static_assert(scanSharedBytes(kNarrowRow, {64, 4, 2, 8}) <= 16384, "state_scan's
 static_assert(scanSharedBytes(256, {64, 8, 1, 8}) <= 16384, "likewise");
 static_assert(scanSharedBytes(256, kGpuDecodeScan) <= 16384, "likewise");
 
-/// What else decides how an op is done, but the op.
+/// Inputs of a kernel choice in addition to the op.
 struct Given {
   uint32_t rows;  // that the op works on at most
   bool apart;     // KernelRows
@@ -139,9 +139,9 @@ uint32_t divideTiles(uint32_t rows, uint32_t tokens, const MatmulShape& shape, K
   return tile;
 }
 
-// Tokens of different sessions are multiplied as one alone is: the same teams, the same rows a lane. On software what is
-// unpacked serves several of them, whose sums its compilers make as they make one's; those of GPUs contract sums as
-// they see fit, so there the pipeline is the very same, and weights come from the cache for all but the first token.
+// Makes each token of a batch come out as if it ran alone: the same teams and rows per lane. On software devices
+// unpacked weights serve several tokens, because the compiler keeps their sums equal to a single token's. GPU compilers
+// contract sums freely, so GPUs use the identical pipeline and read later tokens' weights from the cache.
 void shapeApart(const DeviceCaps& caps, MatmulShape* shape) {
   shape->tokens = caps.isSoftware() ? kSoftwareBatch : 1;
 }
@@ -172,8 +172,8 @@ void divideExperts(const ExpertMatmulPush& push, const Given& given, Kernel* ker
   kernel->grid[0] = tile == 1 ? routes : experts + workgroups(routes, tile) - 1;
 }
 
-// Tiles as the candidate has them, fewer tokens where there are fewer; subgroups share them as squarely as
-// they can, so that each loads few matrices for its products.
+// Tiles of the candidate's size, or fewer tokens if the op has fewer. Subgroups share a tile as squarely
+// as possible, so that each loads few matrices for its products.
 void divideMatrices(const MatmulPush& push, uint32_t tokens, const DeviceCaps& caps,
                     const MatmulCandidate& candidate, Kernel* kernel) {
   const MatrixShape& matrix = caps.matrix;
@@ -206,7 +206,7 @@ uint32_t laneOctets(uint32_t head_dim, const AttentionShape& shape) {
   return std::min(octets, std::max(shape.lane_octets, workgroups(octets, most_pieces)));
 }
 
-// Likewise of a latent and its key. Groups of values with one scale are whole lanes', or lanes' are whole groups.
+// The same for a latent and its key. A scale group spans whole lanes, or a lane spans whole groups.
 uint32_t latentLaneOctets(uint32_t cols, const DeviceCaps& caps) {
   const uint32_t octets = workgroups(cols, 8);
   const uint32_t share = workgroups(octets, kSoftwareLatentPieces);
@@ -331,7 +331,7 @@ const char* divideMerge(const Op& op, const Given& given, Kernel* kernel) {
   return "";
 }
 
-// Goes on by the height of the grid where there are more rows than that.
+// If there are more rows, the kernel loops in steps of the grid's height.
 const char* divideActivation(const Op& op, const Given& given, Kernel* kernel) {
   const GatedActivationPush& push = op.push.gated_activation;
   divideItems(push.cols, std::min(given.rows * push.rows_per_token, kMaxGridSide), kernel);
@@ -382,7 +382,7 @@ const char* divideGatedNorm(const Op& op, const Given& given, Kernel* kernel) {
   return "";
 }
 
-// Lanes go on by the width of the grid where there are more columns than that.
+// If there are more columns, lanes loop in steps of the grid's width.
 const char* divideCap(const Op& op, const Given& given, Kernel* kernel) {
   divideItems(op.push.soft_cap.cols, given.rows, kernel);
   kernel->grid[0] = std::min(kernel->grid[0], kMaxGridSide);
@@ -429,7 +429,7 @@ const char* divideCombine(const Op& op, const Given& given, Kernel* kernel) {
   return "";
 }
 
-// Goes on by the height of the grid where there are more places than that.
+// If there are more places, the kernel loops in steps of the grid's height.
 const char* divideExpertBias(const Op& op, const Given& given, Kernel* kernel) {
   const ExpertBiasPush& push = op.push.expert_bias;
   divideItems(push.cols, std::min(given.rows * push.n_used, kMaxGridSide), kernel);
@@ -491,7 +491,7 @@ const char* divideHadamard(const Op& op, const Given& given, Kernel* kernel) {
   return "";
 }
 
-/// What a kernel's name has after that of the op's kind.
+/// The part of a kernel's name after the name of the op's kind.
 enum class NameOf : uint8_t { kNothing, kWeights, kCache };
 
 struct KernelKind {

@@ -8,7 +8,7 @@ namespace oriel_internal {
 
 constexpr uint32_t kMaxSpecConstants = 8;
 
-/// What a product's input becomes first, in kMatmulStaged.
+/// The form that kMatmulStaged gives a product's input.
 enum class Staging : uint8_t { kNone, kIntegers, kHalves, kMatrixHalves };
 
 struct Kernel {
@@ -34,13 +34,13 @@ inline KernelRows kernelRows(const Plan& plan, StepList list) {
   return {plan.rows(list), isBatch(list)};
 }
 
-/// The kernel that does without subgroup arithmetic what `shader` does with it; false: there is none.
+/// Finds the kernel that computes the same as `shader` without subgroup arithmetic. False if there is none.
 bool findStandIn(uint32_t shader, uint32_t* stand_in);
 
 Status chooseKernel(const Op& op, const KernelRows& rows, const DeviceCaps& caps,
                     const MatmulChoices& choices, const Log& log, Kernel* kernel);
 
-/// What prepares the input of `op`: the same push constants and bindings.
+/// Chooses the kernel that stages the input of `op`. It uses the same push constants and bindings.
 Status chooseStaging(const Op& op, uint32_t rows, Staging staging, const DeviceCaps& caps,
                      const Log& log, Kernel* kernel);
 

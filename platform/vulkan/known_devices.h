@@ -1,5 +1,5 @@
-// Devices and drivers that others have found to lie or die, and what is not asked of them here: docs/drivers.md. The
-// self-test finds lies by itself; what stands in the table is what would cost a crash to find, or shows too seldom.
+// Known faults of devices and drivers, and the features that Oriel does not use there: docs/drivers.md. The
+// self-test detects wrong results. The table covers faults that crash a process or occur too rarely for the test.
 #pragma once
 
 #include "vulkan/device_caps.h"
@@ -21,7 +21,7 @@ struct KnownDevice {
   const char* source;         ///< who says so
 };
 
-/// What the rows that match leave off, less what `enabled` (readOverrideNames) names.
+/// The features that matching rows turn off, except those in `enabled` (readOverrideNames).
 struct KnownFaults {
   uint32_t features_off = 0;
   double most_work = 0;

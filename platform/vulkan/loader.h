@@ -102,7 +102,7 @@ constexpr VkStructureType kCooperativeMatrixPropertiesType =
 using CooperativeMatrixPropertiesFunction = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*,
                                                                  CooperativeMatrixProperties*);
 
-/// Every call into Vulkan goes through one of these tables, so that tests can count and fail them.
+/// All Vulkan calls go through these tables, so that tests can count them and make them fail.
 struct VulkanApi {
   PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr = nullptr;
 #define ORIEL_DECLARE(name) PFN_##name name = nullptr;
@@ -121,7 +121,7 @@ struct VulkanDriverTap {
 
 /// Asks a device of Vulkan 1.1 for the features in a chain of feature structures.
 void readFeatures(const VulkanApi& api, VkPhysicalDevice physical, void* chain);
-/// The same with a chain of property structures; gives those of Vulkan 1.0 back.
+/// Reads the properties with a chain of further structures. Returns the Vulkan 1.0 properties.
 VkPhysicalDeviceProperties readProperties(const VulkanApi& api, VkPhysicalDevice physical,
                                           void* chain);
 
@@ -133,7 +133,7 @@ bool loadInstanceFunctions(VkInstance instance, VulkanApi* api);
 /// kOk for VK_SUCCESS; else logs "cannot <what>: ..." and returns the status that belongs to `result`.
 Status checkVk(VkResult result, const char* what, const Log& log);
 
-/// checkVk() of a call that made `*handle`: null where it failed, for what a driver leaves there then is undefined.
+/// checkVk() for a call that creates `*handle`. Sets it to null on failure, because drivers leave it undefined.
 template <typename Handle>
 Status checkMade(VkResult result, Handle* handle, const char* what, const Log& log) {
   if (result < 0) {

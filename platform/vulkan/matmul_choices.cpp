@@ -91,7 +91,7 @@ ChoicesFile expectedFile(const DeviceCaps& caps, const Verdict& verdict) {
 
 uint64_t hashOf(const ChoicesFile& file) { return hashBytes(&file, offsetof(ChoicesFile, hash)); }
 
-// By MatmulKernel: ends of kernels' names, and what a device needs for them.
+// By MatmulKernel: name suffixes and required device features.
 struct KernelNeeds {
   const char* suffix;
   uint32_t features;
@@ -151,8 +151,8 @@ const MatmulCandidate* MatmulChoices::candidate(MatmulUse use, WeightType type,
   return nullptr;
 }
 
-// One vector: the first with dot products where the driver calls those accelerated. For chunks nothing but a
-// measurement says that another kernel is faster than the one that every device has been seen with.
+// For one vector, the first dot-product kernel if the driver calls dot products accelerated. For chunks, the float
+// kernel, which works on every tested device, until a measurement finds a faster one.
 uint32_t MatmulChoices::standard(MatmulUse use, WeightType type) const {
   if (use == MatmulUse::kVector && caps_.fast_integer_dot) {
     const MatmulCandidate* c = candidate(use, type, 0);

@@ -41,8 +41,8 @@ bool chooseMemoryType(const VkPhysicalDeviceMemoryProperties& memory, ArenaKind 
     constexpr VkMemoryPropertyFlags kMapped =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     constexpr VkMemoryPropertyFlags kCached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-    // Cached: the host reads the best tokens of every step, and sometimes all logits. Before memory that is not, such
-    // that the driver has to be told of what is read and written.
+    // Cached: the host reads the best tokens of every step, and sometimes all logits. Coherent cached memory is
+    // preferred; non-coherent memory needs flushes and invalidations.
     return findMemoryType(memory, allowed, kMapped | kCached, type) ||
            findMemoryType(memory, allowed, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | kCached, type) ||
            findMemoryType(memory, allowed, kMapped, type);

@@ -10,18 +10,18 @@ namespace oriel_internal {
 
 class DeviceArenas {
  public:
-  /// Takes these arenas of the plan, those of them that are not there, to the byte but for what the driver rounds up;
-  /// kIo stays mapped. On failure release() gives back what was taken.
+  /// Allocates the missing arenas among these. Sizes are exact, except for the driver's rounding. kIo stays mapped. After
+  /// a failure release() frees the allocated arenas.
   Status take(const VulkanDevice& device, const Plan& plan, ArenaSet arenas, const Log& log);
   void release(const VulkanDevice& device, ArenaSet arenas);
 
-  /// Null for an arena of no bytes, and one that is not there.
+  /// Null for an empty or missing arena.
   VkBuffer buffer(ArenaKind arena, uint32_t segment = 0) const;
-  /// Of the arena; 0 of no bytes.
+  /// Segments of the arena; 0 if it is empty.
   static uint32_t segments(const Plan& plan, ArenaKind arena);
   uint8_t* mapped(const BufferRef& piece) const { return io_ + piece.offset_bytes; }
-  /// Of kIo, where its memory is not coherent: what the host wrote, before it is submitted, and what the device wrote,
-  /// after the wait and before it is read.
+  /// For kIo in non-coherent memory. Flush host writes before a submission; invalidate device writes after the wait and
+  /// before reading.
   Status flush(const VulkanDevice& device, uint64_t begin, uint64_t bytes, const Log& log) const;
   Status invalidate(const VulkanDevice& device, uint64_t begin, uint64_t bytes,
                     const Log& log) const;

@@ -15,7 +15,7 @@ constexpr const char* kKind = "pipelines";
 /// No driver's pipelines of one model come near it.
 constexpr uint64_t kMostFileBytes = 256 << 20;
 
-/// What stands before the driver's bytes.
+/// The header of the file, followed by the driver's bytes.
 struct FileHeader {
   CacheHeader header;  ///< its detail is the size of all of this
   uint64_t payload_bytes;
@@ -23,7 +23,7 @@ struct FileHeader {
 };
 static_assert(sizeof(FileHeader) == sizeof(CacheHeader) + 16, "no padding: compared as bytes");
 
-/// What the driver's bytes begin with (VkPipelineCacheHeaderVersionOne).
+/// The start of the driver's bytes (VkPipelineCacheHeaderVersionOne).
 struct DriverHeader {
   uint32_t header_bytes;
   uint32_t version;
@@ -39,7 +39,7 @@ FileHeader expectedHeader(const DeviceCaps& caps) {
   return header;
 }
 
-// Whether a file of that size begins as one that was kept; whatever its payload's hash is.
+// True if a file of that size has a valid header. Does not check the hash of the payload.
 bool isKept(const DeviceCaps& caps, const FileHeader& header, uint64_t file_bytes) {
   FileHeader expected = expectedHeader(caps);
   expected.payload_bytes = file_bytes - sizeof(FileHeader);

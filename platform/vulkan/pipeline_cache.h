@@ -1,6 +1,6 @@
-// Compiled pipelines kept on disk. Drivers trust what they are handed, so a file is checked first: ours
-// (magic, version, hash), for these shaders, this device and this driver. A file that fails is ignored
-// and replaced, and so is one that the driver died of (driver_watch.h). Nothing here can fail a load; the worst is that
+// Compiled pipelines on disk. Drivers trust the data that they get, so a file is checked first: magic,
+// version, hash, shaders, device and driver. An invalid file is ignored and replaced, and so is a file
+// that crashed the driver (driver_watch.h). Errors here never fail a load; in the worst case
 // pipelines are compiled again.
 #pragma once
 

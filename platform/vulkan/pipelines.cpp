@@ -52,13 +52,13 @@ Status Pipelines::start(const VulkanDevice& device, VkPipelineLayout layout, VkP
   ORIEL_TRY(makeModules(workspace, log));
   const uint32_t threads = std::min({allowedProcessors() - 1, kMaxThreads, count_});
   for (uint32_t i = 0; i < threads; ++i) {
-    // One that the system refuses is one less.
+    // If the system refuses a thread, the others continue.
     (void)threads_[i].start(compileAll, this, kStackBytes);
   }
   return kOk;
 }
 
-// Of every kernel that is still to be compiled: block by block, each unpacked once.
+// Makes modules for all pipelines still to be compiled. Goes block by block, so that each is unpacked once.
 Status Pipelines::makeModules(Workspace* workspace, const Log& log) {
   const auto wants = [this](uint32_t block) {
     return std::any_of(entries_, entries_ + count_, [block](const Entry& entry) {

@@ -1,4 +1,4 @@
-// What is sent to the device: submissions, each with a fence, and the failure that nothing can follow.
+// Submissions to the device, each with a fence, and the failure that ends all further work.
 #pragma once
 
 #include "vulkan/memory.h"
@@ -20,14 +20,14 @@ constexpr uint32_t kRunFence = kUploadFence + kUploadHalves;
 constexpr uint32_t kAheadFence = kRunFence + kFlights;
 constexpr uint32_t kFences = kAheadFence + kStepBlocks;
 
-/// Of one thread at a time.
+/// Use from one thread at a time.
 class Queue {
  public:
   /// `device` and `arenas` outlive the queue.
   Status create(const VulkanDevice& device, const DeviceArenas& arenas, uint32_t timeout_ms,
                 const Log& log);
-  /// Waits for all that is under way, for what is left of the time that a failure leaves, and at least for `grace_ms`.
-  /// False: the device never came back, so that nothing of it may be destroyed.
+  /// Waits for all work in flight: the remaining time after a failure, and at least `grace_ms`. False if the device did
+  /// not finish, so that its objects must not be destroyed.
   bool drain(double grace_ms = 0);
   /// All command buffers of the pool go with it.
   void release();

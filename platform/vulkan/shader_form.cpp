@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kBoundWord = 3;
 constexpr uint32_t kMostIds = 1u << 16;
 constexpr uint32_t kSpecId = 1;        // a decoration
-constexpr uint32_t kInputStorage = 1;  // of what the entry point lists
+constexpr uint32_t kInputStorage = 1;  // of entry point interface variables
 
 bool isTerminator(uint32_t code) { return code >= kOpBranch && code <= 255; }
 
@@ -25,8 +25,8 @@ struct Fact {
   bool is_label;
   bool is_variable;
   bool is_global;  ///< declared outside functions
-  bool is_alive;   ///< a function or block that is run
-  bool is_used;    ///< by what is alive
+  bool is_alive;   ///< a function or block that is reachable
+  bool is_used;    ///< by live code
 };
 
 struct Instruction {
@@ -76,7 +76,7 @@ class Cutter {
   }
 
  private:
-  // False: there is none.
+  // False at the end or at an invalid instruction.
   bool read(size_t at, Instruction* i) const {
     if (at >= count_ || words_[at] >> 16 == 0 || words_[at] >> 16 > count_ - at) {
       return false;
@@ -89,7 +89,7 @@ class Cutter {
   bool isDropped(uint32_t variable) const {
     return facts_[variable].is_variable && !facts_[variable].is_used;
   }
-  // What the rest reads is there.
+  // True if the instruction has all operands that the other functions read.
   bool isWhole(const Instruction& i) const {
     constexpr struct {
       uint32_t code;
@@ -243,7 +243,7 @@ class Cutter {
         call(i.at(2));
       }
       ends = isTerminator(i.code);
-      // What merges is kept where control flow cannot come to it, too.
+      // Merge blocks are kept even if they are unreachable.
       const bool goes = ends || i.code == kOpSelectionMerge || i.code == kOpLoopMerge;
       for (uint32_t k = 0; k < i.operands() && i.code != kOpVariable; ++k) {
         if (isId(i.at(k))) {

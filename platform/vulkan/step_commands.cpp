@@ -22,7 +22,7 @@ uint32_t hostOps(const Plan& plan, uint32_t list) {
       std::count_if(plan.ops[list], plan.ops[list] + plan.n_ops[list], isDoneByHost));
 }
 
-// Of the lists before that one.
+// Number of such ops in the lists before `list`.
 uint32_t opsWithKernels(const Plan& plan, uint32_t list) {
   uint32_t count = plan.opsBefore(list);
   for (uint32_t i = 0; i < list; ++i) {
@@ -212,7 +212,7 @@ struct StepCommands::Recording {
   bool waits(uint32_t i) const {
     const bool staging = stages(i);
     for (uint32_t earlier = running; earlier < i; ++earlier) {
-      // One that has been staged for may still read that.
+      // An op that was staged earlier may still read the staging piece.
       if (mustWait(ops[i], ops[earlier]) || (staging && handles[earlier].staging != kNoPipeline)) {
         return true;
       }
@@ -228,7 +228,7 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
   if (plan.n_ops[l] == 0) {
     return kOk;
   }
-  // The token that runs ahead is sent before the one in front of it is known to have ended.
+  // The step ahead is submitted before the previous token's step is known to have ended.
   const VkCommandBufferUsageFlags usage =
       list == StepList::kDecode ? VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT : 0;
   Recording recording = {source,
@@ -252,7 +252,7 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
   return kOk;
 }
 
-// In a piece behind the others.
+// Records into a piece after all others.
 Status StepCommands::recordTimed(const Source& source, StepList list, VkQueryPool times,
                                  VkCommandBuffer* commands) {
   const VulkanApi& api = source.device->api;
@@ -307,7 +307,7 @@ Status StepCommands::recordNorms(const Source& source) {
   return finishList(source);
 }
 
-// What comes next, and the host, may use what the list wrote.
+// Lets the next list and the host read the results of this list.
 Status StepCommands::finishList(const Source& source) {
   recordBarrier(source.device->api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT,
                 kCompute | VK_PIPELINE_STAGE_HOST_BIT, kShaderUse | VK_ACCESS_HOST_READ_BIT);
@@ -320,7 +320,7 @@ Status StepCommands::nextPiece(Recording* recording) {
   return open(recording->source, recording->usage);
 }
 
-// What is behind the op may use all that was before it, and what the host then wrote or sent.
+// Lets commands after the op use all earlier results and the host's writes and uploads.
 Status StepCommands::recordHostOp(Recording* recording, uint32_t index) {
   const VulkanApi& api = recording->source.device->api;
   recordBarrier(api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,

@@ -10,12 +10,12 @@
 
 namespace oriel_internal {
 
-/// Of an op that the host does, between two pieces of a step: it has no kernel.
+/// True for an op that the host does between two pieces of a step. It has no kernel.
 inline bool isDoneByHost(const Op& op) { return op.kind == OpKind::kFetchExperts; }
 /// Ops of all lists that the host does.
 uint32_t hostOps(const Plan& plan);
 
-/// What is kept per op with a kernel, in ExecutorMemory.per_op: by list, then in order.
+/// State of an op with a kernel, in ExecutorMemory.per_op: by list, then in order.
 struct OpHandles {
   VkDescriptorSet set;
   uint16_t pipeline;
@@ -31,8 +31,8 @@ double pieceWork(const Plan& plan, StepList list);
 /// How many dispatches to divide an op into whose pieces should have so much work.
 uint32_t partsOf(const Op& op, uint32_t rows, const Kernel& kernel, double piece_work);
 
-/// Commands that go into a queue one after the other. They wait for what they need of earlier ones
-/// themselves.
+/// Commands that are submitted in sequence. They contain the barriers for their dependencies on
+/// earlier commands.
 struct StepPiece {
   VkCommandBuffer commands = VK_NULL_HANDLE;
   float fixed = 0;                 ///< work, as in OpWork
@@ -41,10 +41,10 @@ struct StepPiece {
   uint32_t host_op = kNoOp;
   static constexpr uint32_t kNoOp = UINT32_MAX;
 };
-/// So that pieces which begin with such an op fit in where that has no handles.
+/// A piece that begins with a host op uses the memory of that op, which has no handles.
 static_assert(sizeof(StepPiece) <= kExecutorBytesPerOp, "pieces behind the handles");
 
-/// What a run has to do of what its pieces could have to.
+/// Share of the recorded work that a run has to do.
 struct StepLoad {
   double share = 0;             ///< of the tokens that the body has room for
   double head_share = 0;        ///< of the outputs that the head has room for
@@ -71,7 +71,7 @@ class StepCommands {
     VkPipelineLayout layout;
     VkCommandPool pool;  ///< the pieces' commands are taken from it and freed with it
     const OpHandles* handles;
-    StepPiece* more_pieces;  ///< one for each op that the host does
+    StepPiece* more_pieces;  ///< one per host op
     uint32_t n_more_pieces;
     Log log;
   };
@@ -93,7 +93,7 @@ class StepCommands {
         many || what == StepRun::kBatch || (hasBody(what) && bodyOf(what) == StepList::kChunk);
     return piece(whole ? copy_chunk_ : copy_decode_).commands;
   }
-  /// Of step (0) or step_ahead (1), with the best token of the head before in place of its own.
+  /// Copies step (0) or step_ahead (1), and replaces its token with the best token of the preceding head.
   VkCommandBuffer copyAhead(uint32_t block) const { return piece(copy_ahead_[block]).commands; }
   Range body(StepRun what) const;
   Range head(StepRun what, bool many) const {
@@ -109,7 +109,7 @@ class StepCommands {
   /// As the step block has it.
   static StepLoad load(const Plan& plan, StepRun what, const void* step);
 
-  /// Pieces of all lists together, at most, but for those that the host's ops begin.
+  /// Upper limit for all lists, not counting pieces that begin with a host op.
   static constexpr uint32_t kMaxPieces = 205;
 
  private:

@@ -171,7 +171,7 @@ Status Transfers::forget(const BufferRef* pieces, size_t count) {
   return status;
 }
 
-// What of it the device has, and was not given back.
+// Clears the pieces on the device, except in arenas that were given back.
 Status Transfers::sendForgetting(const BufferRef* pieces, size_t count) {
   const VkCommandBuffer commands = commands_[0];
   ORIEL_TRY(finishWrites());
@@ -193,7 +193,7 @@ Status Transfers::sendForgetting(const BufferRef* pieces, size_t count) {
   return queue_->settle(queue_->submitAndWait(commands));
 }
 
-// After whatever steps and transfers before wrote.
+// Waits for the writes of earlier steps and transfers.
 Status Transfers::begin(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) const {
   ORIEL_TRY(beginCommands(*device_, commands, usage, log_));
   recordBarrier(device_->api, commands, kCompute | kTransfer,
@@ -207,7 +207,7 @@ void Transfers::wipeHost(uint64_t begin, uint64_t bytes) const {
   (void)arenas_->flush(*device_, begin, bytes, log_);
 }
 
-// What recordRead() recorded.
+// Submits the commands of recordRead().
 Status Transfers::submitRead(VkCommandBuffer commands, uint64_t bytes) const {
   ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands)));
   return queue_->settle(arenas_->invalidate(*device_, plan_->upload.offset_bytes, bytes, log_));

@@ -74,7 +74,7 @@ uint32_t riskiest(uint32_t features) {
   return 0;
 }
 
-// Everything but what was found, and the hash.
+// Fills in the file except its findings and its hash.
 Verdict::File Verdict::expectedFile(const DeviceCaps& caps) {
   static_assert(sizeof(File) == 72 + sizeof(Kept) + 8 && sizeof(Kept) % 8 == 0,
                 "no padding: hashed as bytes");
@@ -154,7 +154,7 @@ bool Verdict::died(const DriverContact& contact) {
   }
   const uint32_t more = contact.features & ~kept_.died.features;
   kept_.died.features |= more;
-  // Of the same again: in a start that asked for it again, or leaving it off does not help.
+  // The same features again: either a start retried them, or turning them off does not help.
   const bool asked_again = contact.features != 0 && kept_.died.suspect_starts == 0;
   kept_.died.deadly |= more == 0 && !asked_again ? 1 : 0;
   kept_.died.place = static_cast<uint32_t>(contact.place);

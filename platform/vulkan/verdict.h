@@ -1,6 +1,6 @@
-// What this machine has found out about a device and its driver: which kernels came out right, which wrong, and where
-// the driver ended a process. Kept in a small checked file in the cache folder, for this device, this driver and the
-// kernels of this build; a file of any other is as good as none. docs/drivers.md.
+// Findings about a device and its driver on this machine: kernels with right and wrong results, and calls in which the
+// driver ended a process. They are kept in a small checked file in the cache folder for this device, driver and kernel
+// build; any other file is ignored. docs/drivers.md.
 #pragma once
 
 #include "vulkan/driver_watch.h"
@@ -25,8 +25,8 @@ class Verdict {
   /// Ways to multiply: by use, then by type of weights. The `position` of a candidate is that in its table.
   static constexpr uint32_t kChoices = kMatmulUses * kWeightTypes;
 
-  /// Reads the record of the device `caps` from DIR, if any. `begins`: for a start, which may be one that tries all
-  /// features again; otherwise suspected features are left off until such a start has succeeded.
+  /// Reads the record of the device `caps` from `dir`, if any. `begins`: for a start. Some starts retry suspected
+  /// features. Otherwise suspected features stay off until such a start succeeds.
   void read(const DeviceCaps& caps, const char* dir, bool begins = false);
   /// Writes the file if there is a folder and something has changed. Crashes found by another process meanwhile stay. A
   /// failure here never fails a load.

@@ -12,7 +12,7 @@ namespace oriel_internal {
 Status createVulkanExecutor(const Plan& plan, const ExecutorOptions& options,
                             const ExecutorMemory& memory, Executor** executor);
 
-/// See oriel_device_describe; lists Vulkan devices only. Of the options what says what is known about them and left off.
+/// See oriel_device_describe; lists Vulkan devices only. Uses the options with known faults and disabled features.
 Status listVulkanDevices(const ExecutorOptions& options, DeviceInfo* devices, size_t capacity,
                          size_t* needed);
 /// See oriel_device_describe(ORIEL_DEVICE_FORGET).
