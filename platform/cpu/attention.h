@@ -18,20 +18,21 @@ struct AttentionTask {
   StepBlock step;
   const uint32_t* keys = nullptr;
   const uint32_t* values = nullptr;
-  const float* more_scores = nullptr;  ///< one of each head, whose value is zero; null: none
+  const float* more_scores =
+      nullptr;  ///< an additional score per head (attention sink), with the value 0; null: none
   float* out = nullptr;
   uint32_t n_tokens = 1;  ///< of the step
   bool apart = false;     ///< each token is done as if it were alone
 };
 
-/// Queries of a chunk worked on at a time; half as many of heads wider than kNarrowHead, so that what they gather
-/// takes the same bytes.
+/// Queries of a chunk worked on at a time. Heads wider than kNarrowHead get half of them, so that the gathered values
+/// take the same bytes.
 constexpr uint32_t kMostQueries = 48;
 constexpr uint32_t kNarrowHead = 256;
 constexpr uint32_t mostQueries(uint32_t head_dim) {
   return head_dim <= kNarrowHead ? kMostQueries : kMostQueries / 2;
 }
-/// Tokens that share what is read, where `group` query heads share a key head.
+/// Tokens that share loaded keys and values, if `group` query heads share a key head.
 constexpr uint32_t attentionTokens(uint32_t group, uint32_t head_dim) {
   return group < mostQueries(head_dim) ? mostQueries(head_dim) / group : 1;
 }

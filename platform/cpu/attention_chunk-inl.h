@@ -1,5 +1,5 @@
-// Attention of a chunk: arithmetic is what it costs. A block of slots is unpacked to floats once,
-// its keys turned so that lanes are slots, and serves all query heads of several tokens. Compiled
+// Attention of a chunk, which is limited by arithmetic. A block of slots is unpacked to floats once,
+// its keys transposed so that lanes are slots, and serves all query heads of several tokens. Compiled
 // once per target.
 #if defined(ORIEL_CPU_ATTENTION_CHUNK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_ATTENTION_CHUNK_INL_H_
@@ -71,8 +71,8 @@ inline void unpackSlots(const Slots& slots, uint32_t count, const Strip& strip, 
 /// kWide vectors.
 constexpr uint32_t kScoreQueries = kManyRegisters ? 8 : 4;
 constexpr uint32_t kSumQueries = 4;
-constexpr uint32_t kBlockFloats = 4096;  // of keys or values unpacked: first-level cache
-/// Turned keys of the widest heads are one vector of slots, whatever that takes.
+constexpr uint32_t kBlockFloats = 4096;  // unpacked keys or values: fits the first-level cache
+/// Transposed keys of the widest heads take one vector of slots.
 constexpr uint32_t kWidestVector = kN * kMaxHeadDim;
 constexpr uint32_t kMostKeyFloats = HWY_MAX(kBlockFloats, kWidestVector);
 static_assert(kBlockFloats >= kN * kN, "a strip is at least a vector wide");
@@ -81,7 +81,7 @@ static_assert(mostQueries(kMaxHeadDim) % kScoreQueries == 0, "likewise");
 constexpr uint32_t kGatheredFloats = kMostQueries * kNarrowHead;
 static_assert(mostQueries(kMaxHeadDim) * kMaxHeadDim <= kGatheredFloats, "as wide heads gather");
 
-/// Query heads of neighbouring tokens, and what they have gathered so far.
+/// Query heads of neighbouring tokens, and their results so far.
 struct Queries {
   const float* rotated[kMostQueries];  // for window keys; for sinks head_dim further
   float* weights[kMostQueries];
@@ -90,7 +90,7 @@ struct Queries {
   uint32_t ring_from[kMostQueries];  // its window, counted from the first slot that any sees
   uint32_t ring_to[kMostQueries];
   float slope[kMostQueries];    // AttentionPush::alibi_heads
-  int32_t place[kMostQueries];  // of its token, counted likewise
+  int32_t place[kMostQueries];  // of its token, counted in the same way
   float most[kMostQueries];
   HWY_ALIGN float sums[kMostQueries][kN];  // of weights, lane by lane
   HWY_ALIGN float weight_rows[kMostQueries][kMostSlots];

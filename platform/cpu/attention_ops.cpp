@@ -18,10 +18,10 @@ struct Division {
   uint32_t shares;   ///< of splits
 };
 
-// `tokens`: as many as can share what is read.
+// `tokens`: the maximum that can share loaded keys and values.
 Division divide(uint32_t tokens, uint32_t n_tokens, uint32_t n_kv_heads, uint32_t splits) {
-  // As many tokens to a piece as can share what is read, but pieces for several threads. How many
-  // there really are must not matter: what is added in which order follows from the pieces.
+  // A piece has as many tokens as can share loaded data, but there are pieces for several threads. The real
+  // number of threads must not matter, because the pieces determine the order of additions.
   const uint64_t least = kAttentionPieces;
   Division pieces;
   pieces.tokens = tokens;
@@ -29,7 +29,7 @@ Division divide(uint32_t tokens, uint32_t n_tokens, uint32_t n_kv_heads, uint32_
     pieces.tokens = (pieces.tokens + 1) / 2;
   }
   pieces.blocks = static_cast<uint32_t>(ceilDiv(n_tokens, pieces.tokens));
-  // Threads are fewer than splits: several go together, and are no work for the merge.
+  // With fewer threads than splits, several splits go together, which saves the merge work.
   pieces.at_once = static_cast<uint32_t>(
       std::max<uint64_t>(1, uint64_t{pieces.blocks} * n_kv_heads * splits / (2 * least)));
   pieces.shares = static_cast<uint32_t>(ceilDiv(splits, pieces.at_once));

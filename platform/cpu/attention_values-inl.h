@@ -58,7 +58,7 @@ HWY_INLINE void valuesAt(const uint8_t* slot, uint32_t c, VF (&values)[kVectors]
   }
 }
 
-/// Between the order of values and that of lanes.
+/// Converts between value order and lane order.
 template <bool kToLanes, uint32_t kCount>
 HWY_INLINE void reorderGroup(float* values) {
   float old[kCount];

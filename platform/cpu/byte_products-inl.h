@@ -1,5 +1,5 @@
 // Products of weights with several tokens whose activations are rounded to 8 bits: bytes times bytes, four at once.
-// Compiled once per target, for those that have the instruction.
+// Compiled once per target that has the instruction.
 #if defined(ORIEL_CPU_BYTE_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_BYTE_PRODUCTS_INL_H_
 #undef ORIEL_CPU_BYTE_PRODUCTS_INL_H_

@@ -23,10 +23,10 @@ namespace {
 
 constexpr uint32_t kDefaultThreads = 8;  // at most, unless the app says: memory is what limits
 
-/// Every thread of the team walks the op list, and skips what the others did while it was held up.
-/// Large ops are shared out in pieces; small ones are done by thread 0, or by every thread for
-/// itself where all need the result anyway: an op that feeds a product of one token. Staged
-/// activations lie in the upload ring, which nothing else uses while ops run.
+/// Every thread of the team walks the op list, and skips work that others finished while it was delayed.
+/// Large ops are divided into pieces. Small ops run on thread 0, or on every thread if all of them need
+/// the result: an op that feeds a product of one token. Staged
+/// activations are in the upload ring, which is otherwise unused while ops run.
 class CpuExecutor final : public HostExecutor {
  public:
   CpuExecutor(const Plan& plan, const ExecutorOptions& options, SimdTarget target)
@@ -176,7 +176,7 @@ class CpuExecutor final : public HostExecutor {
     }
     const Way& way = wayOf(op);
     if (way.shared != nullptr) {
-      // Who missed the section must not look at the step's block: the caller may be filling the next one.
+      // A thread that missed the section must not read the step block: the caller may be filling the next one.
       if (pool_.present(walk.thread)) {
         (this->*way.shared)(walk, op);
       }
@@ -189,7 +189,7 @@ class CpuExecutor final : public HostExecutor {
       }
       return n + 1;
     }
-    // One thread does what follows without a matmul in between, in order.
+    // One thread runs the following small ops, in order, up to the next matmul.
     do {
       const Op& next = walk.ops[n];
       if (walk.thread == 0 && rowsOf(walk, next) != 0) {
@@ -370,7 +370,7 @@ class CpuExecutor final : public HostExecutor {
                        out + uint64_t{t} * p.out_stride + p.out_first);
   }
 
-  // Of the place `row`.
+  // Computes place `row`.
   void expertBias(const Op& op, uint32_t row, float* out) const {
     const ExpertBiasPush& p = op.push.expert_bias;
     const Routes routes(words(op, 3), p.routes);

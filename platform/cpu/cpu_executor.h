@@ -8,7 +8,7 @@ namespace oriel_internal {
 /// False: this processor has none of the instructions that kernels were compiled for (the reference
 /// executor runs everywhere).
 bool cpuExecutorUsable();
-/// What oriel_device_describe and driverName() say.
+/// Name of the CPU executor for oriel_device_describe and driverName().
 const char* cpuExecutorDriver();
 
 /// Destroy with destroyExecutor, which ends its threads.

@@ -19,8 +19,8 @@ uint32_t groupsOf(const ExpertStack& stack) {
 struct ExpertProducts::Staging {
   enum class Way : uint8_t {
     kSlots,   // through the ring
-    kSame,    // one vector for all places, which each thread makes for itself or reads where it is
-    kDirect,  // from where they are
+    kSame,    // one vector for all places, which each thread computes or reads in place
+    kDirect,  // read in place
   };
   Way way = Way::kSlots;
   bool floats = false;
@@ -45,7 +45,7 @@ struct ExpertProducts::Job {
   uint32_t slot = 0;  // the first of its inputs
   uint32_t slots = 0;
 
-  // The first one of a batch has count 0 and its beginning. False: there is none.
+  // Moves to the next job of the batch. The initial job has count 0 and the batch's first place. False at the end.
   bool next(const ExpertGroup& group, const Staging& staging, const Batch& batch) {
     place += count;
     slot += slots;
@@ -61,7 +61,7 @@ struct ExpertProducts::Job {
     }
     return false;
   }
-  // What a group of rows costs, about, in readings of it.
+  // Approximate cost of a group of rows, in units of reading it.
   uint32_t cost() const {
     return count == 1 ? 1 : 1 + 2 * static_cast<uint32_t>(ceilDiv(count, kTileTokens));
   }
@@ -72,7 +72,7 @@ struct ExpertProducts::Pieces {
   const ExpertGroup& group;
   const Staging& staging;
   const Batch& batch;
-  uint64_t share;     // a piece is twice what is left by this
+  uint64_t share;     // a piece takes twice the remaining cost divided by this
   uint64_t left = 0;  // cost
   Job job;
   uint32_t stack = 0;

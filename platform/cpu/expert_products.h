@@ -1,8 +1,8 @@
 // Products of a mixture's experts with the tokens that chose them.
 //
-// Inputs are staged in slots of the upload ring, an expert's one behind the other, so that it is a dense product with
-// as many vectors as chose it. Where the ring is too small, its slots are filled several times: how often depends on
-// the numbers of tokens and experts alone, because threads that miss sections must count them, too (pool.h).
+// Inputs are staged in slots of the upload ring, grouped by expert, so that each expert is a dense product with the
+// vectors of its tokens. If the ring is too small, its slots are filled several times. The number of fills depends only
+// on the numbers of tokens and experts, because threads that miss sections must count the fills, too (pool.h).
 #pragma once
 
 #include "cpu/matmul.h"
@@ -30,7 +30,7 @@ struct ExpertGroup {
   uint32_t n_tokens = 0;
   bool apart = false;  ///< MatmulTask
   float* in = nullptr;
-  /// Where these are not null, inputs are made first: by place, of these rows.
+  /// If not null, inputs are computed first from these rows, by place.
   const GatedActivationPush* activation = nullptr;
   const float* gate_up = nullptr;
 };
@@ -40,7 +40,7 @@ class ExpertProducts {
   ExpertProducts(Pool* pool, const MatmulKernels& matmul, const SmallKernels& small)
       : pool_(*pool), matmul_(matmul), small_(small) {}
 
-  /// Memory that nobody else uses during run().
+  /// Memory that is unused by others during run().
   void setRing(uint8_t* ring, uint64_t bytes) {
     ring_ = ring;
     ring_bytes_ = bytes;

@@ -44,7 +44,7 @@ struct RowsView {
 
   HWY_INLINE VU side(uint32_t s) const { return toLanes(hn::LoadU(kU, sides + s * kGroupRows)); }
 
-  /// From the order of rows to that of lanes, and back.
+  /// Converts from row order to lane order, and back.
   static HWY_INLINE VU toLanes(VU by_row) {
     if (kN == 4) {
       return by_row;
@@ -67,16 +67,16 @@ struct RowsView {
   }
 };
 
-/// A unit of kN rows: values 4j .. 4j + 3 of each row are the bytes of bytes[j]. What they stand for is
+/// A unit of kN rows: values 4j .. 4j + 3 of each row are the bytes of bytes[j]. A value is
 /// scale[h] * (byte - zero) - minimum[h], h = 0 for values 0..15, 1 for 16..31.
 struct ByteUnit {
-  HWY_INLINE ByteUnit() {}  // one that the compiler made up would lack the target's instructions
+  HWY_INLINE ByteUnit() {}  // a generated constructor would lack the target's instructions
   VU bytes[8];
   VF scale[2];
   VF minimum[2];
 };
 
-// What a format is: kSigned (bytes in two's complement), kHalves (scale[1] differs from scale[0]),
+// Properties of a format: kSigned (bytes in two's complement), kHalves (scale[1] differs from scale[0]),
 // kMinimum, kZero.
 template <bool signed_bytes, bool halves, bool has_minimum, int32_t zero>
 struct Traits {
@@ -97,7 +97,7 @@ HWY_INLINE void nibbleQuad(const RowsView& rows, uint32_t quad, ByteUnit* unit) 
   }
 }
 
-// The scale of a unit where a word holds those of two.
+// The scale of a unit, if a word holds the scales of two units.
 HWY_INLINE VF pairedScale(VU word, uint32_t unit) {
   return unit % 2 == 0 ? lowHalves(word) : highHalves(word);
 }
@@ -182,7 +182,7 @@ struct Q5_1 : Traits<false, false, true, 0> {
   }
 };
 
-/// Bytes of 0 .. 15 as what they stand for.
+/// Replaces bytes 0 .. 15 by their table values.
 HWY_INLINE void lookUp(const int8_t* values, ByteUnit* unit) {
   const hn::Repartition<int8_t, DF> k8;
   const auto table = hn::LoadDup128(k8, values);
@@ -322,7 +322,7 @@ struct Q1_0 : Traits<false, false, false, 1> {
   }
 };
 
-/// Floats of four bits, twice what they are.
+/// Looks up 4-bit floats, multiplied by 2.
 HWY_INLINE void lookUpFp4(ByteUnit* unit) {
   HWY_ALIGN static constexpr int8_t kValues[16] = {0, 1,  2,  3,  4,  6,  8,  12,
                                                    0, -1, -2, -3, -4, -6, -8, -12};
@@ -335,7 +335,7 @@ struct Nvfp4 : Traits<true, true, false, 0> {
     lookUpFp4(out);
     const VU word = rows.side(unit / 2);
     for (uint32_t half = 0; half < 2; ++half) {
-      // Half of an unsigned float of 4 and 3 bits; the largest is none.
+      // Half of an unsigned float with 4 exponent and 3 mantissa bits; the largest code is NaN.
       const int shift = static_cast<int>(8 * (2 * (unit % 2) + half));
       const VU byte = hn::And(hn::ShiftRightSame(word, shift), hn::Set(kU, 0x7fu));
       const VU e = hn::ShiftRight<3>(byte);
@@ -374,7 +374,7 @@ HWY_INLINE VF oddScale(VF d, VU scale) {
   return hn::Mul(hn::Mul(d, hn::Set(kF, 1.0f / kDivisor)), odd);
 }
 
-/// What a sign word has in place of every eighth sign.
+/// Bits that a sign word stores in the places of every eighth sign.
 HWY_INLINE VU insteadOfSigns(VU word) {
   const VU a = hn::And(hn::ShiftRight<25>(word), hn::Set(kU, 1));
   const VU b = hn::And(hn::ShiftRight<26>(word), hn::Set(kU, 2));

@@ -18,7 +18,7 @@ struct HeadTask {
   bool apart = false;  ///< MatmulTask
 };
 
-/// Memory that nobody else uses meanwhile.
+/// Memory that is unused by others during the call.
 struct HeadRing {
   uint8_t* data = nullptr;
   uint64_t bytes = 0;

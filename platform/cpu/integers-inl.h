@@ -41,7 +41,7 @@ HWY_INLINE VI addProducts(VI16 w, VI16 x, VI sum0, VI& sum1) {
 #if HWY_TARGET == HWY_AVX3
   (void)sum1;
 #if HWY_COMPILER_GCC_ACTUAL
-  // Of the intrinsic it copies every sum to another register and back, unless a loop is written out.
+  // With the intrinsic, GCC copies every sum to another register and back, unless a loop is written out.
   asm("vpdpwssd\t{%2, %1, %0|%0, %1, %2}" : "+v"(sum0.raw) : "v"(w.raw), "v"(x.raw));
   return sum0;
 #else
@@ -86,7 +86,7 @@ struct Sums {
   HWY_INLINE VI both() const { return hn::Add(low(), high()); }
 };
 
-/// kUnit floats as integers up to `most_code`, and what goes with them.
+/// kUnit floats as integers up to `most_code`, with their sums.
 struct Codes {
   HWY_INLINE Codes() {}
   VI values[kUnit / kN];

@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
-/// What a zero point takes from integer products: minus_sum times that power of two.
+/// Effect of a zero point on integer products: minus_sum * kZero, which is a power of two.
 template <int32_t kZero>
 HWY_INLINE VI zeroPart(int32_t minus_sum) {
   static_assert(kZero > 0 && (kZero & (kZero - 1)) == 0, "a power of two");
@@ -37,10 +37,9 @@ HWY_INLINE void prefetchSecondLevel(const uint32_t* words) {
   __builtin_prefetch(words, 0, 2);
 #endif
 }
-/// Asks for the words that will be read after 16 KiB more, into the second level, and for those after 1 KiB,
-/// into the first: processors look ahead by themselves, but not across pages, and not along a group's quads and
-/// sides at once. Past the end of either lies what is read next. As a loop: written out, this is slower where
-/// memory is the limit.
+/// Prefetches words 16 KiB ahead into the second-level cache, and words 1 KiB ahead into the first. Hardware
+/// prefetchers do not cross pages, and do not follow a group's quads and sides at once. The end of a group is
+/// followed by the words read next. This is a loop because unrolled code is slower if memory is the limit.
 HWY_INLINE void prefetchWords(const uint32_t* words, uint32_t count, uint32_t step) {
   for (uint32_t w = 0; w < count; w += step) {
     prefetchSecondLevel(words + 16384 / 4 + w);
@@ -69,8 +68,8 @@ HWY_INLINE void prefetchSides(const uint32_t* words, uint32_t count) {
   prefetchWords(words, count, 16);
 }
 
-// What matmul_run-inl.h asks for: OneUnit, how a token by itself is rounded, unitProducts of it with a unit
-// (dot[0] of the whole, or both of its halves); Tile, of several tokens, WideUnit, widen and dotTile.
+// Parts that matmul_run-inl.h needs. One token: OneUnit, its rounding, and unitProducts with a unit (dot[0] of the
+// whole unit, or both halves). Several tokens: Tile, WideUnit, widen and dotTile.
 
 #if HWY_TARGET == HWY_AVX3
 using OneUnit = PlaneUnit;
@@ -239,10 +238,9 @@ HWY_INLINE RowsView rowsFrom(const MatmulTask& task, uint32_t row) {
   return {words + 4 * (row % kGroupRows), words + task.side_word + row % kGroupRows};
 }
 
-/// What kN rows of one token ask for ahead of time. Into the first-level cache, soon before it is used: each line once, and
-/// in the order in which lines are used, which is that of units; a group's quads and sides lie behind each other but are
-/// used side by side, and at one distance from both the first lines of either would come too late. Into the second-level
-/// cache, long before: in the order of memory.
+/// Prefetches kN rows for one token. First-level cache: shortly before use, each line once and in order of use, unit by
+/// unit. Quads and sides of a group are stored in sequence but used together, so an equal distance for both would load
+/// the first lines too late. Second-level cache: long before use, in memory order.
 class WeightsAhead {
  public:
   HWY_INLINE WeightsAhead(const MatmulTask& task, const RowsView& rows, uint32_t row)
@@ -254,7 +252,7 @@ class WeightsAhead {
         quads_(rows.quads + task.ahead_words),
         sides_(rows.sides + task.ahead_words),
         first_line_(row % kGroupRows / kN) {}
-  /// With each unit. Past the last group lies what is read next.
+  /// Call once per unit. The end of the last group is followed by the words read next.
   HWY_INLINE void ask() {
     // Four rows have one line of four.
     ask(quads_ + at_ * quad_words_, quad_words_, kN == 4 ? 4 * kGroupRows : 16);
@@ -346,7 +344,7 @@ static HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const 
   for (uint32_t t = 0; t < kTokens; ++t) {
     total[t] = hn::Load(kF, totals + t * kN);
   }
-  // Unit by unit: a sum of so few terms is rounded less often than one of a whole row.
+  // Unit by unit: sums of few terms have smaller rounding errors than a sum over a whole row.
   for (uint32_t u = 0; u < count; ++u) {
     VF sum[kTokens];
     for (uint32_t t = 0; t < kTokens; ++t) {

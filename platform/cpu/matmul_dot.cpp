@@ -1,6 +1,6 @@
-// Products of bytes on 64-bit Arm where there is an instruction for four at once (FEAT_DotProd). This file alone is
-// compiled for processors that have it (runtime/CMakeLists.txt), so nothing in it may be shared with others by the
-// linker: what is not inlined is static or in a namespace of its own.
+// Products of bytes on 64-bit Arm with a four-byte dot product instruction (FEAT_DotProd). Only this file is
+// compiled for processors with that instruction (runtime/CMakeLists.txt), so the linker must not merge its functions
+// with others: every function is inlined, static or in its own namespace.
 #ifdef ORIEL_CPU_DOT_PRODUCTS
 
 #include <arm_neon.h>

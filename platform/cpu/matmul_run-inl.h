@@ -105,7 +105,7 @@ HWY_INLINE void askForPart(const RowsView& rows, uint32_t quad_words, uint32_t s
   askForWords(rows.sides, side_words, part, parts);
 }
 
-// Where results of tokens will be written.
+// Prefetches the output rows of the tokens for writing.
 template <uint32_t kMany>
 HWY_INLINE void askForOutputs(const MatmulTask& task, uint32_t row, uint32_t token, uint32_t n) {
   for (uint32_t t = token; t < token + n; ++t) {
@@ -133,7 +133,7 @@ HWY_NOINLINE void runMany(const MatmulTask& task,
   typename Tiles::Wide wide[kMany][kWideUnits];
   HWY_ALIGN float totals[kMany][kMostTokens * kN];
   for (uint32_t v = 0; v < kMany; ++v) {
-    // What fills up the last tile is added up, too, and never read.
+    // The padding of the last tile is summed, too, but never read.
     std::fill_n(totals[v], tiles * kTileTokens * kN, 0.0f);
   }
   const uint32_t units =

@@ -28,8 +28,8 @@ constexpr uint64_t kOpen = 1u << 18;        // within a run
 constexpr uint64_t kStopping = 1u << 19;
 constexpr uint32_t kSectionShift = 20;
 constexpr uint64_t kSectionMask = ~uint64_t{0} << kSectionShift;
-/// A run begins at a multiple of this. A worker that is held up can be many runs late: what it takes for
-/// its section must not be one of another run, so numbers come back only after millions of runs.
+/// A run begins at a multiple of this. A delayed worker can be many runs late, and must not mistake the section of
+/// another run for its own. Numbers therefore repeat only after millions of runs.
 constexpr uint32_t kRunBits = 21;
 constexpr uint64_t kSectionsPerRun = 1u << kRunBits;
 constexpr uint64_t kRunMask = kSectionMask << kRunBits;
@@ -215,8 +215,8 @@ void Pool::waitWhile(uint64_t state, uint64_t mask, double spin_ms) {
   if (!same(std::memory_order_acquire)) {
     return;
   }
-  // Who changes the state then looks for sleepers; this counts itself, then looks at the state: in the
-  // one order of sequentially consistent operations at least one of them sees the other.
+  // A thread that changes the state looks for sleepers afterwards. This thread counts itself first, then looks at
+  // the state. In the total order of sequentially consistent operations at least one of them sees the other.
   std::unique_lock<std::mutex> lock(mutex_);
   sleepers_.fetch_add(1);
   while (same(std::memory_order_seq_cst)) {

@@ -11,13 +11,12 @@
 namespace oriel_internal {
 
 /// The caller and size() - 1 workers go through the sections of a run; sync() ends a section. A section
-/// waits for the caller and for workers that take part in it, never for one that has not come: a worker
-/// whose core has other things to do misses sections instead of holding everybody up. So whatever must
-/// happen is done in claimed pieces or by the caller, and a worker touches nothing that changes unless
-/// present().
+/// waits for the caller and for participating workers, and never for absent ones. A worker whose core is
+/// busy misses sections instead of delaying the others. Required work is therefore done in claimed pieces
+/// or by the caller, and a worker touches changing data only if present().
 ///
-/// Threads are made by start and ended by the destructor; nothing else allocates. Whoever waits spins for
-/// a moment and then sleeps.
+/// start() creates the threads and the destructor ends them; no other call allocates. Waiting threads spin for
+/// a moment and then sleep.
 class Pool {
  public:
   static constexpr uint32_t kMaxThreads = 64;
@@ -28,19 +27,19 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// `threads` counts the caller. With `pin`, workers keep to cores other than the caller's. Fewer threads
-  /// than asked for, when the system refuses some, is no error.
+  /// `threads` counts the caller. With `pin`, workers keep to cores other than the caller's. Starting fewer
+  /// threads than requested is not an error.
   void start(uint32_t threads, bool pin);
   uint32_t size() const { return size_; }
 
-  /// body(user, thread) by the caller, which is thread 0, and by every worker that comes in time; returns
-  /// when the caller has returned and nobody takes part any more. All must go through the same sections.
+  /// Runs body(user, thread) on the caller, which is thread 0, and on every worker that comes in time. Returns
+  /// when the caller has returned and all participants have finished. All must go through the same sections.
   /// Until its first sync() the body may read what changes from run to run, present() or not.
   void run(void (*body)(void* user, uint32_t thread), void* user);
   /// Between runs: waits for workers that are still in a finished body, which may read its data until then.
   void settle();
 
-  // Of a running body only.
+  // Call only from a running body.
 
   /// Takes part in this section. Always true of thread 0.
   bool present(uint32_t thread) const { return members_[thread].present; }

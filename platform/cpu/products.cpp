@@ -161,7 +161,7 @@ MatmulTask Products::taskOf(const Op& op, uint32_t n_tokens) const {
   return task;
 }
 
-// Of so many groups that are left: groups of the next piece. Even, as chunks take two at once.
+// Number of groups in the next piece, if `left` groups are left. Even, because chunks take two at once.
 uint32_t Products::pieceOf(uint32_t left) const {
   return 2 * static_cast<uint32_t>(ceilDiv(left, uint64_t{4} * pool_.size()));
 }

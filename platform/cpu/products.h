@@ -1,7 +1,7 @@
-// Products of ops kMatmul with the vectors of a step's tokens.
+// Products of kMatmul ops with the vectors of a step's tokens.
 //
-// Activations are staged in the upload ring, which nothing else uses while ops run: of one token a row for each thread
-// where there is room, else tiles that all threads share, as many at a time as the ring holds.
+// Activations are staged in the upload ring, which is otherwise unused while ops run. For one token, each thread stages
+// its own row if there is room. Otherwise all threads share tiles, and the ring limits the number of tiles at a time.
 #pragma once
 
 #include "cpu/matmul.h"
@@ -32,7 +32,7 @@ class Products {
 
   /// The ring holds a row for each thread, as floats and staged: a thread may make the vector of one token for itself.
   bool privateRows() const { return private_rows_; }
-  /// Where it does so: what is behind `cols` values is zero, as products read whole units.
+  /// Location of this vector. Values after `cols` are zero, because products read whole units.
   float* privateInput(uint32_t thread, uint32_t cols) const;
 
   /// By every thread of the team. Leaves the last section open.

@@ -1,4 +1,4 @@
-// Compiled without fused multiply-add, like kv/quantise.cpp: what is stored must not depend on the processor.
+// Compiled without fused multiply-add, like kv/quantise.cpp: stored values must not depend on the processor.
 #include "cpu/rope_append.h"
 
 #include <algorithm>

@@ -38,7 +38,7 @@ struct LatentAppendTask {
   const float* vectors = nullptr;
   StepBlock step;
 };
-/// Of a token's heads, and behind them its vector, first .. last - 1.
+/// Handles items first .. last - 1: the heads of a token, followed by its vector.
 using LatentAppendFn = void (*)(const LatentAppendTask& task, uint32_t token, uint32_t first,
                                 uint32_t last);
 LatentAppendFn latentAppendKernel(SimdTarget target);

@@ -55,7 +55,7 @@ void leaveGroups(const RoutePush& p, double* values) {
 void routeToken(const RoutePush& p, const float* in, const float* bias, uint32_t t,
                 const Routes& routes) {
   double scores[kMaxExperts];
-  double values[kMaxExperts];  // what they are chosen by; -inf: taken
+  double values[kMaxExperts];  // selection scores; -inf: already chosen
   scoresOf(p, in, scores);
   for (uint32_t e = 0; e < p.n_experts; ++e) {
     values[e] = scores[e] + (bias != nullptr ? static_cast<double>(bias[e]) : 0.0);

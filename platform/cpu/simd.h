@@ -9,10 +9,10 @@ namespace oriel_internal {
 
 /// In rising order of preference.
 enum class SimdTarget : uint8_t {
-  kBaseline,  ///< x86: SSE4.2; Arm: NEON; else whatever Highway falls back to
+  kBaseline,  ///< x86: SSE4.2; Arm: NEON; else Highway's baseline
   kAvx2,      ///< with FMA and F16C
-  kAvx512,    ///< with VNNI, as Ice Lake and Zen 4 have it
-  kNeonDot,   ///< NEON with dot products of bytes, as Cortex-A55, A76 and later have them
+  kAvx512,    ///< with VNNI, as in Ice Lake and Zen 4
+  kNeonDot,   ///< NEON with byte dot products, as in Cortex-A55, A76 and later
 };
 constexpr uint32_t kSimdTargets = 4;
 constexpr SimdTarget kBestSimdTarget = static_cast<SimdTarget>(kSimdTargets - 1);

@@ -163,8 +163,8 @@ void attentionMerge(const AttentionMergePush& p, const float* in, uint32_t first
   }
 }
 
-// One vector of channels, or one channel. Columns are rounded before they are added up, as they are where they
-// are stored: so it does not matter whence one comes.
+// One vector of channels, or one channel. Columns are rounded before they are summed, exactly like stored
+// columns, so that stored and new columns give equal results.
 template <class D>
 HWY_INLINE void convChannels(D d, const ShortConvTask& task, const float* const* columns,
                              const float* const* inputs, uint32_t c, float* out) {

@@ -13,19 +13,19 @@ struct ShortConvTask {
   const float* weights = nullptr;          ///< [channels][taps]
   const float* stored[kMaxConvTaps] = {};  ///< columns that were made in earlier steps; null: none
   const float* inputs[kMaxConvTaps] =
-      {};                   ///< [b][c][x] of tokens of this step; null where there is no column
-  float* column = nullptr;  ///< where the token's own goes; null: nowhere
+      {};                        ///< [b][c][x] of tokens of this step; null without a column
+  float* column = nullptr;       ///< output for the token's own column; null: not stored
   const float* gates = nullptr;  ///< [c] of the token
   float* out = nullptr;
 };
 
-/// Where the columns of row `row` are; its own goes into a slot of the ring that no token of the step reads. All but
-/// weights and out.
+/// Finds the columns of row `row`. Its own column goes into a ring slot that this step does not read. Leaves weights
+/// and out unset.
 ShortConvTask shortConvTask(const ShortConvPush& push, const StepBlock& step, uint32_t row,
                             const float* in, float* rings);
 
 struct SmallKernels {
-  /// One token: `rows` rows of `cols` from `in` to `out`; `factor`: 1 where there is none.
+  /// One token: `rows` rows of `cols` from `in` to `out`; `factor`: 1 for none.
   void (*rmsNorm)(const RmsNormPush& push, const float* in, const float* weight, float factor,
                   float* out);
   /// Columns first .. last - 1 of one row.

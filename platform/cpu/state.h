@@ -1,5 +1,5 @@
-// Kernels of recurrent states (shaders/shared/layout.h has the formulas). What different calls write does not overlap,
-// and no value depends on how work is cut into calls: so threads may share it in any way.
+// Kernels of recurrent states (shaders/shared/layout.h has the formulas). Different calls write disjoint memory,
+// and values do not depend on the division into calls, so threads may share the work in any way.
 #pragma once
 
 #include "cpu/simd.h"
@@ -48,7 +48,7 @@ struct StateKernels {
                     const float* weight, float* out);
 };
 const StateKernels& stateKernels(SimdTarget target);
-/// Part of gatedNorm: gates that rows share, and those that no vector instructions are written for.
+/// Part of gatedNorm: gates shared by rows, and gates without a vector version.
 void gateRow(const GatedNormPush& push, const float* in, const float* gates, uint32_t n,
              float* out);
 

@@ -3,11 +3,11 @@
 // One token: a row is read once and written once; 4 operations a value with the delta rule, 3 else.
 //
 // Several tokens go in blocks of kBlock, the chunkwise form of both papers. With G_t the product of the decays up to
-// token t of a block, D_jt that of those behind j up to t, and S the state before the block:
+// token t of a block, D_jt the product of the decays after j up to t, and S the state before the block:
 //   u_t = factor_t (value_t - G_t S key_t - sum over j < t of D_jt (key_j . key_t) u_j)   (Mamba-2: factor_t value_t)
 //   out_t = G_t S query_t + sum over j <= t of D_jt (key_j . query_t) u_j
 //   S becomes G S + sum over j of D_j u_j key_j^T
-// What is summed over the key's dimension, and the last line, are products of matrices; u is found by substitution.
+// The sums over the key's dimension, and the last line, are products of matrices; u is found by substitution.
 // Decays are multiplied with each other and never divided by, so they may be 0.
 #if defined(ORIEL_CPU_STATE_SCAN_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_STATE_SCAN_INL_H_
@@ -53,7 +53,7 @@ class StateRows {
     return slot + static_cast<uint64_t>(row) * words_;
   }
 
-  /// Of padded() floats, zeros behind the row's own.
+  /// Writes padded() floats: the row, then zeros.
   void unpack(const uint32_t* slot, uint32_t row, float* out) const {
     const uint32_t* const words = at(slot, row);
     switch (format_) {
@@ -77,7 +77,7 @@ class StateRows {
       std::copy(values, values + cols_, reinterpret_cast<float*>(words));
       return;
     }
-    words[words_ - 1] = 0;  // what is behind the last value
+    words[words_ - 1] = 0;  // padding after the last value
     if (format_ == StateFormat::kF16) {
       storeHalves(values, cols_, words);
       return;
@@ -122,7 +122,7 @@ class StateRows {
   uint64_t scales_word_;
 };
 
-/// A token's part of what a head takes in.
+/// A token's input of a head.
 struct HeadToken {
   HeadToken(const StateScanTask& task, uint32_t head, uint32_t t) {
     const StateScanPush& p = task.push;
@@ -150,7 +150,7 @@ inline void copyPadded(const float* values, uint32_t n, uint32_t padded, float* 
 
 // ---- One token -------------------------------------------------------------------------------------------
 
-/// What every row of a head needs of a token.
+/// Per-token data that all rows of a head share.
 struct OneToken {
   OneToken(const StateScanTask& task, uint32_t head, uint32_t t, uint32_t padded)
       : token(task, head, t) {
@@ -261,7 +261,7 @@ inline void scanOne(const StateScanTask& task, uint32_t head, uint32_t first, ui
 
 // ---- Blocks of tokens ------------------------------------------------------------------------------------
 
-/// What every row of a head needs of a block of tokens. Tokens behind its last have keys, queries and factors of 0 and
+/// Per-block data that all rows of a head share. Padding tokens have keys, queries and factors of 0 and
 /// decays of 1.
 struct TokenBlock {
   HWY_ALIGN float keys[kBlock * kMostKeyCols];        ///< [token][padded columns]
@@ -380,8 +380,8 @@ inline void prepare(const StateScanTask& task, uint32_t head, uint32_t begin, ui
   }
 }
 
-/// Of kN rows, from `row` of the head on, `count` of which are there: lanes are rows. What the state says of keys and
-/// queries is in `projected`; what goes into the state, times what is left of it, to taken[token][row].
+/// Substitution for `count` <= kN rows from `row` of the head on; lanes are rows. `projected` holds S times keys and
+/// queries. Writes D_j u_j to taken[token][row].
 template <bool kDelta>
 HWY_INLINE void substitute(const TokenBlock& block, float scale, float skip, uint32_t row,
                            uint32_t count, const float* projected, float* taken) {
@@ -433,7 +433,7 @@ HWY_INLINE void substitute(const TokenBlock& block, float scale, float skip, uin
   }
 }
 
-/// Of kRows rows, kVectors vectors from `column` on become decay S + sum over tokens of taken[token][row] key.
+/// Updates kRows rows, kVectors vectors from `column` on, to decay S + sum over tokens of taken[token][row] key.
 template <uint32_t kRows, uint32_t kVectors>
 HWY_INLINE void updateTile(const TokenBlock& block, uint32_t padded, uint32_t column,
                            const float* taken, float* rows) {
@@ -464,7 +464,7 @@ HWY_INLINE void updateTile(const TokenBlock& block, uint32_t padded, uint32_t co
   }
 }
 
-/// Of kN rows.
+/// Updates kN rows.
 inline void update(const TokenBlock& block, uint32_t padded, const float* taken, float* rows) {
   constexpr uint32_t kRows = kManyRegisters ? 4 : 2;
   constexpr uint32_t kVectors = 4;

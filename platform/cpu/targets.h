@@ -1,5 +1,5 @@
-// Included by kernel files before and between Highway's headers: which targets are compiled, and tables of
-// what was compiled.
+// Included by kernel files before and between Highway's headers: lists the compiled targets and makes
+// tables of their kernels.
 //
 //   #undef HWY_TARGET_INCLUDE
 //   #define HWY_TARGET_INCLUDE "cpu/matmul.cpp"

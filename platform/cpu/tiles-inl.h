@@ -146,7 +146,7 @@ class TileMaker {
       column[0][h] = hn::BitCast(kU, hn::InterleaveLower(k64, a, b));
       column[1][h] = hn::BitCast(kU, hn::InterleaveUpper(k64, a, b));
     }
-    // Of k = 0 and 1, or 2 and 3.
+    // For k = 0 and 1, or 2 and 3.
     const VU even[2] = {blocks<0x44>(column[0][0], column[0][1]),
                         blocks<0xee>(column[0][0], column[0][1])};
     const VU odd[2] = {blocks<0x44>(column[1][0], column[1][1]),

@@ -1,5 +1,5 @@
-// What this x86 processor and its system let a program use. GCC and Clang know by themselves; Microsoft's compiler leaves
-// it to the program to ask.
+// Instruction sets that this x86 processor and its operating system support. GCC and Clang have a built-in query; with
+// Microsoft's compiler the program queries the processor directly.
 #pragma once
 
 #if defined(__x86_64__) || defined(_M_X64)
