@@ -5,7 +5,7 @@
 
 namespace oriel_internal {
 
-/// DIR/oriel-VENDOR-DEVICE-UUID.KIND: one file of a kind per device; a new driver or build replaces
+/// DIR/oriel-VENDOR-DEVICE-UUID.KIND: one file per kind and device; a new driver or build replaces
 /// it. False: the path is too long.
 bool makeCachePath(const DeviceCaps& caps, const char* dir, const char* kind, char* path,
                    size_t capacity);
@@ -15,7 +15,7 @@ bool makeCachePath(const DeviceCaps& caps, const char* dir, const char* kind, ch
 struct CacheHeader {
   char magic[8];
   uint32_t version;
-  uint32_t detail;        ///< the kind's own: what else has to be the same
+  uint32_t detail;        ///< by kind: a further value that must match
   uint64_t shaders_hash;  ///< of all SPIR-V in this build
   uint32_t vendor_id;
   uint32_t device_id;

@@ -99,7 +99,7 @@ Status createInstance(const ExecutorOptions& options, VulkanDevice* device) {
     options.log.write(ORIEL_LOG_DEBUG, "no Vulkan driver on this system");
     return kOk;
   }
-  if (result < 0) {  // loaders say of a manifest that they cannot read that memory ran out
+  if (result < 0) {  // some loaders report insufficient memory this way while reading a manifest
     return options.log.fail(ORIEL_ERROR_NO_DEVICE,
                             "Vulkan cannot be started (result %d): check the driver's manifest, "
                             "VK_DRIVER_FILES and VK_ICD_FILENAMES",
@@ -125,14 +125,14 @@ Status enumerateDevices(const VulkanDevice& device, const Log& log,
     *count = 0;
   }
   if (result == VK_ERROR_INITIALIZATION_FAILED) {
-    return kOk;  // loaders say so when no driver finds its hardware
+    return kOk;  // loaders return this if no driver finds its hardware
   }
   return checkVk(result, "list Vulkan devices", log);
 }
 
 namespace {
 
-/// Watches over the part of a start in which no device is known yet.
+/// Watches the part of a start before a device is known.
 class VulkanStart {
  public:
   /// `counts`: a start, which may skip Vulkan after a crash; else a query of the devices.
@@ -140,7 +140,7 @@ class VulkanStart {
   VulkanStart(const VulkanStart&) = delete;
   VulkanStart& operator=(const VulkanStart&) = delete;
 
-  /// False: a driver ended a process there, and Vulkan is not to be started this time.
+  /// False if a driver ended a process there. Vulkan must not be initialised this time.
   bool begin() {
     char path[1024];
     if (dir_ == nullptr || !VulkanRecord::makePath(dir_, "contact", path, sizeof(path))) {
@@ -165,7 +165,7 @@ class VulkanStart {
 
 constexpr const char* kDiedStarting = "a driver ended a process that started Vulkan";
 
-// Why a device that could be used is not. Its verdict is read, too. True: it is because it ended a process.
+// States why a usable device is refused, and reads its verdict. True if it ended a process.
 bool refuse(const ExecutorOptions& options, uint32_t enabled, DeviceCaps* caps, Verdict* verdict) {
   caps->divide_as_gpu = options.divide_as_gpu;
   if (options.verdict != nullptr) {
@@ -271,7 +271,7 @@ Status VulkanDevice::create(const ExecutorOptions& options, uint32_t skip, const
         dropKeptKernels(caps, dir, log);
         left = {};
       } else if (verdict.died(left)) {
-        verdict.keep(caps, dir);  // and choose again: it may be refused now
+        verdict.keep(caps, dir);  // and choose again: the device may be refused now
         watch.end();
       }
     }

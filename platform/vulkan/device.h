@@ -1,4 +1,4 @@
-// A Vulkan device fit for Oriel: instance, choice, capabilities, logical device and its one queue.
+// A Vulkan device for Oriel: instance, choice, capabilities, logical device and its one queue.
 #pragma once
 
 #include "vulkan/driver_watch.h"
@@ -37,7 +37,7 @@ bool isPreferred(const DeviceCaps& candidate, const DeviceCaps& to);
 /// Creates an instance; without Vulkan, `device->instance` stays null with status kOk.
 Status createInstance(const ExecutorOptions& options, VulkanDevice* device);
 
-/// Devices that are looked at; further ones are ignored.
+/// Maximum number of devices; further ones are ignored.
 constexpr uint32_t kMaxPhysicalDevices = 16;
 
 Status enumerateDevices(const VulkanDevice& device, const Log& log,

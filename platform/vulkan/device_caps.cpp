@@ -19,7 +19,7 @@ constexpr uint32_t kNeededInvocations = 128;
 constexpr uint32_t kNeededSharedBytes = 16384;
 constexpr uint32_t kNeededPushBytes = 64;
 
-// The first queue family that can compute, preferably one without graphics: on the other a long submission stalls the
+// The first compute queue family, preferably without graphics: a long submission on a graphics queue stalls the
 // desktop.
 bool findComputeFamily(const VulkanApi& api, VkPhysicalDevice physical, DeviceCaps* caps) {
   VkQueueFamilyProperties families[16];
@@ -122,7 +122,7 @@ void readFloat16(const VulkanApi& api, VkPhysicalDevice physical, DeviceCaps* ca
 
 }  // namespace
 
-// Not inlined: the list takes 80 KiB of stack, on which no other call of the driver should stand.
+// Not inlined: the list takes 80 KiB of stack, which other driver calls should not share.
 [[gnu::noinline]] uint32_t findExtensions(const VulkanApi& api, VkPhysicalDevice physical,
                                           const char* const* names, uint32_t count) {
   constexpr uint32_t kMost = 320;  // an instance has about 20, a device 230
@@ -292,7 +292,7 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
   if (has(kFloats)) {
     readFloat16(api, physical, &caps);
   }
-  // Some drivers do not survive being asked.
+  // Some drivers crash at this query.
   bool matrix_extensions = caps.has(VulkanFeature::kFloat16) &&
                            !isKnownFor(VulkanFeature::kCooperativeMatrix) &&
                            !isKnownFor(VulkanFeature::kFloat16);

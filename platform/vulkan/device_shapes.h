@@ -20,7 +20,7 @@ struct MatmulShape {
 struct AttentionShape {
   uint32_t lanes;
   uint32_t lane_octets;  ///< at least
-  /// Lanes that hold a vector together: of heads wider than kWideHead twice as many.
+  /// Lanes that share a vector; twice as many for heads wider than kWideHead.
   uint32_t most_pieces;
   /// Upper limits per workgroup: heads of up to kNarrowHead values, of up to kWideHead, wider heads and latents.
   uint32_t queries[3];
@@ -34,7 +34,7 @@ struct DeviceShapes {
   MatmulShape decode;     ///< one token, in float
   MatmulShape chunk;      ///< several tokens
   MatmulShape small;      ///< either, with a matrix of few rows (kSmallRows)
-  /// Products a lane (rows times tokens) that may be tried with packed dot products, and in half precision.
+  /// Products per lane (rows times tokens) that may be tried with packed dot products, and in half precision.
   uint32_t most_dot;
   uint32_t most_half;
   AttentionShape attention;

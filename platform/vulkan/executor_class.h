@@ -1,5 +1,5 @@
-// The Vulkan executor as its two files see it: vulkan_executor.cpp, and executor_trust.cpp for which device is used and
-// whether its kernels are right.
+// The Vulkan executor, implemented in vulkan_executor.cpp, and in executor_trust.cpp for the choice of a device and
+// the tests of its kernels.
 #pragma once
 
 #include <memory>
@@ -113,7 +113,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
  private:
   /// Opens a device that passed its tests, if any, and takes its memory.
   Status takeDevice(const ExecutorOptions& options);
-  /// The device, with the kernels that the plan wants of it.
+  /// Opens the device with the kernels of the plan.
   Status openDevice(const ExecutorOptions& options, uint32_t refused, const char* why);
   void closeDevice();
   bool wantsTest(const ExecutorOptions& options) const;
@@ -121,7 +121,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   Status testDevice(const ExecutorOptions& options);
   bool turnOffWrong(uint32_t enabled, const Log& log);
   static void warnOnly(oriel_log_level level, const char* message, void* log);
-  /// A kernel that came out wrong and that nothing can stand in for; null: none.
+  /// Name of a wrong kernel without a replacement; null: none.
   const char* wrongKernel() const;
   Verdict& verdict() { return options_.verdict != nullptr ? *options_.verdict : device_.verdict; }
   const Verdict& verdict() const {
@@ -133,7 +133,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   Status startPipelines();
   Status finishPipelines();
   Status takeFirstSteps();
-  /// The upload ring as working memory, while nothing is uploaded.
+  /// The upload ring as working memory; only while no upload is active.
   Workspace ringWorkspace() const {
     return {arenas_.mapped(plan_.upload), static_cast<size_t>(plan_.upload.size_bytes),
             options_.allocator != nullptr ? options_.allocator : &defaultAllocator()};
@@ -143,7 +143,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   Status timeOps(StepList list, VkQueryPool times, double* ms);
   void releaseSets();
 
-  /// `many`: outputs, more than one.
+  /// `many`: more than one output.
   Status submitStep(StepRun what, bool many, const StopCheck& stop);
   Status watchStep(StepRun what, bool many, const StopCheck& stop);
   Status runHostOp(const Op& op);
@@ -159,7 +159,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   const Plan& plan_;
   ExecutorOptions options_;
   const uint32_t n_host_ops_;
-  const uint32_t n_handles_;  // of the other ops
+  const uint32_t n_handles_;  // ops with kernels
   OpHandles* const handles_;
   StepPiece* const more_pieces_;  // after the handles
   // A union, so that the destructor can skip the device if it never finished its work.
@@ -182,7 +182,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   Flight flights_[kFlights] = {};
   double landed_ms_ = 0;          // when the host saw the latest flight end
   Pace paces_[3];                 // of a token, a chunk, a batch
-  Pace* pace_ = nullptr;          // of the run in progress
+  Pace* pace_ = nullptr;          // of the present run
   uint32_t block_ = 0;            // step block of the latest run, or of the step ahead
   uint32_t features_in_use_ = 0;  // optional features that the kernels use
   bool ahead_ = false;            // the step in that block is in flight, except its head

@@ -56,7 +56,7 @@ Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
       asked.device_number = number;
       asked.verdict = &device_.verdict;
       const Status status = testDevice(asked);
-      if (++tests == kMostTests) {  // each turns something off
+      if (++tests == kMostTests) {  // each test turns a feature off
         asked.tester = nullptr;
       }
       if (status.ok()) {
@@ -69,7 +69,7 @@ Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
         return status;
       }
       if (status.code() != ORIEL_ERROR_DEVICE && status.code() != ORIEL_ERROR_TIMEOUT) {
-        asked.tester = nullptr;  // it is used untested
+        asked.tester = nullptr;  // used untested
         closeDevice();
         continue;
       }
@@ -132,7 +132,7 @@ Status VulkanExecutor::testDevice(const ExecutorOptions& options) {
   return status;
 }
 
-// True: there was something.
+// True if it turned a feature off.
 bool VulkanExecutor::turnOffWrong(uint32_t enabled, const Log& log) {
   uint32_t needed = 0;
   const char* name = "";

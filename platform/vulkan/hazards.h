@@ -1,4 +1,4 @@
-// Which ops of a list must wait for which.
+// Dependencies between the ops of a list.
 #pragma once
 
 #include "plan/plan.h"

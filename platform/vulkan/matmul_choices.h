@@ -19,11 +19,11 @@ constexpr uint32_t kMatmulKernels = 4;
 struct MatmulCandidate {
   const char* name;
   MatmulKernel kernel;
-  // As constants of the kernel; 0 lanes: divided as the kernel table says.
+  // Constants of the kernel; 0 lanes: the kernel table's division.
   uint32_t lanes;
   uint32_t team_lanes;
-  uint32_t rows;    ///< of a lane; with matrix units of a workgroup
-  uint32_t tokens;  ///< of a workgroup, at most
+  uint32_t rows;    ///< per lane; with matrix units per workgroup
+  uint32_t tokens;  ///< per workgroup, at most
 };
 
 class MatmulChoices {
@@ -59,7 +59,7 @@ class MatmulChoices {
   char path_[1024] = "";  // empty: no file
   uint32_t chosen_[kChoices] = {};
   uint32_t measured_[kChoices] = {};
-  uint32_t types_[kMatmulKernels] = {};  // that have the kernel, as bits
+  uint32_t types_[kMatmulKernels] = {};  // types with the kernel, as bits
 };
 
 }  // namespace oriel_internal

@@ -1,12 +1,12 @@
-// Matrix units (VK_KHR_cooperative_matrix) that multiply f16 and add up in float32, and all that kernels for them
-// take for granted besides shaders in f16 (VulkanFeature::kFloat16): Vulkan's memory model, subgroups of a known size.
+// Matrix units (VK_KHR_cooperative_matrix) that multiply f16 and accumulate in float32, and the other requirements of
+// their kernels: f16 shaders (VulkanFeature::kFloat16), Vulkan's memory model, and a known subgroup size.
 #pragma once
 
 #include "vulkan/loader.h"
 
 namespace oriel_internal {
 
-/// Workgroups of kernels with matrix units; every Vulkan device allows as many.
+/// Workgroup size of kernels with matrix units; every Vulkan device allows it.
 constexpr uint32_t kMatrixLanes = 128;
 /// Shared memory for the kernels' tiles; the Vulkan minimum is too small.
 constexpr uint32_t kMatrixSharedBytes = 32768;

@@ -51,7 +51,7 @@ bool chooseMemoryType(const VkPhysicalDeviceMemoryProperties& memory, ArenaKind 
          findMemoryType(memory, allowed, 0, type);
 }
 
-/// Drivers that give memory in whole pages of their own ask for so much more than a buffer, at most.
+/// Upper limit of the extra memory that drivers with whole-page allocations request for a buffer.
 constexpr uint64_t kMostRounding = 64u << 10;
 
 }  // namespace
@@ -66,7 +66,7 @@ uint32_t DeviceArenas::segments(const Plan& plan, ArenaKind arena) {
                                       : 1;
 }
 
-// Whole or not at all: no command may name a buffer without memory.
+// All or nothing: commands must not refer to a buffer without memory.
 Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes,
                                  const Log& log, Segment* segment) {
   if (bytes == 0 || segment->buffer != VK_NULL_HANDLE) {

@@ -1,4 +1,4 @@
-// The plan's device arenas: one allocation and one buffer per segment, taken once, or again when they were given back.
+// The plan's device arenas: one allocation and one buffer per segment, made once, and again after giving them back.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class DeviceArenas {
   Status flush(const VulkanDevice& device, uint64_t begin, uint64_t bytes, const Log& log) const;
   Status invalidate(const VulkanDevice& device, uint64_t begin, uint64_t bytes,
                     const Log& log) const;
-  /// The same of all that the host writes, or reads, with a step.
+  /// The same for all data that the host writes, or reads, in a step.
   Status flushStep(const VulkanDevice& device, const Log& log) const;
   Status invalidateStep(const VulkanDevice& device, const Log& log) const;
   uint64_t allocatedBytes(ArenaKind kind) const {
@@ -59,9 +59,9 @@ class DeviceArenas {
                   const char* what, const Log& log) const;
   static void releaseSegment(const VulkanDevice& device, Segment* segment);
 
-  Segment segments_[kMaxSegments] = {};  // of weights, then of the cache
-  Segment others_[kArenaKinds] = {};     // by kind; of kActivations and kIo
-  uint32_t cache_first_ = 0;             // in segments_
+  Segment segments_[kMaxSegments] = {};  // weights, then cache
+  Segment others_[kArenaKinds] = {};     // by kind; kActivations and kIo
+  uint32_t cache_first_ = 0;             // index in segments_
   std::atomic<uint64_t> allocated_bytes_[kArenaKinds] = {};
   uint8_t* io_ = nullptr;
   Taken io_taken_;

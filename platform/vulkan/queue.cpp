@@ -5,7 +5,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Longest single wait; some drivers mishandle very long ones. A process that is stopped, or asleep, loses one.
+/// Longest single wait; some drivers mishandle very long ones. A process that is stopped or asleep loses at most one.
 constexpr double kWaitSliceMs = 250.0;
 constexpr double kLeastWaitSliceMs = 1.0;
 constexpr double kLeastSlices = 16.0;  // per full wait
@@ -73,7 +73,7 @@ Status Queue::takeCommands(VkCommandBuffer* commands, uint32_t count) const {
 
 Status Queue::submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence) {
   const VulkanApi& api = device_->api;
-  ORIEL_TRY(wait(fence));  // a wait that failed may have left it in use
+  ORIEL_TRY(wait(fence));  // a failed wait may have left it in use
   ORIEL_TRY(settle(
       checkVk(api.vkResetFences(device_->device, 1, &fences_[fence]), "reset a fence", log_)));
   ORIEL_TRY(settle(arenas_->flushStep(*device_, log_)));

@@ -14,13 +14,13 @@ constexpr uint32_t kInputStorage = 1;  // of entry point interface variables
 
 bool isTerminator(uint32_t code) { return code >= kOpBranch && code <= 255; }
 
-/// About an id.
+/// Facts about an id.
 struct Fact {
   uint32_t
       value;  ///< of a constant; of a label or function: where its first block's instructions begin
   uint32_t
       link;  ///< of a label: the next one to walk, then the only block that may follow (0: as it says)
-  bool is_known;  ///< a constant's value is
+  bool is_known;  ///< a constant with a known value
   bool is_form;   ///< a form constant, or computed from one
   bool is_label;
   bool is_variable;
@@ -94,7 +94,7 @@ class Cutter {
     constexpr struct {
       uint32_t code;
       uint32_t operands;
-      uint32_t result;  // its place among them
+      uint32_t result;  // index of the result among the operands
     } kNeeds[] = {{kOpName, 1, 0},           {kOpConstant, 3, 1},       {kOpSpecConstant, 3, 1},
                   {kOpSpecConstantOp, 4, 1}, {kOpFunction, 4, 1},       {kOpVariable, 3, 1},
                   {kOpDecorate, 2, 0},       {kOpMemberDecorate, 3, 0}, {kOpPhi, 2, 1},
@@ -111,7 +111,7 @@ class Cutter {
   }
 
   bool readAll(const uint8_t form[kFormConstants]) {
-    uint32_t function = 0;  // whose first label is still to come
+    uint32_t function = 0;  // function whose first label has not been reached
     size_t at = kSpirvHeaderWords;
     for (Instruction i; at < count_; at += i.length) {
       if (!read(at, &i) || !isWhole(i)) {
@@ -170,7 +170,7 @@ class Cutter {
     }
   }
 
-  // The block that a branch goes to; 0: that is not known.
+  // Target block of a branch; 0 if unknown.
   uint32_t decided(const Instruction& branch) const {
     const bool two_ways = branch.code == kOpBranchConditional;
     if ((!two_ways && branch.code != kOpSwitch) || branch.operands() < 2 + (two_ways ? 1 : 0) ||
@@ -204,7 +204,7 @@ class Cutter {
     }
   }
 
-  // Finds every block that the entry point can come to.
+  // Finds every block that is reachable from the entry point.
   bool walk() {
     size_t at = kSpirvHeaderWords;
     for (Instruction i; at < first_function_; at += i.length) {
@@ -319,7 +319,7 @@ class Cutter {
     }
   }
 
-  // From the blocks that still come to this one.
+  // Keeps operands from blocks that still branch here.
   void writePhi(const Instruction& i, uint32_t block) {
     const size_t begin = written_;
     put(kOpPhi, {i.at(0), i.at(1)});

@@ -1,8 +1,8 @@
 // The kernels' SPIR-V, packed: shaders/kernels_packed.cpp, which scripts/pack_kernels.sh makes from the shaders.
 //
 //   block   modules, packed together as .xz
-//   module  one compiled shader, for every type of weights or format of the cache that it knows
-//   kernel  a module cut down to one form: what the driver gets
+//   module  one compiled shader, for all its weight types or cache formats
+//   kernel  a module cut down to one form, for the driver
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ struct ShaderBlock {
 
 struct ShaderModule {
   uint32_t block;  ///< in kShaderBlocks
-  uint32_t begin;  ///< where in the block its words begin, in bytes
+  uint32_t begin;  ///< byte offset of its words in the block
   uint32_t bytes;
-  bool renumbered;  ///< restoreIds() makes SPIR-V of its words
+  bool renumbered;  ///< restoreIds() must convert its words to SPIR-V
 };
 
 /// Specialisation constants kFirstFormConstant and on of a module: shaders/lib/form.glsl.

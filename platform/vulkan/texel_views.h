@@ -1,5 +1,5 @@
-// Bindings that a kernel reads as texels rather than as storage. CPUs' drivers fetch the texels of all
-// lanes with vector loads, but walk from lane to lane to load from a storage buffer.
+// Bindings that a kernel reads as texels instead of storage. CPU drivers fetch the texels of all
+// lanes with vector loads, but load from a storage buffer lane by lane.
 #pragma once
 
 #include "vulkan/memory.h"

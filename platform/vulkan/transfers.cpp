@@ -6,7 +6,7 @@
 namespace oriel_internal {
 namespace {
 
-// An arena of no bytes has no buffer.
+// An empty arena has no buffer.
 void recordFill(const VulkanApi& api, VkCommandBuffer commands, VkBuffer buffer) {
   if (buffer != VK_NULL_HANDLE) {
     api.vkCmdFillBuffer(commands, buffer, 0, VK_WHOLE_SIZE, 0);
@@ -131,7 +131,7 @@ Status Transfers::copy(const CopyPiece* pieces, size_t count) {
   return queue_->settle(queue_->submitAndWait(commands));
 }
 
-// The host's part even where something failed before.
+// Clears the host's part even after an earlier failure.
 Status Transfers::clear(ArenaSet arenas) {
   Status status = sendClearing(arenas);
   if (contains(arenas, ArenaKind::kIo) && arenas_->buffer(ArenaKind::kIo) != VK_NULL_HANDLE) {
@@ -183,7 +183,7 @@ Status Transfers::sendForgetting(const BufferRef* pieces, size_t count) {
     }
   };
   for (size_t i = 0; i < count; ++i) {
-    // Fills are of whole words; what else is in them was not written either.
+    // Fills cover whole words; the rest of these words is unused, too.
     fill(pieces[i].arena, pieces[i].segment, pieces[i].offset_bytes / 4 * 4,
          alignUp(pieces[i].offset_bytes + pieces[i].size_bytes, uint64_t{4}));
   }
@@ -213,7 +213,7 @@ Status Transfers::submitRead(VkCommandBuffer commands, uint64_t bytes) const {
   return queue_->settle(arenas_->invalidate(*device_, plan_->upload.offset_bytes, bytes, log_));
 }
 
-// To the beginning of the upload ring, whose uploads must be over.
+// Copies to the beginning of the upload ring. Uploads must have ended.
 Status Transfers::recordRead(VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
                              const BufferRef& source, uint64_t offset_bytes, uint64_t bytes) const {
   ORIEL_TRY(begin(commands, usage));

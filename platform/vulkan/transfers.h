@@ -1,4 +1,4 @@
-// Bytes between the host and the device's arenas, through the upload ring (Plan::upload).
+// Transfers between the host and the device's arenas, through the upload ring (Plan::upload).
 #pragma once
 
 #include "exec/executor.h"
@@ -7,10 +7,10 @@
 
 namespace oriel_internal {
 
-/// Every function but the first gives the queue's failure back, if it has one, and remembers its own there.
+/// Every function except create() returns the queue's failure, if any, and records its own failures there.
 class Transfers {
  public:
-  /// All four outlive it.
+  /// All four must outlive this object.
   Status create(const VulkanDevice& device, Queue* queue, const DeviceArenas& arenas,
                 const Plan& plan, const Log& log);
   /// Records for the present arenas. Call before logits() uses them.
@@ -30,9 +30,9 @@ class Transfers {
   /// Zeroes the cache, the activations (products read their padding, which must be zero and never NaN) and all memory
   /// that the host sees; the latter even if the device has failed. Skips arenas that were given back.
   Status forget() { return clear(kAllArenas); }
-  /// The same of some arenas; never of weights.
+  /// The same for some arenas; never for weights.
   Status clear(ArenaSet arenas);
-  /// The same where nothing of the cache but these pieces was written.
+  /// The same, if only these pieces of the cache were written.
   Status forget(const BufferRef* pieces, size_t count);
 
  private:

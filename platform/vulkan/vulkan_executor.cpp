@@ -32,7 +32,7 @@ Status VulkanExecutor::create() {
     ORIEL_TRY(takeDevice(options_));
   }
   options_.tester = nullptr;
-  options_.stop = nullptr;  // loadStop() is asked from here on
+  options_.stop = nullptr;  // from here on loadStop() is polled
 
   ORIEL_TRY(queue_.create(device_, arenas_, options_.timeout_ms, log));
   ORIEL_TRY(transfers_.create(device_, &queue_, arenas_, plan_, log));
@@ -47,7 +47,7 @@ VulkanExecutor::~VulkanExecutor() {
   pipelines_.join();
   // Even after an error, objects in use must not be destroyed.
   if (!queue_.drain(kLastGraceMs)) {
-    device_.watch.end();  // it is late, and no end of the process
+    device_.watch.end();  // it is late, but the process did not crash
     options_.log.write(ORIEL_LOG_INFO,
                        "the device never finished its work; its memory cannot be given back");
     return;  // leaves the driver loaded; it still holds the device
@@ -123,13 +123,13 @@ Status VulkanExecutor::endRun(Status status) {
   for (uint32_t fence = kRunFence; fence < kFences && !status.ok(); ++fence) {
     (void)queue_.settle(queue_.wait(fence));  // the step block is in use until then
     if (queue_.inFlight(fence)) {
-      queue_.fail(status);  // and still is: nothing may follow
+      queue_.fail(status);  // still in use: no further work is possible
     }
   }
   return status;
 }
 
-// Waits for a flight, if it has not landed, and learns from how long it took.
+// Waits for a flight, if it has not ended, and adjusts the pace to its duration.
 Status VulkanExecutor::land(uint32_t flight) {
   if (queue_.inFlight(kRunFence + flight)) {
     ORIEL_TRY(queue_.wait(kRunFence + flight));
@@ -176,7 +176,7 @@ uint32_t VulkanExecutor::afterIdleRound(const Op* ops, const StepCommands::Range
   return piece;
 }
 
-// As many pieces at a time as the device does in a moment.
+// Submits as many pieces at a time as the device can do in a short time.
 Status VulkanExecutor::submitStep(StepRun what, bool many, const StopCheck& stop) {
   const StepCommands::Range body = steps_.body(what);
   const StepCommands::Range head = steps_.head(what, many);
@@ -222,7 +222,7 @@ Status VulkanExecutor::submitStep(StepRun what, bool many, const StopCheck& stop
     }
     flights_[flight] = {work, nowMs()};
     const Status sent = queue_.submit(commands, n, kRunFence + flight);
-    if (!sent.ok()) {  // nothing can follow where logits are half of one token and half of another
+    if (!sent.ok()) {  // half-updated logits allow no further work
       return first > body_count ? Status(ORIEL_ERROR_DEVICE) : sent;
     }
   }
@@ -286,7 +286,7 @@ Status VulkanExecutor::submitAhead(bool* more) {
   }
   ORIEL_TRY(queue_.wait(kRunFence));
   landed_ms_ = nowMs();
-  // When the device began is known only where it had nothing before; that it was slow, always.
+  // The start time on the device is known only if it was idle before; slowness is always known.
   if (const double ms = landed_ms_ - sent_ms; !ahead_ || ms > kSubmissionMs) {
     paces_[0].took(work, ms);
   }
@@ -402,7 +402,7 @@ Status VulkanExecutor::timeOps(StepList list, VkQueryPool times, double* ms) {
   return kOk;
 }
 
-// Pipelines of every op, still to be compiled.
+// Adds the pipelines of every op, to be compiled later.
 Status VulkanExecutor::choosePipelines() {
   OpHandles* handles = handles_;
   for (uint32_t l = 0; l < kStepLists; ++l) {
@@ -454,7 +454,7 @@ Status VulkanExecutor::startPipelines() {
 }
 
 Status VulkanExecutor::finishPipelines() {
-  Workspace workspace = ringWorkspace();  // nothing is uploaded any more
+  Workspace workspace = ringWorkspace();  // uploads have ended
   ORIEL_TRY(pipelines_.finish(&workspace, options_.log, loadStop()));
   const PipelineStats stats = pipelines_.stats();
   options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms, %s%u of them from the cache",

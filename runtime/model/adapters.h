@@ -1,7 +1,7 @@
 // Adapters of a model: low-rank matrix changes (LoRA) and vectors added to the output of layers (control vectors).
 //
 // y = W x + gate * B (A x); a layer's output += gate * direction. A gate is the adapter's scale, which a session chooses,
-// times a constant of the tensor. Gates of a token are in the step block, so that each token has its own.
+// times a constant of the tensor. The step block holds the gates of each token, so that every token can have its own.
 #pragma once
 
 #include "base/status.h"
@@ -16,18 +16,18 @@ constexpr uint32_t kMaxInvocation = 64;
 constexpr uint32_t kThinColumns = kBufferAlignment / sizeof(float);
 
 struct Adapter {
-  char name[64] = "";  ///< of its file, without folder and ".gguf"
-  float scale = 1;     ///< unless a session has another
+  char name[64] = "";  ///< file name without folder and ".gguf"
+  float scale = 1;     ///< default scale of a session
   float alpha = 0;
   bool is_control = false;
-  float stream_factor = 1;  ///< of a control vector: the residual stream's own scale
-  /// Activated LoRA: it acts from the last occurrence of these tokens on. 0: on every token.
+  float stream_factor = 1;  ///< control vector: scale of the residual stream
+  /// Activated LoRA: active from the last occurrence of these tokens on. 0: active on every token.
   uint32_t n_invocation = 0;
   int32_t invocation[kMaxInvocation] = {};
-  uint64_t hash = 0;  ///< of its file
+  uint64_t hash = 0;  ///< hash of the file
 };
 
-/// A number that products of an adapter are multiplied by: its scale times `factor`.
+/// Factor of an adapter's products: the adapter's scale times `factor`.
 struct AdapterGate {
   uint32_t adapter = 0;
   float factor = 1;
@@ -39,7 +39,7 @@ struct Adapters {
   uint32_t layerOf(uint32_t adapter, uint32_t half, uint32_t layer) const {
     return first_layer + (2 * adapter + half) * n_layers + layer % file_layers;
   }
-  /// The number of this gate; it is there.
+  /// Index of this gate, which must exist.
   uint32_t gateOf(uint32_t adapter, float factor) const;
   /// Constant of a pair of this rank: alpha / rank, or 1 without alpha.
   float factorOf(uint32_t adapter, uint64_t rank) const {
@@ -53,7 +53,8 @@ struct Adapters {
   uint32_t count = 0;
   uint32_t first_layer = 0;
   uint32_t n_layers = 1;
-  uint32_t file_layers = 1;  ///< of the model's file: passes through layers share adapters
+  uint32_t file_layers =
+      1;  ///< layers in the model's file; passes through the layers share adapters
   uint32_t most_rank = 0;
   uint32_t most_expert_rank = 0;
   uint32_t n_gates = 0;
@@ -61,8 +62,8 @@ struct Adapters {
   Adapter list[kMaxAdapters];
 };
 
-/// Checks an adapter's file against the model, and adds its tensors to `tensors` as GgufTensor::file `file`. The model's
-/// file has its header. ORIEL_ERROR_FORMAT, _UNSUPPORTED with a line that names the tensor and both shapes.
+/// Checks an adapter's file against the model, and adds its tensors to `tensors` with `file` as GgufTensor::file. Needs
+/// the header of the model's file. ORIEL_ERROR_FORMAT or _UNSUPPORTED, with a line that names the tensor and both shapes.
 Status readAdapter(const GgufFile& adapter, const GgufFile& base, const ModelDesc& desc,
                    bool is_control, const uint32_t (&range)[2], uint32_t file, const Log& log,
                    Adapters* adapters, TensorIndex* tensors);

@@ -17,7 +17,7 @@ constexpr CountKey kCounts[] = {
     {"embedding_length_out", &ModelDesc::target_embd, 0, kMaxEmbedding, false},
 };
 
-// Groups of tensors. Norm weights of the Gemmas come with the 1 that they add to them.
+// Groups of tensors. Gemma norm weights in files already include the added 1.
 // clang-format off
 constexpr TensorRule kEnd = {TensorRole::kTokenEmbedding, nullptr, Where::kModel, Extent::kOne, Extent::kOne, false};
 
@@ -124,7 +124,7 @@ constexpr TensorRule kFused[] = {
     {TensorRole::kGateUp, "ffn_up.weight", Where::kEveryLayer, Extent::kGateUp, Extent::kEmbedding, true},
     {TensorRole::kDown, "ffn_down.weight", Where::kEveryLayer, Extent::kEmbedding, Extent::kFeedForward, true},
     kEnd};
-// The final norm has the embedding's name.
+// The final norm is stored under the embedding's name.
 constexpr TensorRule kLfm2Head[] = {
     {TensorRole::kOutputNorm, "token_embd_norm.weight", Where::kModel, Extent::kOne, Extent::kEmbedding, true},
     {TensorRole::kOutput, "output.weight", Where::kModel, Extent::kVocabulary, Extent::kEmbedding, false},
@@ -164,7 +164,7 @@ constexpr TensorRule kDelta[] = {
     {TensorRole::kStateNorm, "ssm_norm.weight", Where::kStateLayers, Extent::kOne, Extent::kStateValue, true},
     {TensorRole::kStateOut, "ssm_out.weight", Where::kStateLayers, Extent::kEmbedding, Extent::kStateValues, true},
     kEnd};
-// As that, with factors and decays in one matrix.
+// The same, with factors and decays in one matrix.
 constexpr TensorRule kDeltaJoined[] = {
     {TensorRole::kStateIn, "attn_qkv.weight", Where::kStateLayers, Extent::kStateChannels, Extent::kEmbedding, true},
     {TensorRole::kStateGate, "attn_gate.weight", Where::kStateLayers, Extent::kStateValues, Extent::kEmbedding, true},
@@ -191,7 +191,7 @@ constexpr TensorRule kGatedAttention[] = {
     {TensorRole::kValue, "attn_v.weight", Where::kAttentionLayers, Extent::kKeyValues, Extent::kEmbedding, true},
     {TensorRole::kAttentionOut, "attn_output.weight", Where::kAttentionLayers, Extent::kEmbedding, Extent::kQueries, true},
     kEnd};
-// Queries, keys and values by matrices of their own or by one, with biases or without.
+// Queries, keys and values in separate matrices or in one, with or without biases.
 constexpr TensorRule kAnyAttention[] = {
     {TensorRole::kQuery, "attn_q.weight", Where::kAttentionLayers, Extent::kQueries, Extent::kEmbedding, true, Extent::kOne, TensorRole::kQkv},
     {TensorRole::kKey, "attn_k.weight", Where::kAttentionLayers, Extent::kKeyValues, Extent::kEmbedding, true, Extent::kOne, TensorRole::kQkv},
@@ -218,7 +218,7 @@ constexpr TensorRule kOptionalHeadNorms[] = {
     {TensorRole::kQueryNorm, "attn_q_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kHead, false},
     {TensorRole::kKeyNorm, "attn_k_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kHead, false},
     kEnd};
-// A weight of its own for each head.
+// Separate weights per head.
 constexpr TensorRule kOwnHeadNorms[] = {
     {TensorRole::kQueryNorm, "attn_q_norm.weight", Where::kAttentionLayers, Extent::kHeads, Extent::kHead, false, Extent::kOne, kNoRole, true},
     {TensorRole::kKeyNorm, "attn_k_norm.weight", Where::kAttentionLayers, Extent::kKeyHeads, Extent::kHead, false, Extent::kOne, kNoRole, true},
@@ -444,7 +444,7 @@ constexpr Traits kGemma3Traits = traits([](Traits* t) {
   t->scaled_embedding = true;
   t->sliding_period = 6;
   t->sliding_rope_theta = 10000.0;
-  t->width_scaled_layers = 62;  // 27B; all others have scores scaled by the head as usual
+  t->width_scaled_layers = 62;  // 27B; other sizes scale scores by the head size
 });
 constexpr Traits kGemma2Traits = traits([](Traits* t) {
   t->activation = kGelu;
@@ -474,7 +474,7 @@ constexpr Traits kMistral3Traits = traits([](Traits* t) {
 constexpr Traits kExaone4Traits = traits([](Traits* t) {
   t->sliding_period = 4;
   t->sliding_window = 4096;
-  t->sliding_layers = 64;  // 32B; a window in a smaller model's file says nothing
+  t->sliding_layers = 64;  // 32B; smaller models ignore the window in their files
   t->ignores_pattern = true;
   t->sliding_main_rope = t->no_rope_in_full = true;
 });
@@ -583,7 +583,8 @@ constexpr Traits kQwen3NextTraits = mixture([](Traits* t) {
 });
 constexpr Traits kGptOssTraits = mixture([](Traits* t) {
   t->activation = kClampedSilu;
-  t->expert_normalised = true;  // a softmax over the chosen is that over all, divided by their sum
+  t->expert_normalised =
+      true;  // a softmax over the selected equals the normalised softmax over all
   t->sliding_period = 2;
   t->sliding_main_rope = true;
 });
@@ -796,7 +797,7 @@ constexpr Architecture row(const char* name, RopePairing pairing,
 
 // clang-format off
 constexpr Architecture kArchitectures[] = {
-    // Llama 1 to 3, Mistral, SmolLM 1 and 2, TinyLlama, and most that were converted to look like them.
+    // Llama 1 to 3, Mistral, SmolLM 1 and 2, TinyLlama, and most models converted to the llama format.
     row("llama", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kPlain),
     row("qwen2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kBiases, kFeedForward}, kPlain),
     row("qwen3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kFeedForward}, kPlain),
@@ -810,7 +811,7 @@ constexpr Architecture kArchitectures[] = {
     row("exaone4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kExaone4Traits),
     row("olmo2", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPostNorms, kAttention, kRowNorms, kFeedForward}, kOlmo2Traits),
     row("gemma2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kFeedForward}, kGemma2Traits),
-    // LFM2 and LFM2.5: layers without heads of keys are short convolutions.
+    // LFM2 and LFM2.5: layers without KV heads are short convolutions.
     row("lfm2", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kFeedForward}, kLfm2Traits),
     row("lfm2moe", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kDenseFeedForward, kExperts, kExpertBias}, kLfm2MoeTraits),
     row("granitemoe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kExperts, kSharedExpert}, kGraniteMoeTraits),

@@ -14,11 +14,10 @@ struct CountKey {
   uint32_t ModelDesc::*field;
   uint32_t minimum;
   uint32_t maximum;
-  bool
-      required;  ///< otherwise the field stays 0 when the key is missing and is derived from others
+  bool required;  ///< otherwise a missing key leaves 0, and the value is derived from others
 };
 
-/// Rows or columns of a tensor, in terms of the numbers of the model and of the layer's kind.
+/// Rows or columns of a tensor, as sizes of the model or of the layer's kind.
 enum class Extent : uint8_t {
   kOne,
   kEmbedding,
@@ -36,21 +35,21 @@ enum class Extent : uint8_t {
   kExpertFeedForward,  ///< n_ff of an expert
   kLayerInput,         ///< layer_input
   kLayerInputs,        ///< layer_input of all layers
-  kGatedQueries,       ///< 2 n_heads * head_dim: of each head its query, then its gate
-  kStateInputs,        ///< of Mamba-2: gates, channels and heads
+  kGatedQueries,       ///< 2 n_heads * head_dim: for each head its query, then its gate
+  kStateInputs,        ///< Mamba-2: gates, channels and heads
   kStateChannels,      ///< StateShape::channels
   kStateTaps,          ///< conv_taps of a state
   kStateHeads,
   kStateKeyHeads,
   kStateValue,   ///< value_dim
   kStateValues,  ///< heads * value_dim
-  kStateGroup,   ///< of those, the values of the heads that share a key
+  kStateGroup,   ///< values of the heads that share a key
   // Latent attention.
   kHeads,               ///< n_heads
   kQueryLatent,         ///< query_latent_dim
   kLatent,              ///< latent_dim
   kLatentAndKey,        ///< latent_dim + rope_dim
-  kPlainHead,           ///< values of a query's head without the rotated ones
+  kPlainHead,           ///< values of a query head that are not rotated
   kValueHead,           ///< value_dim
   kValueHeads,          ///< n_heads * value_dim
   kPlainAndValueHeads,  ///< n_heads of both
@@ -62,11 +61,11 @@ enum class Extent : uint8_t {
   kExpertLatent,        ///< Experts::latent
   kValueExperts,        ///< experts that make values
   kTwoStateHeads,       ///< 2 heads of a state
-  // Of encoders.
+  // Encoders.
   kTokenTypes,  ///< ModelDesc::token_types
   kDense,       ///< ModelDesc::dense
   kLabels,      ///< ModelDesc::labels
-  // Of a model that guesses for another.
+  // Draft models.
   kTarget,       ///< target_embd
   kTargetTwice,  ///< 2 target_embd
 };
@@ -77,7 +76,7 @@ enum class Where : uint8_t {
   kModelLayerInputs,  ///< of the whole model, if layers have their own inputs
   kEveryLayer,
   kAttentionLayers,
-  kMemoryLayers,  ///< attention with a memory of its own; what others carry means nothing
+  kMemoryLayers,  ///< attention with its own KV cache; ignored in other layers
   kConvLayers,
   kDenseLayers,   ///< layers with a dense feed-forward, with or without experts
   kExpertLayers,  ///< layers with experts
@@ -121,14 +120,14 @@ uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent);
 /// Which layers keep a state.
 enum class StateLayers : uint8_t {
   kNone,
-  kWithoutHeads,  ///< those without heads of keys
-  kMost,  ///< all but every full_attention_interval-th, unless attention.recurrent_layers lists them
+  kWithoutHeads,  ///< layers without KV heads
+  kMost,  ///< all except each full_attention_interval-th, or the layers in attention.recurrent_layers
   kAll,
   kAllBeside,  ///< all, in parallel with attention
   kBranches,   ///< layers without KV heads and feed-forward; each layer has a single branch
 };
 
-/// Which pairs of a rotation text turns, by rope.dimension_sections.
+/// Rotary pairs that turn in text, by rope.dimension_sections.
 enum class RopeSections : uint8_t {
   kNone,         ///< all: the key is not read
   kInterleaved,  ///< sections take pairs in turn (Qwen3-VL)
@@ -146,11 +145,11 @@ extern const TensorRules kTextHead;
 
 /// Behaviour of an architecture that its files do not state. Keys are "<architecture>.<suffix>".
 struct Traits {
-  uint8_t activation = kSilu;  ///< of the feed-forward; of kXielu "xielu." keys have the numbers
+  uint8_t activation = kSilu;  ///< of the feed-forward; kXielu reads its numbers from "xielu." keys
   bool plain : 1;              ///< LayerKind::plain
   bool parallel : 1;           ///< LayerKind::parallel
-  bool parallel_by_key : 1;    ///< use_parallel_residual says so
-  bool parallel_without_norm : 1;  ///< a layer without ffn_norm is
+  bool parallel_by_key : 1;    ///< by the key use_parallel_residual
+  bool parallel_without_norm : 1;  ///< a layer without ffn_norm is parallel
   NormRule norms = NormRule::kRms;
   bool bare_norms : 1;           ///< ModelDesc::bare_norms
   bool grouped_norms : 1;        ///< attention.group_norm_groups is read
@@ -221,19 +220,20 @@ struct Traits {
   bool expert_latent : 1;     ///< moe_latent_size is read
   bool value_experts : 1;     ///< attention.value_expert_count is read
 
-  bool latent_attention : 1;  ///< layers remember latents: attention.kv_lora_rank is read
+  bool latent_attention : 1;  ///< latent attention: attention.kv_lora_rank is read
 
   // States.
   StateRule state = StateRule::kNone;
   StateLayers state_layers = StateLayers::kNone;
-  bool state_norm_optional : 1;  ///< the tensor says whether StateShape::normed
-  bool state_in_order : 1;       ///< heads that share a key follow each other; else keys take turns
+  bool state_norm_optional : 1;  ///< StateShape::normed depends on the tensor
+  bool state_in_order : 1;       ///< adjacent heads share a key; else keys alternate
   bool gated : 1;                ///< LayerKind::gate_beside
   RopeSections rope_sections = RopeSections::kNone;
-  bool no_trained_context : 1;  ///< a context_length of 2^20 says nothing
-  bool extra_layers : 1;        ///< nextn_predict_layers at the end predict further tokens: not run
+  bool no_trained_context : 1;  ///< a context_length of 2^20 means "not stated"
+  bool
+      extra_layers : 1;  ///< nextn_predict_layers last layers are for multi-token prediction: not run
 
-  bool hybrid_keys : 1;  ///< files carry numbers of state-space layers that they do not have
+  bool hybrid_keys : 1;  ///< files state sizes of state-space layers that the model lacks
 
   // Multipliers.
   bool scales : 1;              ///< embedding_scale, residual_scale, logit_scale are read
@@ -249,7 +249,7 @@ struct Traits {
   bool yarn_log_multiplier : 1;  ///< rope.scaling.yarn_log_multiplier is read
   bool rope_alpha : 1;           ///< rope.scaling.alpha is read
 
-  bool feed_forward_by_tensor : 1;  ///< n_ff is what ffn_gate says; files carry wrong numbers
+  bool feed_forward_by_tensor : 1;  ///< n_ff comes from ffn_gate; the key is unreliable
 
   /// A draft model: its layers read the KV cache of a target model. It cannot be loaded alone.
   bool drafts : 1;
@@ -267,7 +267,7 @@ struct Architecture {
 
 /// Numbers that all architectures read.
 const CountKey* countKeys(uint32_t* count);
-/// Names of tensors (as in TensorRule, ends with null) that may be there and carry nothing: derived values that old
+/// Names of optional tensors to ignore (as in TensorRule, ends with null): derived values that old
 /// converters wrote.
 const char* const* ignoredTensors();
 
@@ -276,7 +276,7 @@ const Architecture* findArchitecture(const GgufString& name);
 uint32_t architectureCount();
 const Architecture& architectureAt(uint32_t index);
 
-/// visit(rule) for all of an architecture's tensors.
+/// Calls visit(rule) for all tensors of an architecture.
 template <typename Visit>
 void forEachRule(const Architecture& architecture, const Visit& visit) {
   for (uint32_t g = 0; g < architecture.n_tensors; ++g) {

@@ -32,7 +32,7 @@ Status readGroups(const GgufFile& file, const Architecture& architecture, const 
   return kOk;
 }
 
-/// How weights of experts are scaled, and as how many experts the shared one counts.
+/// Scale of the expert weights, and the weight of the shared expert in routed experts.
 Status readExpertWeights(const GgufFile& file, const Architecture& architecture, const Log& log,
                          ExpertCounts* found) {
   Experts& experts = found->experts;
@@ -98,7 +98,7 @@ Status readExperts(const GgufFile& file, const Architecture& architecture, uint3
   }
   uint32_t gating = traits.expert_sigmoid ? 2 : 1;
   if (traits.expert_gating) {
-    // 3: a softmax over the chosen, which normalised weights of one over all are.
+    // 3: a softmax over the selected, which equals the normalised softmax over all.
     ORIEL_TRY(read("expert_gating_func",
                    traits.expert_weight_keys ? Need::kOptional : Need::kRequired, 1, 3, &gating));
   }

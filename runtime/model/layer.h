@@ -58,9 +58,9 @@ constexpr uint32_t kMaxRopes = 2;
 /// A mixture of experts: a router selects the best few feed-forwards for each token.
 struct Experts {
   uint32_t count = 0;  ///< 0: none; else 1 .. kMaxExperts
-  uint32_t used = 0;   ///< by a token: 1 .. kMaxExpertsUsed, at most count
+  uint32_t used = 0;   ///< experts per token: 1 .. kMaxExpertsUsed, at most count
   uint32_t n_ff = 0;
-  bool sigmoid = false;       ///< scores are sigmoids, not a softmax over all experts
+  bool sigmoid = false;       ///< scores are sigmoids; else a softmax over all experts
   bool normalised = false;    ///< divide the selected weights by their sum
   float scale = 1;            ///< factor of the selected weights
   uint32_t groups = 1;        ///< equal runs of experts: divides count
@@ -150,11 +150,11 @@ struct Layer {
   float activation[4] = {};  ///< kXielu: a, b, c and d
 };
 
-/// Versions of a state that every session has: a step reads one and writes another, so that the one after the last
-/// committed token is always there. Checkpoints come on top.
+/// Versions of a state per session: a step reads one and writes another, so that the state after the last committed
+/// token is always available. Checkpoints use additional versions.
 constexpr uint32_t kStateSlots = 2;
 
-/// How the tokens of a session take, and see, the slots of a group of layers' memories.
+/// Which tokens the KV cache of a group of layers holds, and which of them a token sees.
 enum class ViewKind : uint8_t {
   kSession,  ///< the session's sinks and window
   kSliding,  ///< the window of the training: the last tokens, no sinks
@@ -162,7 +162,7 @@ enum class ViewKind : uint8_t {
   kState,    ///< versions of a state, no tokens
   kText,     ///< encoders: all tokens of the text, or at most `window` away in each direction
 };
-/// Parts that a session's window has for layers that see less than all of it.
+/// Number of parts of a session's window, for layers that see only some of it.
 constexpr uint32_t kWindowParts = 256;
 
 struct LayerView {

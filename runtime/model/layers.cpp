@@ -33,7 +33,7 @@ Status checkHeads(const Architecture& architecture, uint32_t layer, uint32_t n_h
   return kOk;
 }
 
-/// Fills in what optional keys left open and checks how the numbers fit together.
+/// Fills in defaults of missing optional keys, and checks that the numbers fit together.
 Status completeHeads(const GgufFile& file, const Architecture& architecture, const Log& log,
                      ModelDesc* desc) {
   if (desc->n_kv_heads == 0) {
@@ -117,7 +117,7 @@ Status readRopeDims(const GgufFile& file, const Architecture& architecture, uint
   return kOk;
 }
 
-/// Sliding-window layers may have a size of head of their own.
+/// Reads the head size of sliding-window layers, which may differ.
 Status readSlidingHead(const GgufFile& file, const Architecture& architecture, const Log& log,
                        uint32_t* head_dim) {
   if (!architecture.traits.sliding_head) {
@@ -410,7 +410,7 @@ Status describeLayer(const Architecture& architecture, uint32_t layer, LayerKind
   return kOk;
 }
 
-/// Layers' attn_gate: one gate a head or one a value.
+/// Reads the layers' attn_gate: per head or per value.
 void readGate(const GgufFile& file, const Traits& traits, uint32_t layer, LayerKind* kind) {
   char name[kMaxTensorNameBytes + 1];
   std::snprintf(name, sizeof(name), "blk.%" PRIu32 ".attn_gate.weight", layer);
@@ -502,7 +502,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   const bool attends = traits.state_layers != StateLayers::kAll;
   const bool mixed = has_convs || traits.state != StateRule::kNone;
   if (traits.no_trained_context && desc->context_train == 1u << 20) {
-    desc->context_train = 0;  // what converters write where positions are not encoded
+    desc->context_train = 0;  // converters' value for models without position encoding
   }
   if (traits.extra_layers) {
     ORIEL_TRY(readModelCount(file, architecture, "nextn_predict_layers", Need::kOptional, 0,

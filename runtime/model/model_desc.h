@@ -14,7 +14,7 @@ namespace oriel_internal {
 /// How the vectors of tokens become the vector of a text. Values are those numbers in a file's "pooling_type".
 enum class FilePooling : uint8_t { kNone, kMean, kFirst, kLast, kRank, kUnknown };
 
-/// Which values of a head a rotation pairs up.
+/// The values of a head that form a rotary pair.
 enum class RopePairing : uint32_t {
   kInterleaved,  ///< (2i, 2i + 1): llama as converted for GGUF
   kHalves,       ///< (i, i + dims / 2)
@@ -24,10 +24,11 @@ enum class RopePairing : uint32_t {
 /// multiplied by `magnitude`. This covers every known kind of RoPE scaling.
 struct RopeTable {
   RopeTable() { std::fill(divisors, divisors + kMaxHeadDim / 2, 1.0); }
-  uint32_t dims = 0;  ///< the first values of a head: even, <= head_dim of the layers that use it
+  uint32_t dims = 0;  ///< first values of a head that turn: even, <= head_dim of the layers
   double theta = 10000.0;
   double magnitude = 1.0;
-  double divisors[kMaxHeadDim / 2];  ///< positive and finite; a pair with a huge one never turns
+  double divisors[kMaxHeadDim /
+                  2];  ///< positive and finite; a pair with a very large divisor never turns
 };
 
 enum class RopeScaling : uint32_t {
@@ -61,7 +62,7 @@ struct DraftDesc {
 
 struct Adapters;  // model/adapters.h
 
-/// Shape of a decoder-only model. Everything the budgeter and the plan need, nothing from the device. All
+/// Shape of a decoder-only model: all input of the budgeter and the plan, independent of the device. All
 /// counts are within base/limits.h once readModelDesc has returned kOk.
 struct ModelDesc {
   const char* architecture = "";  ///< NUL-terminated constant
@@ -70,12 +71,12 @@ struct ModelDesc {
   uint32_t n_embd = 0;
   uint32_t n_vocab = 0;
   uint32_t context_train = 0;  ///< tokens; 0: not stated
-  // The largest of all layers.
+  // Largest numbers of all layers.
   uint32_t n_heads = 0;
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t n_ff = 0;
-  /// Values of an input that every layer has of its own, made of the token and of its embedding (Gemma 4); 0: none.
+  /// Values of the per-layer inputs, made from the token and its embedding (Gemma 4); 0: none.
   uint32_t layer_input = 0;
 
   LayerKind kinds[kMaxLayerKinds];
@@ -90,7 +91,7 @@ struct ModelDesc {
   /// `rope_long` replaces the main table if a cache may hold more tokens than this; 0: never.
   uint32_t rope_short_tokens = 0;
   RopeTable rope_long;
-  /// Queries at position p of the cache are multiplied by 1 + temperature * ln(floor(p / tokens) + 1); 0: not.
+  /// Queries at position p of the cache are multiplied by 1 + temperature * ln(floor(p / tokens) + 1); 0: no temperature.
   double query_temperature = 0;
   double temperature_tokens = 0;
 
@@ -98,10 +99,10 @@ struct ModelDesc {
   uint32_t window_train = 0;
 
   float rms_eps = 1e-5f;
-  // Branches that are added to the residual stream times s (Granite's residual_scale) need no multiplication: the
-  // stream is kept divided by s, for which embeddings are divided by s and the epsilon of norms that read the
-  // stream by s * s; norms undo it.
-  float residual_eps = 1e-5f;  ///< of norms that read the residual stream
+  // Branches that are added to the residual stream times s (Granite's residual_scale) need no multiplication. The
+  // stream is stored divided by s: embeddings are divided by s, and the epsilon of norms that read the stream by
+  // s * s. Norms undo the factor.
+  float residual_eps = 1e-5f;  ///< epsilon of norms that read the residual stream
   float embedding_scale = 1.0f;
   float logit_scale = 1.0f;        ///< logits are multiplied by it
   float logit_cap = 0;             ///< and then soft-capped, as in SoftCapPush; 0: not
@@ -114,9 +115,9 @@ struct ModelDesc {
   bool learned_positions = false;  ///< add a vector per position to the embeddings
   /// Number of passes through the first n_layers / loops layers. Each pass has its own KV cache.
   uint32_t loops = 1;
-  bool loop_norms = false;  ///< the last norm is applied between passes, too
+  bool loop_norms = false;  ///< also apply the last norm between passes
   FilePooling pooling = FilePooling::kNone;
-  /// It reads whole texts, each for its vector or its score, and writes none: no cache is kept between steps.
+  /// The model returns a vector or a score of each text, and generates no text. It keeps no cache between steps.
   bool encoder = false;
   bool causal = false;       ///< of an encoder: tokens see earlier tokens only
   bool fused_gates = false;  ///< ffn_up includes the gates
@@ -124,13 +125,13 @@ struct ModelDesc {
   uint32_t labels = 0;       ///< number of scores of a text; 0: the output is a vector
   uint32_t dense = 0;        ///< inner size of the dense head (two matrices); 0: no dense head
   uint8_t rank_activation = kTanh;
-  /// Values that a text becomes.
+  /// Values of a text's output.
   uint32_t textCols() const { return labels != 0 ? labels : n_embd; }
-  /// Values of a row of outputs: those, or logits.
+  /// Values of an output row: of a text, or logits.
   uint32_t outputCols() const { return encoder ? textCols() : n_vocab; }
   uint32_t target_embd = 0;            ///< draft model: n_embd of its target
   DraftDesc draft;                     ///< the draft model of this model
-  const Adapters* adapters = nullptr;  ///< loaded with it; null: none
+  const Adapters* adapters = nullptr;  ///< adapters loaded with the model; null: none
 
   const LayerKind& kind(uint32_t layer) const { return kinds[layers[layer].kind]; }
   bool ownsMemory(uint32_t layer) const {
@@ -164,7 +165,7 @@ struct ModelDesc {
     return rope_short_tokens != 0 && visible_tokens > rope_short_tokens ? rope_long
                                                                         : ropes[kMainRope];
   }
-  /// Tokens that a query was trained to see; 0: not stated.
+  /// Context of the training in tokens; 0: not stated.
   uint32_t visibleTrain() const {
     return window_train != 0 && (context_train == 0 || window_train < context_train)
                ? window_train
@@ -312,17 +313,16 @@ constexpr TensorRole kNoRole = static_cast<TensorRole>(kTensorRoles);
 
 class TensorIndex;  // model/tensor_index.h
 
-/// A matrix of this type of the file has kernels.
+/// True if matrices of this type in the file have kernels.
 bool runsAsMatrix(uint32_t tensor_type);
 
-/// Reads and checks the hyperparameters and every tensor the architecture's table expects: present,
-/// of the right shape, of a type this build can run. `file` must already be validated (GgufFile::open).
-/// Also refuses tensors the table does not know (they would be silently ignored otherwise), except
-/// ones every llama file may carry and that carry no information (see the .cpp). `tensors`, which is empty, gets
-/// them.
+/// Reads and checks the hyperparameters and every tensor of the architecture's table: present, of the right
+/// shape, and of a type that this build can run. `file` must already be validated (GgufFile::open). Refuses
+/// tensors that the table does not have, except harmless ones in any llama file (see the .cpp). Adds the
+/// tensors to `tensors`, which must be empty.
 Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
                      ModelDesc* desc, TensorIndex* tensors);
-/// The same of a model that guesses for another, as a description of its own.
+/// Reads a draft model as its own description.
 Status readDraftDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
                      ModelDesc* desc, TensorIndex* tensors);
 

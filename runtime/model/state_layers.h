@@ -1,15 +1,15 @@
-// Which layers keep a state, and what states are like: reads a file's numbers.
+// Reads which layers keep a state, and the shape of the states.
 #pragma once
 
 #include "model/architecture.h"
 
 namespace oriel_internal {
 
-/// The states of all layers that keep one; nothing where the architecture has none. `normed` is left open.
+/// Reads the shape of all states; empty if the architecture has none. Leaves `normed` unset.
 Status readState(const GgufFile& file, const Architecture& architecture, const Log& log,
                  StateShape* state);
 
-/// The key, without the architecture's name, that says which layers have attention.
+/// The key, without the architecture's name, that marks the attention layers.
 const char* mixerKey(const GgufFile& file, const Architecture& architecture);
 
 /// Mixers of the layers, read in the order of the layers.

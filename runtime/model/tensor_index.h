@@ -8,7 +8,7 @@ namespace oriel_internal {
 
 inline constexpr GgufTensor kNoTensor = {};
 
-/// Borrows memory until it is destroyed; must not outlive the allocator.
+/// Owns allocated memory until destruction; must not outlive the allocator.
 class TensorIndex {
  public:
   TensorIndex() = default;
@@ -20,11 +20,11 @@ class TensorIndex {
   Status create(uint64_t n_tensors, uint32_t n_layers, const oriel_allocator& allocator,
                 const Log& log);
   void release();
-  /// There is room, and nothing plays this role in the layer yet (0 for roles outside the layers).
+  /// Adds a tensor. There must be room, and the role must be free in the layer (0 for roles outside the layers).
   void add(TensorRole role, uint32_t layer, const GgufTensor& tensor);
   /// Makes every later layer share the tensors of the first `n_layers` layers, in rotation.
   void repeat(uint32_t n_layers);
-  /// The output matrix of a model that has none of its own.
+  /// Uses the embedding as the output matrix, if the model has no separate one.
   void tieOutput();
   /// Adds the tensors of a draft model as layers after the model's own. ORIEL_ERROR_OUT_OF_MEMORY.
   Status addDraft(const TensorIndex& draft, const Log& log);
