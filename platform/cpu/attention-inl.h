@@ -30,19 +30,19 @@ inline const View& viewOf(const AttentionTask& task, uint32_t token) {
   return task.step.view(token, task.push.view);
 }
 
-/// Both tokens are of the step and use the same memory.
+/// True if both tokens belong to the step and share a KV cache.
 inline bool together(const AttentionTask& task, uint32_t token, uint32_t other) {
   return other < task.n_tokens && task.step.token(token).base == task.step.token(other).base;
 }
 
-/// Slots of one head and side that lie one after another.
+/// Contiguous slots of one head, of keys or values.
 struct Slots {
   KvFormat format;
   const uint32_t* words;
-  const uint16_t* scales;  // null: the format has none
+  const uint16_t* scales;  // null: format without scales
 };
 
-/// From slot `first` of a head on, in the memory that `view` is of.
+/// From slot `first` of a head on, in the cache of `view`.
 inline Slots slotsOf(const AttentionPush& p, const View& view, KvFormat format,
                      const uint32_t* side, uint32_t head, bool sinks, uint32_t first) {
   const CacheShape shape = sessionShape(p, p.n_kv_heads, p.head_dim, view);
@@ -63,7 +63,7 @@ HWY_INLINE VF int4Levels(VI codes) {
   return hn::MulAdd(hn::Mul(hn::Mul(t, t), t), hn::Set(kF, 1.0f / 128.0f), t);
 }
 
-/// Half floats that lie one after another.
+/// Contiguous half floats.
 inline void unpackHalves(const uint16_t* halves, uint32_t count, float* out) {
   uint32_t i = 0;
   for (; i + kN <= count; i += kN) {
@@ -141,7 +141,7 @@ HWY_INLINE void transpose(VF (&tile)[kN]) {
 #endif
 }
 
-/// Scores of `count` slots, in whole vectors, become cap * tanh(score / cap).
+/// Replaces scores of `count` slots, in whole vectors, by cap * tanh(score / cap).
 inline void capScores(float cap, uint32_t count, float* scores) {
   const VF cap_v = hn::Set(kF, cap);
   const VF inverse = hn::Set(kF, 1.0f / cap);
@@ -151,7 +151,7 @@ inline void capScores(float cap, uint32_t count, float* scores) {
   }
 }
 
-/// Weights are relative to `most`, which a score may exceed by kSlack: so it rises rarely.
+/// Weights are relative to `most`. A score may exceed it by kSlack, so that it rises rarely.
 constexpr float kSlack = 8.0f;  // weights up to 3000
 
 /// Raises `most` to the largest score if scores exceed it by more than kSlack. Scales down the
@@ -169,7 +169,7 @@ HWY_INLINE void raiseMost(VF scores, uint32_t stride, float* most, float* sums, 
   }
 }
 
-/// The scores of slots s .. s + kN - 1 where they lie in from .. to - 1, and else less than any.
+/// The scores of slots s .. s + kN - 1, with those outside from .. to - 1 replaced by kLeast.
 HWY_INLINE VF seenScores(VF scores, uint32_t s, uint32_t from, uint32_t to) {
   const VI slot = hn::Iota(kI, static_cast<int32_t>(s));
   const auto seen = hn::And(hn::Gt(slot, hn::Set(kI, static_cast<int32_t>(from) - 1)),
@@ -202,7 +202,7 @@ inline void soften(uint32_t from, uint32_t to, uint32_t stride, float* most, flo
   hn::Store(sum, kF, sums);
 }
 
-/// Neighbouring splits that are worked on as one.
+/// Neighbouring splits that are processed as one.
 struct Splits {
   uint32_t first;
   uint32_t count;
@@ -263,7 +263,7 @@ inline void finish(const AttentionTask& task, uint32_t token, uint32_t head, con
     float* out = task.out +
                  ((static_cast<uint64_t>(token) * p.n_heads + head) * p.splits + splits.first + i) *
                      (p.head_dim + kPartialExtra);
-    if (i == 0 && sum != 0) {  // else the merge looks no further
+    if (i == 0 && sum != 0) {  // else the merge ignores the rest
       std::copy(gathered, gathered + p.head_dim, out);
     }
     out[p.head_dim] = i == 0 ? most : kLeast;

@@ -47,7 +47,7 @@ void unpackLowBits(const Slots& slots, uint32_t count, const Strip& strip, uint3
   }
 }
 
-/// A strip of `count` slots as floats, `stride` apart, padded with zeros to `stride`. It begins at a
+/// `count` slots as floats, `stride` apart, padded with zeros to `stride`. The strip begins at a
 /// multiple of kN.
 inline void unpackSlots(const Slots& slots, uint32_t count, const Strip& strip, uint32_t stride,
                         float* out) {
@@ -67,7 +67,7 @@ inline void unpackSlots(const Slots& slots, uint32_t count, const Strip& strip, 
   }
 }
 
-/// Scores are made of this many queries and two vectors of slots at a time, sums of kSumQueries and
+/// Scores are computed for this many queries and two vectors of slots at a time, sums for kSumQueries and
 /// kWide vectors.
 constexpr uint32_t kScoreQueries = kManyRegisters ? 8 : 4;
 constexpr uint32_t kSumQueries = 4;
@@ -83,11 +83,11 @@ static_assert(mostQueries(kMaxHeadDim) * kMaxHeadDim <= kGatheredFloats, "as wid
 
 /// Query heads of neighbouring tokens, and their results so far.
 struct Queries {
-  const float* rotated[kMostQueries];  // for window keys; for sinks head_dim further
+  const float* rotated[kMostQueries];  // for window keys; queries for sinks follow head_dim later
   float* weights[kMostQueries];
   float* gathered[kMostQueries];
   uint32_t n_sinks[kMostQueries];
-  uint32_t ring_from[kMostQueries];  // its window, counted from the first slot that any sees
+  uint32_t ring_from[kMostQueries];  // its window, counted from the first slot that any query sees
   uint32_t ring_to[kMostQueries];
   float slope[kMostQueries];    // AttentionPush::alibi_heads
   int32_t place[kMostQueries];  // of its token, counted in the same way
@@ -190,7 +190,7 @@ inline void sumRows(const float* const* weights, const float* rows, uint32_t fir
   }
 }
 
-/// Scores fall by `slope` for each slot between theirs and the token's, from which the first one is `distance` away.
+/// Lowers scores by `slope` per slot of distance from the token. The first slot is `distance` away.
 inline void addDistances(float slope, int32_t distance, uint32_t count, float* scores) {
   for (uint32_t s = 0; s < count; ++s) {
     scores[s] -= slope * std::abs(static_cast<float>(distance + static_cast<int32_t>(s)));
@@ -286,7 +286,7 @@ inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t fir
   uint32_t most_sinks = 0;
   uint32_t ring_slots = 0;
   for (uint32_t q = 0; q < mostQueries(d); ++q) {
-    const uint32_t t = first_token + (q < n ? q / n_heads : 0);  // what fills up a tile is not used
+    const uint32_t t = first_token + (q < n ? q / n_heads : 0);  // padding of a tile is unused
     const View& view = viewOf(task, t);
     queries.n_sinks[q] = view.n_sinks;
     queries.ring_from[q] = (view.begin + first.ring - first.begin) % first.ring;

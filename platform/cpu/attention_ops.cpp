@@ -7,10 +7,10 @@
 namespace oriel_internal {
 namespace {
 
-constexpr uint32_t kPiecesPerThread = 4;   // of storing: a thread that was held up takes fewer
-constexpr uint32_t kAttentionPieces = 12;  // at least, of attention, for threads to share
+constexpr uint32_t kPiecesPerThread = 4;   // of storing: a delayed thread takes fewer
+constexpr uint32_t kAttentionPieces = 12;  // minimum for attention, for threads to share
 
-/// Pieces of attention: blocks of tokens, with one key head, with some of the splits.
+/// Pieces of attention: blocks of tokens with one key head and some of the splits.
 struct Division {
   uint32_t tokens;  ///< of a block
   uint32_t blocks;
@@ -36,7 +36,7 @@ Division divide(uint32_t tokens, uint32_t n_tokens, uint32_t n_kv_heads, uint32_
   return pieces;
 }
 
-// `apart`: as one alone is, or else.
+// `apart`: divide each token as if it were alone.
 Division divide(uint32_t tokens, uint32_t n_tokens, bool apart, uint32_t n_kv_heads,
                 uint32_t splits) {
   Division pieces = divide(tokens, apart ? 1 : n_tokens, n_kv_heads, splits);

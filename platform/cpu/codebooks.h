@@ -1,4 +1,4 @@
-// The codebooks of plan/codebooks.h as vector instructions want them: a word an entry, its codes in bytes.
+// The codebooks of plan/codebooks.h in the layout for vector instructions: one word per entry, its codes in bytes.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 namespace oriel_internal {
 
-/// False: this processor has none of the instructions that kernels were compiled for (the reference
+/// False if this processor lacks the instructions of all compiled targets (the reference
 /// executor runs everywhere).
 bool cpuExecutorUsable();
 /// Name of the CPU executor for oriel_device_describe and driverName().

@@ -12,7 +12,7 @@
 
 namespace oriel_internal {
 
-/// An op kExpertMatmul and where its bindings are.
+/// An op kExpertMatmul and the addresses of its bindings.
 struct ExpertStack {
   ExpertMatmulPush push = {};
   WeightType type = WeightType::kF32;
@@ -21,7 +21,7 @@ struct ExpertStack {
   const uint32_t* slots = nullptr;  ///< null: expert e is in slot e
 };
 
-/// Stacks that go together: they have the same inputs, and all or none of them read floats.
+/// Stacks that run together: same inputs, and either all or none read floats.
 struct ExpertGroup {
   static constexpr uint32_t kMostStacks = 24;
   ExpertStack stacks[kMostStacks];
@@ -48,7 +48,7 @@ class ExpertProducts {
   /// Bytes of the smallest ring for ops of a width and type.
   static uint64_t leastRing(WeightType type, uint32_t units);
 
-  /// By every thread of the team. Leaves the last section open.
+  /// Called by every thread of the team. Leaves the last section open.
   void run(const ExpertGroup& group, uint32_t thread);
 
  private:

@@ -1,7 +1,7 @@
 // Weights of every format in vector registers, lanes = rows. Compiled once per target.
 //
-// A group of 16 rows is worked on kN rows at a time. Its quads come as vectors of kN / 4 rows of four
-// words; transposed in blocks of four they are vectors of one word of kN rows each, row
+// A group of 16 rows is processed kN rows at a time. Its quads are loaded as vectors of kN / 4 rows of four
+// words. Transposed in blocks of four, they are vectors of one word of kN rows each, with row
 // (lane % 4) * (kN / 4) + lane / 4 in each lane. Side words are permuted to that order.
 #if defined(ORIEL_CPU_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_FORMATS_INL_H_
@@ -365,7 +365,7 @@ struct Mxfp4 : Traits<true, false, false, 0> {
   }
 };
 
-// Formats of codebooks, made of side words only; a code that is looked up has a sign above it.
+// Codebook formats, which have side words only. A code is looked up, with its sign above it.
 
 /// d (2 scale + 1) / kDivisor
 template <uint32_t kDivisor>
@@ -383,7 +383,7 @@ HWY_INLINE VU insteadOfSigns(VU word) {
   return hn::Or(hn::Or(a, b), hn::Or(c, d));
 }
 
-/// With those signs: each is the sum of the seven before it.
+/// Adds the eighth signs: each is the sum of the seven before it.
 HWY_INLINE VU evenSigns(VU word) {
   const VU known = hn::And(word, hn::Set(kU, 0x55ffffffu));
   VU sums = hn::Xor(known, hn::ShiftRight<16>(known));
@@ -518,7 +518,7 @@ struct F32 {
 };
 
 struct F16 {
-  /// `kValues`: of them, at the beginning.
+  /// `kValues`: number of values, from the beginning.
   template <uint32_t kValues = kUnit>
   static HWY_INLINE void load(const RowsView& rows, uint32_t unit, VF (&values)[kUnit]) {
     VU words[4];

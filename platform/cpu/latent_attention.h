@@ -41,8 +41,8 @@ inline uint32_t latentTokens(const LatentAttentionPush& push) {
   return push.n_heads < most ? most / push.n_heads : 1;
 }
 
-/// All heads of tokens first .. first + count - 1, at most latentTokens() of them; the share of `n_splits` splits, which
-/// is written as the first one's.
+/// All heads of tokens first .. first + count - 1, at most latentTokens() tokens, for `n_splits` splits. The result
+/// is stored as the share of the first split.
 using AttendLatentsFn = void (*)(const LatentAttentionTask& task, uint32_t first, uint32_t count,
                                  uint32_t first_split, uint32_t n_splits);
 AttendLatentsFn attendLatentsKernel(SimdTarget target);

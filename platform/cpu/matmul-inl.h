@@ -73,7 +73,7 @@ HWY_INLINE void prefetchSides(const uint32_t* words, uint32_t count) {
 
 #if HWY_TARGET == HWY_AVX3
 using OneUnit = PlaneUnit;
-constexpr int32_t kMostCode = kMostOfPlanes;  // of chunks, too: their products are the same
+constexpr int32_t kMostCode = kMostOfPlanes;  // also for chunks, whose products are the same
 HWY_INLINE void storeOne(const Codes& codes, OneUnit* out) { storePlanes(codes, out); }
 
 template <class Format>
@@ -81,7 +81,7 @@ HWY_INLINE void unitProducts(const ByteUnit& unit, const OneUnit& x, const IntUn
                              VI (&dot)[2]) {
   constexpr uint32_t kParts = Format::kHalves ? 2 : 1;
   constexpr uint32_t kWords = 8 / kParts;
-  // Bytes with a sign, 128 added, have none.
+  // Signed bytes with 128 added are unsigned.
   constexpr int32_t kZero = Format::kSigned ? 128 : Format::kZero;
   for (uint32_t part = 0; part < kParts; ++part) {
     VI high = hn::Zero(kI);
@@ -142,7 +142,7 @@ HWY_INLINE void storeSides(const ByteUnit& unit, Wide* out) {
   }
 }
 
-/// A unit of kN rows, widened and without their zero point, in memory: unpacked once for all tokens of a chunk.
+/// A unit of kN rows in memory, widened and without zero point: unpacked once for all tokens of a chunk.
 struct WideUnit {
   HWY_ALIGN int16_t values[16][2 * kN];
   HWY_ALIGN float scale[2][kN];
@@ -175,8 +175,8 @@ HWY_INLINE VI16 pairOf(const IntTile& tile, uint32_t pair, uint32_t token) {
   return hn::BitCast(kI16, hn::Set(kI, both));
 }
 
-/// Vectors of rows that dotTile works on at once: of two, each pair of activations is loaded for twice the
-/// products. Processors with half of AVX-512's registers have no room for their sums.
+/// Vectors of rows that dotTile processes at once: with two, each loaded pair of activations serves twice the
+/// products. Processors with half of AVX-512's registers lack registers for the sums.
 constexpr uint32_t kTileVectors = kN == 16 ? 2 : 1;
 
 /// totals[v][t][kN] += `count` units of vector v of kN rows times the first kTokens of a tile; vectors lie
@@ -198,7 +198,7 @@ static HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uin
 #if HWY_COMPILER_GCC_ACTUAL && HWY_TARGET == HWY_AVX3
 #pragma GCC unroll 1
 #elif HWY_COMPILER_GCC_ACTUAL
-#pragma GCC unroll 16  // or it copies every sum to another register and back for each pair
+#pragma GCC unroll 16  // else GCC copies every sum to another register and back for each pair
 #endif
       for (uint32_t j = 0; j < kPairs; ++j) {
         const uint32_t i = kPairs * half + j;
@@ -273,7 +273,7 @@ class WeightsAhead {
       hwy::Prefetch(words + w);
     }
   }
-  // Fewer rows than a group has come by as many times, and ask for other lines each time.
+  // With fewer rows than a group, the group is visited several times, each time for different lines.
   HWY_INLINE void askSecondLevel() {
     constexpr uint32_t kTimes = kGroupRows / kN;
     const uint32_t unit_words = quad_words_ + side_words_;
@@ -284,13 +284,13 @@ class WeightsAhead {
     }
   }
   uint32_t units_, quad_words_, side_words_, group_words_;
-  uint32_t at_;  // the unit to ask for
+  uint32_t at_;  // the unit to prefetch
   const uint32_t* quads_;
   const uint32_t* sides_;
   uint32_t first_line_;
 };
 
-// Writes kN rows of one token that begin at `row`, as many of them as there are.
+// Writes up to kN rows of one token from `row` on.
 HWY_INLINE void store(const MatmulTask& task, uint32_t row, uint32_t token, VF by_lane) {
   const VF values = RowsView::toRows(by_lane);
   float* out = task.out + static_cast<uint64_t>(token) * task.out_stride + row;
@@ -400,7 +400,7 @@ struct FloatKernel {
                               static_cast<const float*>(task.in), 0, sums);
     return sums[0];
   }
-  // The same sums as without the zeros of the second half.
+  // The same sums as without the zeros in the second half.
   static HWY_NOINLINE VF oneHalf(const MatmulTask& task, uint32_t row) {
     const float* const in = static_cast<const float*>(task.in);
     VF values[kUnit];

@@ -10,8 +10,8 @@
 
 namespace oriel_internal {
 
-/// How far ahead one token's kernels ask for weights: bytes to the first-level cache, and from there on to the second-level
-/// one, which has room for many more requests; 0: nothing. Measured on x86 (docs/performance.md, "Two levels again").
+/// Prefetch distance of one-token kernels in bytes: to the first-level cache, and from there to the second-level cache,
+/// which accepts many more requests; 0: no prefetch. Measured on x86 (docs/performance.md, "Two levels again").
 #if defined(__x86_64__) || defined(_M_X64)
 constexpr uint32_t kFirstLevelAhead = 4096;
 constexpr uint32_t kSecondLevelAhead = 12288;
@@ -45,7 +45,7 @@ struct MatmulTask {
   bool one_of_many = false;  ///< the token belongs to a chunk: use the chunk's order of additions
   bool apart = false;        ///< each token is independent: use the one-token order of additions
 
-  /// How the slice's groups of rows are made up.
+  /// Sets the layout of the slice's groups of rows.
   void setGroups(uint32_t words, uint32_t first_side, uint32_t n_units) {
     group_words = words;
     side_word = first_side;
@@ -66,12 +66,12 @@ struct MatmulKernels {
   /// Rows of groups first .. first + count - 1.
   using Run = void (*)(const MatmulTask& task, uint32_t first_group, uint32_t count);
   Run run[kWeightTypes];
-  /// `units` * 32 floats to a row of IntUnits and their sums.
+  /// Quantises `units` * 32 floats to a row of IntUnits and their sums.
   void (*quantiseRow)(const float* in, uint32_t units, void* row);
-  /// `count` <= kTileTokens rows of floats to a tile of each unit.
+  /// Quantises `count` <= kTileTokens rows of floats to a tile per unit.
   void (*quantiseTiles)(const float* const* rows, uint32_t count, uint32_t units, void* tiles);
 };
-/// `activation_bits`: that inputs are rounded to, 16 or 8. Weights of single values read floats all the same.
+/// `activation_bits`: rounding of inputs, 16 or 8. Weights of single values always read floats.
 const MatmulKernels& matmulKernels(SimdTarget target, uint32_t activation_bits = 16);
 #ifdef ORIEL_CPU_DOT_PRODUCTS
 const MatmulKernels& dotProductKernels(bool bytes);  ///< kernels of SimdTarget::kNeonDot

@@ -35,7 +35,7 @@ HWY_INLINE int32x4_t addHalf(const VU* words, int8x16_t x, int32x4_t sum) {
   return addFour<3>(words[3], x, sum);
 }
 
-/// Bytes without a sign are less than 64, so that they may be read as if they had one.
+/// Unsigned bytes below 64 may be read as signed.
 template <class Format>
 HWY_INLINE void unitProducts(const ByteUnit& unit, const OneUnit& x, const IntUnitSums& sums,
                              VI (&dot)[2]) {
@@ -81,7 +81,7 @@ HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, Wide
 
 constexpr uint32_t kTileVectors = 1;
 
-/// As the other dotTile.
+/// Like the other dotTile.
 template <bool kHalves, bool kMinimum, uint32_t kVectors, uint32_t kTokens>
 HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t, uint32_t count, const Tile* x,
                           float* totals, uint32_t) {

@@ -1,4 +1,4 @@
-// Which ops of a list follow each other without a wait in between; decided from the ops alone.
+// Ops of a list that can run without synchronisation between them, decided from the ops alone.
 #pragma once
 
 #include "plan/plan.h"

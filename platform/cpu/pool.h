@@ -1,4 +1,4 @@
-// A team of threads that walk through a list of operations together.
+// A team of threads that run a list of operations together.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ class Pool {
 
   // Call only from a running body.
 
-  /// Takes part in this section. Always true of thread 0.
+  /// True if the thread takes part in this section. Always true for thread 0.
   bool present(uint32_t thread) const { return members_[thread].present; }
   /// 0, 1, 2, ... in each section, each number for one thread; kNoPiece for absent threads.
   uint32_t claim(uint32_t thread) {
@@ -50,7 +50,7 @@ class Pool {
                ? next_piece_[member.section & 1].value.fetch_add(1, std::memory_order_relaxed)
                : kNoPiece;
   }
-  /// Ends a section: what any thread wrote in it is seen by all who are present in a later one.
+  /// Ends a section. Threads that are present in a later section see all writes of this one.
   void sync(uint32_t thread);
 
  private:
@@ -61,11 +61,11 @@ class Pool {
     Thread thread;
   };
   struct Gap {
-    char bytes[64];  // keeps what different threads write out of one cache line
+    char bytes[64];  // keeps writes of different threads out of one cache line
   };
   struct Member {
-    uint64_t section = 0;  // where the body is; counted on from run to run
-    uint64_t joined = 0;   // the section that the thread is in since before the body reached it
+    uint64_t section = 0;  // section of the body; counts on from run to run
+    uint64_t joined = 0;   // section that the thread entered before the body reached it
     bool present = false;
     Gap gap;
   };
@@ -91,9 +91,9 @@ class Pool {
   std::condition_variable woken_;
   [[maybe_unused]] Gap gap0_;
   std::atomic<uint32_t> sleepers_{0};
-  std::atomic<uint32_t> in_body_{0};  // workers, or on their way into it
+  std::atomic<uint32_t> in_body_{0};  // workers in the body or entering it
   [[maybe_unused]] Gap gap1_;
-  std::atomic<uint64_t> state_{0};  // which section, who is in it: see pool.cpp
+  std::atomic<uint64_t> state_{0};  // the section and its participants: see pool.cpp
   [[maybe_unused]] Gap gap2_;
   Counter next_piece_[2];  // of even and of odd sections
 };

@@ -1,4 +1,4 @@
-// Activations as the kernels for quantised weights read them.
+// Layouts of activations for the kernels of quantised weights.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct PlaneUnit {
   int8_t low[32];
 };
 static_assert(sizeof(PlaneUnit) == sizeof(IntUnit), "a row of either takes the same room");
-/// The largest value of each: both bytes have a sign.
+/// The largest value of each: both bytes are signed.
 constexpr int32_t kMostOfPairs = 32767;
 constexpr int32_t kMostOfPlanes = 256 * 127 + 127;
 /// The limit of activations rounded to 8 bits, in any storage.
@@ -33,7 +33,7 @@ struct IntUnitSums {
   int32_t minus_sum[3];  ///< the effect of a zero point of 1 on the products
 };
 
-/// The same of kTileTokens tokens side by side, for chunks, whose weights have lost their zero point.
+/// The same for kTileTokens tokens side by side. For chunks, whose weights are without zero point.
 constexpr uint32_t kTileTokens = 8;
 struct TileSums {
   float scale[kTileTokens];

@@ -1,6 +1,6 @@
-// Which vector instructions kernels are compiled for, and how one is chosen. Kernel files are compiled once
-// per target by Highway's foreach_target; each target's functions stand in a namespace of their own, and
-// tables of them are picked at load. No global remembers the choice.
+// The targets that kernels are compiled for, and their choice. Highway's foreach_target compiles kernel files once
+// per target. Each target has its own namespace, and tables of its functions are selected at load.
+// The choice is not stored in a global.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ constexpr uint32_t kSimdTargets = 4;
 constexpr SimdTarget kBestSimdTarget = static_cast<SimdTarget>(kSimdTargets - 1);
 const char* simdTargetName(SimdTarget target);
 
-/// The best that is compiled in and that this processor runs, no better than `most`. False: not even the
+/// The best compiled target that this processor supports, up to `most`. False: not even the
 /// baseline.
 bool chooseSimdTarget(SimdTarget most, SimdTarget* target);
 

@@ -51,7 +51,7 @@ void rmsNorm(const RmsNormPush& p, const float* in, const float* weight, float f
   }
 }
 
-/// The error function, to 5e-7: from a half on Abramowitz and Stegun 7.1.28, below its series.
+/// The error function, to 5e-7: Abramowitz and Stegun 7.1.28 from 1/2 on, its series below.
 HWY_INLINE VF erfOf(VF x) {
   const auto set = [](float value) { return hn::Set(kF, value); };
   const VF a = hn::Abs(x);

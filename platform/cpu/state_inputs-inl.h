@@ -54,7 +54,7 @@ inline Channels channelsOf(const StateInputsPush& p, uint32_t part) {
           (is_key ? columns.n_keys : 0) + first, p.delta != 0};
 }
 
-/// The inputs of the convolution, by token; those before the step are -1, -2 .. 1 - taps.
+/// The inputs of the convolution, by token; earlier tokens are -1, -2 .. 1 - taps.
 class ColumnSource {
  public:
   explicit ColumnSource(const StateInputsTask& task)
@@ -95,7 +95,7 @@ HWY_INLINE void loadTaps(const float* weights, uint32_t taps, VF* out) {
   }
 }
 
-/// Tokens that share taps: few, so that all rows they read stay near.
+/// Tokens that share taps: few, so that their rows stay in the cache.
 constexpr uint32_t kConvTokens = 4;
 
 /// Channels of `part` of tokens begin .. end - 1, at most kConvTokens.

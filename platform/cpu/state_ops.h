@@ -1,4 +1,4 @@
-// How threads share the work of recurrent states. Each function is called by every thread of the team.
+// Division of recurrent state work among threads. Every thread of the team calls each function.
 #pragma once
 
 #include "cpu/pool.h"

@@ -34,7 +34,7 @@ static_assert(kMostKeyCols % 16 == 0, "rows are padded to whole vectors");
 
 // ---- Rows in memory --------------------------------------------------------------------------------------
 
-/// Rows of the matrices of a slot. `rows`: of all heads.
+/// Rows of the matrices in a slot. `rows`: of all heads.
 class StateRows {
  public:
   explicit StateRows(const StateScanPush& p)
@@ -44,9 +44,9 @@ class StateRows {
         words_(stateValueWords(format_, p.key_dim)),
         scales_word_(static_cast<uint64_t>(p.heads) * p.value_dim * words_) {}
 
-  /// Columns of a row of floats, whole vectors.
+  /// Columns of a row of floats, in whole vectors.
   uint32_t padded() const { return padded_; }
-  /// Rows lie in memory as kernels work on them.
+  /// True if rows are stored in the kernels' layout.
   bool plain() const { return format_ == StateFormat::kF32 && cols_ == padded_; }
   template <typename Word>
   Word* at(Word* slot, uint32_t row) const {
@@ -306,7 +306,7 @@ HWY_INLINE void project(const TokenBlock& block, uint32_t padded, const float* r
   }
 }
 
-/// Rows of project() that there are registers for: as many again where keys are left out.
+/// Rows of project() that fit the registers: twice as many without keys.
 constexpr uint32_t kProjected = HWY_MAX_BYTES == 64                       ? 8
                                 : HWY_MAX_BYTES == 32 || HWY_ARCH_ARM_A64 ? 2
                                                                           : 1;
@@ -322,7 +322,7 @@ HWY_INLINE void projectAll(const TokenBlock& block, uint32_t padded, uint32_t n_
   }
 }
 
-/// keys [token][padded] become turned [column][token].
+/// Transposes keys [token][padded] to turned [column][token].
 inline void turn(const float* rows, uint32_t padded, float* turned) {
   for (uint32_t t = 0; t < kBlock; t += kN) {
     for (uint32_t c = 0; c < padded; c += kN) {
@@ -344,7 +344,7 @@ inline void prepare(const StateScanTask& task, uint32_t head, uint32_t begin, ui
   const StateScanPush& p = task.push;
   float decays[kBlock];
   block->n_tokens = n;
-  // Queries are needed turned only: keys come second into the same rows.
+  // Queries are needed in transposed form only: keys reuse the same rows afterwards.
   for (const bool is_key : {false, true}) {
     for (uint32_t i = 0; i < n; ++i) {
       const HeadToken token(task, head, begin + i);

@@ -11,7 +11,7 @@
 #include <hwy/highway.h>
 
 #if HWY_TARGET == HWY_AVX3
-// Every processor worth compiling for has this, too; simd.cpp asks for it.
+// All relevant processors have this, too; simd.cpp checks it.
 #undef HWY_TARGET_STR
 #define HWY_TARGET_STR HWY_TARGET_STR_AVX3 ",avx512vnni"
 #endif
@@ -66,7 +66,7 @@ HWY_INLINE VF loadHalves(const uint16_t* halves) {
 #endif
 }
 
-/// kN values, or `count` where those are fewer, and zeros.
+/// kN values, or the first `count` followed by zeros.
 HWY_INLINE VF loadSome(const float* values, uint32_t count) {
   if (HWY_LIKELY(count >= kN)) {
     return hn::LoadU(kF, values);

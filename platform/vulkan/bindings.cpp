@@ -13,7 +13,7 @@ VkDescriptorBufferInfo bufferInfo(const DeviceArenas& arenas, const BufferRef& p
   return {arenas.buffer(piece.arena, piece.segment), piece.offset_bytes, piece.size_bytes};
 }
 
-// False if the op's kernel has no texel bindings.
+// False if the op's kernel reads no codebook.
 bool findCodebook(const DeviceArenas& arenas, const Plan& plan, const Op& op,
                   VkDescriptorBufferInfo* info) {
   uint32_t offset_bytes = 0, bytes = 0;

@@ -99,7 +99,7 @@ Status createInstance(const ExecutorOptions& options, VulkanDevice* device) {
     options.log.write(ORIEL_LOG_DEBUG, "no Vulkan driver on this system");
     return kOk;
   }
-  if (result < 0) {  // some loaders report insufficient memory this way while reading a manifest
+  if (result < 0) {  // some loaders report out-of-memory for an unreadable manifest
     return options.log.fail(ORIEL_ERROR_NO_DEVICE,
                             "Vulkan cannot be started (result %d): check the driver's manifest, "
                             "VK_DRIVER_FILES and VK_ICD_FILENAMES",
@@ -165,7 +165,7 @@ class VulkanStart {
 
 constexpr const char* kDiedStarting = "a driver ended a process that started Vulkan";
 
-// States why a usable device is refused, and reads its verdict. True if it ended a process.
+// Reads the verdict of a device. True if the device is refused because it ended a process; `caps` gets the reason.
 bool refuse(const ExecutorOptions& options, uint32_t enabled, DeviceCaps* caps, Verdict* verdict) {
   caps->divide_as_gpu = options.divide_as_gpu;
   if (options.verdict != nullptr) {

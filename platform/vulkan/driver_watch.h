@@ -34,7 +34,7 @@ class DriverWatch {
   DriverContact begin(const char* path, uint32_t driver_version);
   /// Marks the start of a driver call.
   void enter(DriverPlace place, uint32_t features);
-  /// Marks its end. Thread-safe.
+  /// Marks its end. Both calls are thread-safe.
   void leave(DriverPlace place, uint32_t features);
   /// Ends marking and removes the marker.
   void end() { marker_.end(); }

@@ -26,7 +26,7 @@ bool hasRightTypes(const CooperativeMatrixProperties& shape) {
          shape.scope == kSubgroupScope;
 }
 
-// True if a kernel can request subgroups of that size that fill its workgroup.
+// True if a kernel can request full subgroups of that size and enough shared memory.
 bool canFixSubgroups(const VulkanApi& api, VkPhysicalDevice physical, uint32_t subgroup_size) {
   VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {};
   sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT;

@@ -203,7 +203,7 @@ struct StepCommands::Recording {
   double open_work = 0;  // of the last piece
   uint32_t running = 0;  // the first op since the last barrier
 
-  // True if op i stages its input, because the previous op did not.
+  // True if op i must stage its input: the previous op has not staged the same one.
   bool stages(uint32_t i) const {
     return handles[i].staging != kNoPipeline &&
            !(i > running && handles[i - 1].staging == handles[i].staging &&

@@ -11,7 +11,7 @@ enum class KernelState : uint8_t {
   kUntried,
   kRight,
   kWrong,
-  kPassedOver,  ///< has no test
+  kPassedOver,  ///< the self-test has no case for it
 };
 
 /// featureBit()s that the kernel needs, by the suffix of its name.

@@ -32,7 +32,7 @@ Status readGroups(const GgufFile& file, const Architecture& architecture, const 
   return kOk;
 }
 
-/// Scale of the expert weights, and the weight of the shared expert in routed experts.
+/// Reads groups, normalisation and scale of the expert weights, and the number of shared experts.
 Status readExpertWeights(const GgufFile& file, const Architecture& architecture, const Log& log,
                          ExpertCounts* found) {
   Experts& experts = found->experts;
