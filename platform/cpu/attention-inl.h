@@ -263,7 +263,7 @@ inline void finish(const AttentionTask& task, uint32_t token, uint32_t head, con
     float* out = task.out +
                  ((static_cast<uint64_t>(token) * p.n_heads + head) * p.splits + splits.first + i) *
                      (p.head_dim + kPartialExtra);
-    if (i == 0 && sum != 0) {  // else the merge ignores the rest
+    if (i == 0 && sum != 0) {  // the merge does not read values with a sum of 0
       std::copy(gathered, gathered + p.head_dim, out);
     }
     out[p.head_dim] = i == 0 ? most : kLeast;

@@ -18,8 +18,7 @@ struct AttentionTask {
   StepBlock step;
   const uint32_t* keys = nullptr;
   const uint32_t* values = nullptr;
-  const float* more_scores =
-      nullptr;  ///< an additional score per head (attention sink), with the value 0; null: none
+  const float* more_scores = nullptr;  ///< attention sinks by head, with value 0; null: none
   float* out = nullptr;
   uint32_t n_tokens = 1;  ///< of the step
   bool apart = false;     ///< process each token as if it were alone

@@ -383,7 +383,7 @@ HWY_INLINE VU insteadOfSigns(VU word) {
   return hn::Or(hn::Or(a, b), hn::Or(c, d));
 }
 
-/// Adds the eighth signs: each is the sum of the seven before it.
+/// Adds the eighth signs: each is the parity of the seven before it.
 HWY_INLINE VU evenSigns(VU word) {
   const VU known = hn::And(word, hn::Set(kU, 0x55ffffffu));
   VU sums = hn::Xor(known, hn::ShiftRight<16>(known));

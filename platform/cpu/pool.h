@@ -34,7 +34,7 @@ class Pool {
 
   /// Runs body(user, thread) on the caller, which is thread 0, and on every worker that comes in time. Returns
   /// when the caller has returned and all participants have finished. All must go through the same sections.
-  /// Until its first sync() the body may read what changes from run to run, present() or not.
+  /// Until its first sync() the body may read data that changes between runs, even if not present().
   void run(void (*body)(void* user, uint32_t thread), void* user);
   /// Between runs: waits for workers that are still in a finished body, which may read its data until then.
   void settle();
