@@ -26,8 +26,7 @@ struct KnownFaults {
   uint32_t features_off = 0;
   double most_work = 0;
   bool refused = false;
-  char text[320] =
-      "";  ///< the faults, their reasons and sources, as text for people; "": no row matches
+  char text[320] = "";  ///< faults, reasons and sources, for people; "": no row matches
 };
 
 extern const KnownDevice kKnownDevices[];

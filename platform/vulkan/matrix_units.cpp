@@ -54,12 +54,11 @@ void* MatrixFeatures::chain(void* next) {
 }
 
 bool MatrixFeatures::keepNeeded() {
-  const bool all =
-      memory_model_.vulkanMemoryModel != VK_FALSE &&
-      // Required by atomics in the other kernels as soon as the memory model is enabled.
-      memory_model_.vulkanMemoryModelDeviceScope != VK_FALSE &&
-      subgroups_.subgroupSizeControl != VK_FALSE && subgroups_.computeFullSubgroups != VK_FALSE &&
-      matrices_.matrix != VK_FALSE;
+  const bool all = memory_model_.vulkanMemoryModel != VK_FALSE &&
+                   // Atomics of all kernels need this once the memory model is enabled.
+                   memory_model_.vulkanMemoryModelDeviceScope != VK_FALSE &&
+                   subgroups_.subgroupSizeControl != VK_FALSE &&
+                   subgroups_.computeFullSubgroups != VK_FALSE && matrices_.matrix != VK_FALSE;
   memory_model_.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
   matrices_.robust_access = VK_FALSE;
   return all;

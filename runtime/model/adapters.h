@@ -53,8 +53,7 @@ struct Adapters {
   uint32_t count = 0;
   uint32_t first_layer = 0;
   uint32_t n_layers = 1;
-  uint32_t file_layers =
-      1;  ///< layers in the model's file; passes through the layers share adapters
+  uint32_t file_layers = 1;  ///< of the model's file: all passes share adapters
   uint32_t most_rank = 0;
   uint32_t most_expert_rank = 0;
   uint32_t n_gates = 0;

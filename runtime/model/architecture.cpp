@@ -583,8 +583,7 @@ constexpr Traits kQwen3NextTraits = mixture([](Traits* t) {
 });
 constexpr Traits kGptOssTraits = mixture([](Traits* t) {
   t->activation = kClampedSilu;
-  t->expert_normalised =
-      true;  // a softmax over the selected equals the normalised softmax over all
+  t->expert_normalised = true;  // equals a softmax over the selected
   t->sliding_period = 2;
   t->sliding_main_rope = true;
 });

@@ -230,8 +230,7 @@ struct Traits {
   bool gated : 1;                ///< LayerKind::gate_beside
   RopeSections rope_sections = RopeSections::kNone;
   bool no_trained_context : 1;  ///< a context_length of 2^20 means "not stated"
-  bool
-      extra_layers : 1;  ///< nextn_predict_layers last layers are for multi-token prediction: not run
+  bool extra_layers : 1;  ///< nextn_predict_layers last layers (multi-token prediction) are not run
 
   bool hybrid_keys : 1;  ///< files state sizes of state-space layers that the model lacks
 

@@ -27,8 +27,7 @@ struct RopeTable {
   uint32_t dims = 0;  ///< first values of a head that turn: even, <= head_dim of the layers
   double theta = 10000.0;
   double magnitude = 1.0;
-  double divisors[kMaxHeadDim /
-                  2];  ///< positive and finite; a pair with a very large divisor never turns
+  double divisors[kMaxHeadDim / 2];  ///< positive and finite; very large: never turns
 };
 
 enum class RopeScaling : uint32_t {
