@@ -1,4 +1,4 @@
-// What reading the cache and softening scores have in common, for one token and for chunks.
+// Reading the cache and the softmax of scores, for one token and for chunks.
 // Compiled once per target.
 #if defined(ORIEL_CPU_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_ATTENTION_INL_H_
@@ -19,10 +19,10 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
-constexpr uint32_t kMostSlots = 64;  // of a block of a chunk
+constexpr uint32_t kMostSlots = 64;  // per block of a chunk
 constexpr float kLeast = -3.0e38f;   // below any score
-/// Vectors of a row that are summed up at a time, and queries that share what was loaded: as many
-/// as there are registers for.
+/// Vectors of a row that are accumulated at a time, and queries that share loaded vectors. Limited
+/// by the number of registers.
 constexpr bool kManyRegisters = HWY_MAX_BYTES == 64 || HWY_ARCH_ARM_A64;
 constexpr uint32_t kWide = kManyRegisters ? 4 : 2;
 
@@ -30,19 +30,19 @@ inline const View& viewOf(const AttentionTask& task, uint32_t token) {
   return task.step.view(token, task.push.view);
 }
 
-/// Both tokens are of the step and use the same memory.
+/// True if both tokens belong to the step and share a KV cache.
 inline bool together(const AttentionTask& task, uint32_t token, uint32_t other) {
   return other < task.n_tokens && task.step.token(token).base == task.step.token(other).base;
 }
 
-/// Slots of one head and side that lie one after another.
+/// Contiguous slots of one head, of keys or values.
 struct Slots {
   KvFormat format;
   const uint32_t* words;
-  const uint16_t* scales;  // null: the format has none
+  const uint16_t* scales;  // null: format without scales
 };
 
-/// From slot `first` of a head on, in the memory that `view` is of.
+/// From slot `first` of a head on, in the cache of `view`.
 inline Slots slotsOf(const AttentionPush& p, const View& view, KvFormat format,
                      const uint32_t* side, uint32_t head, bool sinks, uint32_t first) {
   const CacheShape shape = sessionShape(p, p.n_kv_heads, p.head_dim, view);
@@ -57,13 +57,13 @@ inline Slots slotsOf(const AttentionPush& p, const View& view, KvFormat format,
           format == KvFormat::kF16 ? nullptr : scales + slot * kvGroups(p.head_dim)};
 }
 
-// What int4 codes stand for, before their scale.
+// Values of int4 codes, before their scale.
 HWY_INLINE VF int4Levels(VI codes) {
   const VF t = hn::Sub(hn::ConvertTo(kF, codes), hn::Set(kF, 7.875f));
   return hn::MulAdd(hn::Mul(hn::Mul(t, t), t), hn::Set(kF, 1.0f / 128.0f), t);
 }
 
-/// Half floats that lie one after another.
+/// Contiguous half floats.
 inline void unpackHalves(const uint16_t* halves, uint32_t count, float* out) {
   uint32_t i = 0;
   for (; i + kN <= count; i += kN) {
@@ -141,7 +141,7 @@ HWY_INLINE void transpose(VF (&tile)[kN]) {
 #endif
 }
 
-/// Scores of `count` slots, in whole vectors, become cap * tanh(score / cap).
+/// Replaces scores of `count` slots, in whole vectors, by cap * tanh(score / cap).
 inline void capScores(float cap, uint32_t count, float* scores) {
   const VF cap_v = hn::Set(kF, cap);
   const VF inverse = hn::Set(kF, 1.0f / cap);
@@ -151,11 +151,11 @@ inline void capScores(float cap, uint32_t count, float* scores) {
   }
 }
 
-/// Weights are relative to `most`, which a score may exceed by kSlack: so it rises rarely.
+/// Weights are relative to `most`. A score may exceed it by kSlack, so that it rises rarely.
 constexpr float kSlack = 8.0f;  // weights up to 3000
 
-/// Lets `most` rise to the largest of scores that lie too far above, and scales down what was
-/// gathered, and the sums of weights so far, lane by lane.
+/// Raises `most` to the largest score if scores exceed it by more than kSlack. Scales down the
+/// gathered values and the sums of weights to match, lane by lane.
 HWY_INLINE void raiseMost(VF scores, uint32_t stride, float* most, float* sums, float* gathered) {
   if (HWY_UNLIKELY(
           !hn::AllFalse(kF, hn::Gt(hn::Sub(scores, hn::Set(kF, kSlack)), hn::Set(kF, *most))))) {
@@ -169,7 +169,7 @@ HWY_INLINE void raiseMost(VF scores, uint32_t stride, float* most, float* sums, 
   }
 }
 
-/// The scores of slots s .. s + kN - 1 where they lie in from .. to - 1, and else less than any.
+/// The scores of slots s .. s + kN - 1, with those outside from .. to - 1 replaced by kLeast.
 HWY_INLINE VF seenScores(VF scores, uint32_t s, uint32_t from, uint32_t to) {
   const VI slot = hn::Iota(kI, static_cast<int32_t>(s));
   const auto seen = hn::And(hn::Gt(slot, hn::Set(kI, static_cast<int32_t>(from) - 1)),
@@ -177,8 +177,8 @@ HWY_INLINE VF seenScores(VF scores, uint32_t s, uint32_t from, uint32_t to) {
   return hn::IfThenElse(hn::RebindMask(kF, seen), scores, hn::Set(kF, kLeast));
 }
 
-/// Turns the scores of slots from .. to - 1 of a block into weights. Of the others up to a whole
-/// vector the weight is 0.
+/// Turns the scores of slots from .. to - 1 of a block into weights. The other slots, up to a whole
+/// vector, get the weight 0.
 inline void soften(uint32_t from, uint32_t to, uint32_t stride, float* most, float* scores,
                    float* sums, float* gathered) {
   const uint32_t end = (to + kN - 1) / kN * kN;
@@ -202,17 +202,17 @@ inline void soften(uint32_t from, uint32_t to, uint32_t stride, float* most, flo
   hn::Store(sum, kF, sums);
 }
 
-/// Neighbouring splits that are worked on as one.
+/// Neighbouring splits that are processed as one.
 struct Splits {
   uint32_t first;
   uint32_t count;
 };
 
-/// Calls attend(sinks, slot, order, count) for blocks of at most `block_slots` slots that lie one
-/// after another: the splits' share of `n_sinks` sinks, and then of `n_ring` ring slots from
-/// where `ring` begins. `order` counts from the first of either. Blocks of the ring end at the same
-/// slots whatever is seen; only the first may begin elsewhere, where tokens that share a block see
-/// more, and is then added up in another order.
+/// Calls attend(sinks, slot, order, count) for contiguous blocks of at most `block_slots` slots: the
+/// splits' share of `n_sinks` sinks, then of `n_ring` ring slots starting at `ring`. `order` counts
+/// from the first sink or the first ring slot. Ring blocks end at the same slots in every view. Only
+/// the first block may start at another slot, if tokens that share a block see more; the order of
+/// its additions then differs.
 template <class Attend>
 HWY_INLINE void forEachBlock(const AttentionPush& p, const Splits& splits, uint32_t n_sinks,
                              const View& ring, uint32_t n_ring, uint32_t block_slots,
@@ -240,14 +240,14 @@ HWY_INLINE void forEachBlock(const AttentionPush& p, const Splits& splits, uint3
   }
 }
 
-// Writes what a query gathered: normalised, or as the share of the first of the splits. The others
-// have none.
+// Writes the result of a query: normalised, or as the share of the first split. The other splits
+// have no share.
 inline void finish(const AttentionTask& task, uint32_t token, uint32_t head, const Splits& splits,
                    float most, const float* sums, const float* gathered) {
   const AttentionPush& p = task.push;
   float sum = hn::GetLane(hn::SumOfLanes(kF, hn::Load(kF, sums)));
   if (task.more_scores != nullptr && splits.first == 0) {
-    // Where it lies far above all others, everything is next to nothing.
+    // If the score is far above all others, all weights are close to 0.
     sum +=
         hn::GetLane(expOf(hn::Min(hn::Set(kF, task.more_scores[head] - most), hn::Set(kF, 88.0f))));
   }
@@ -263,7 +263,7 @@ inline void finish(const AttentionTask& task, uint32_t token, uint32_t head, con
     float* out = task.out +
                  ((static_cast<uint64_t>(token) * p.n_heads + head) * p.splits + splits.first + i) *
                      (p.head_dim + kPartialExtra);
-    if (i == 0 && sum != 0) {  // else the merge looks no further
+    if (i == 0 && sum != 0) {  // the merge does not read values with a sum of 0
       std::copy(gathered, gathered + p.head_dim, out);
     }
     out[p.head_dim] = i == 0 ? most : kLeast;

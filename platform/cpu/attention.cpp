@@ -22,7 +22,7 @@ void attend(const AttentionTask& task, uint32_t kv_head, uint32_t first, uint32_
   const bool split_up = p.splits > 1;  // shares of different tokens begin at different slots
   for (uint32_t t = 0; t < count;) {
     const uint32_t token = first + t;
-    // The only one of its memory, as when decoding: reading is what it costs.
+    // The token shares its cache with no other token, as in decoding: memory bandwidth is the limit.
     const bool alone =
         task.apart || (!together(task, token, token - 1) && !together(task, token, token + 1));
     const bool one = (split_up || alone) && p.head_dim % kN == 0;

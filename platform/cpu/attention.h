@@ -18,26 +18,26 @@ struct AttentionTask {
   StepBlock step;
   const uint32_t* keys = nullptr;
   const uint32_t* values = nullptr;
-  const float* more_scores = nullptr;  ///< one of each head, whose value is zero; null: none
+  const float* more_scores = nullptr;  ///< attention sinks by head, with value 0; null: none
   float* out = nullptr;
   uint32_t n_tokens = 1;  ///< of the step
-  bool apart = false;     ///< each token is done as if it were alone
+  bool apart = false;     ///< process each token as if it were alone
 };
 
-/// Queries of a chunk worked on at a time; half as many of heads wider than kNarrowHead, so that what they gather
-/// takes the same bytes.
+/// Queries of a chunk worked on at a time. Heads wider than kNarrowHead get half of them, so that the gathered values
+/// take the same bytes.
 constexpr uint32_t kMostQueries = 48;
 constexpr uint32_t kNarrowHead = 256;
 constexpr uint32_t mostQueries(uint32_t head_dim) {
   return head_dim <= kNarrowHead ? kMostQueries : kMostQueries / 2;
 }
-/// Tokens that share what is read, where `group` query heads share a key head.
+/// Tokens that share loaded keys and values, if `group` query heads share a key head.
 constexpr uint32_t attentionTokens(uint32_t group, uint32_t head_dim) {
   return group < mostQueries(head_dim) ? mostQueries(head_dim) / group : 1;
 }
 
-/// Tokens first .. first + count - 1 with all query heads of `kv_head`; the share of `n_splits`
-/// splits, which is written as the first one's.
+/// Tokens first .. first + count - 1 with all query heads of `kv_head`, for `n_splits` splits. The result is
+/// stored as the share of the first split.
 using AttendFn = void (*)(const AttentionTask& task, uint32_t kv_head, uint32_t first,
                           uint32_t count, uint32_t first_split, uint32_t n_splits);
 AttendFn attendKernel(SimdTarget target);

@@ -1,5 +1,5 @@
-// Attention of a chunk: arithmetic is what it costs. A block of slots is unpacked to floats once,
-// its keys turned so that lanes are slots, and serves all query heads of several tokens. Compiled
+// Attention of a chunk, which is limited by arithmetic. A block of slots is unpacked to floats once,
+// its keys transposed so that lanes are slots, and serves all query heads of several tokens. Compiled
 // once per target.
 #if defined(ORIEL_CPU_ATTENTION_CHUNK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_ATTENTION_CHUNK_INL_H_
@@ -47,7 +47,7 @@ void unpackLowBits(const Slots& slots, uint32_t count, const Strip& strip, uint3
   }
 }
 
-/// A strip of `count` slots as floats, `stride` apart, padded with zeros to `stride`. It begins at a
+/// `count` slots as floats, `stride` apart, padded with zeros to `stride`. The strip begins at a
 /// multiple of kN.
 inline void unpackSlots(const Slots& slots, uint32_t count, const Strip& strip, uint32_t stride,
                         float* out) {
@@ -67,12 +67,12 @@ inline void unpackSlots(const Slots& slots, uint32_t count, const Strip& strip, 
   }
 }
 
-/// Scores are made of this many queries and two vectors of slots at a time, sums of kSumQueries and
+/// Scores are computed for this many queries and two vectors of slots at a time, sums for kSumQueries and
 /// kWide vectors.
 constexpr uint32_t kScoreQueries = kManyRegisters ? 8 : 4;
 constexpr uint32_t kSumQueries = 4;
-constexpr uint32_t kBlockFloats = 4096;  // of keys or values unpacked: first-level cache
-/// Turned keys of the widest heads are one vector of slots, whatever that takes.
+constexpr uint32_t kBlockFloats = 4096;  // unpacked keys or values: fits the first-level cache
+/// Transposed keys of the widest heads take one vector of slots.
 constexpr uint32_t kWidestVector = kN * kMaxHeadDim;
 constexpr uint32_t kMostKeyFloats = HWY_MAX(kBlockFloats, kWidestVector);
 static_assert(kBlockFloats >= kN * kN, "a strip is at least a vector wide");
@@ -81,16 +81,16 @@ static_assert(mostQueries(kMaxHeadDim) % kScoreQueries == 0, "likewise");
 constexpr uint32_t kGatheredFloats = kMostQueries * kNarrowHead;
 static_assert(mostQueries(kMaxHeadDim) * kMaxHeadDim <= kGatheredFloats, "as wide heads gather");
 
-/// Query heads of neighbouring tokens, and what they have gathered so far.
+/// Query heads of neighbouring tokens, and their results so far.
 struct Queries {
-  const float* rotated[kMostQueries];  // for window keys; for sinks head_dim further
+  const float* rotated[kMostQueries];  // for window keys; queries for sinks follow head_dim later
   float* weights[kMostQueries];
   float* gathered[kMostQueries];
   uint32_t n_sinks[kMostQueries];
-  uint32_t ring_from[kMostQueries];  // its window, counted from the first slot that any sees
+  uint32_t ring_from[kMostQueries];  // its window, counted from the first slot that any query sees
   uint32_t ring_to[kMostQueries];
   float slope[kMostQueries];    // AttentionPush::alibi_heads
-  int32_t place[kMostQueries];  // of its token, counted likewise
+  int32_t place[kMostQueries];  // of its token, counted in the same way
   float most[kMostQueries];
   HWY_ALIGN float sums[kMostQueries][kN];  // of weights, lane by lane
   HWY_ALIGN float weight_rows[kMostQueries][kMostSlots];
@@ -190,7 +190,7 @@ inline void sumRows(const float* const* weights, const float* rows, uint32_t fir
   }
 }
 
-/// Scores fall by `slope` for each slot between theirs and the token's, from which the first one is `distance` away.
+/// Lowers scores by `slope` per slot of distance from the token. The first slot is `distance` away.
 inline void addDistances(float slope, int32_t distance, uint32_t count, float* scores) {
   for (uint32_t s = 0; s < count; ++s) {
     scores[s] -= slope * std::abs(static_cast<float>(distance + static_cast<int32_t>(s)));
@@ -286,7 +286,7 @@ inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t fir
   uint32_t most_sinks = 0;
   uint32_t ring_slots = 0;
   for (uint32_t q = 0; q < mostQueries(d); ++q) {
-    const uint32_t t = first_token + (q < n ? q / n_heads : 0);  // what fills up a tile is not used
+    const uint32_t t = first_token + (q < n ? q / n_heads : 0);  // padding of a tile is unused
     const View& view = viewOf(task, t);
     queries.n_sinks[q] = view.n_sinks;
     queries.ring_from[q] = (view.begin + first.ring - first.begin) % first.ring;

@@ -17,20 +17,20 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
-constexpr uint32_t kMostHeads = kManyRegisters ? 4 : 2;  // worked on at a time
+constexpr uint32_t kMostHeads = kManyRegisters ? 4 : 2;  // at a time
 constexpr uint32_t kBlockSlots = 128;                    // at most
 constexpr uint32_t kMostGroups = kvGroups(kMaxHeadDim);
 
 /// Some query heads of a token, and their sums so far.
 struct Heads {
-  // For window keys, as their format has its lanes, and for sinks.
+  // For window keys, in the lane order of their format, and for sinks.
   HWY_ALIGN float queries[2][kMostHeads][kMaxHeadDim];
-  IntUnit integers[kMostHeads][kMostGroups];  // queries for window keys again, and their scales
+  IntUnit integers[kMostHeads][kMostGroups];  // quantised queries for window keys, with scales
   float integer_scales[kMostHeads][kMostGroups];
   HWY_ALIGN float gathered[kMostHeads][kMaxHeadDim];
   HWY_ALIGN float weights[kMostHeads][kBlockSlots];
   HWY_ALIGN float scaled[kMostGroups][kMostHeads][kBlockSlots];  // weights times a group's scales
-  HWY_ALIGN float scales[kMostGroups][kBlockSlots];              // of the block at hand
+  HWY_ALIGN float scales[kMostGroups][kBlockSlots];              // of the present block
   HWY_ALIGN float sums[kMostHeads][kN];                          // of weights, lane by lane
   float most[kMostHeads];
 };
@@ -38,7 +38,7 @@ struct Heads {
 /// Slots to read, and the same number of following slots to prefetch.
 struct Rows {
   const uint8_t* first;
-  uint32_t bytes;  // from one to the next
+  uint32_t bytes;  // bytes between slots
   const uint8_t* ahead;
   uint32_t ahead_bytes;
   uint32_t count;
@@ -277,7 +277,7 @@ void gatherBlock(const Rows& values, bool, Heads* heads) {
   }
 }
 
-/// Turns the scores of all heads into weights; of low bits into those times a group's scales.
+/// Turns the scores of all heads into weights; for low-bit formats, into weights times a group's scales.
 template <KvFormat kFormat, uint32_t kHeads>
 HWY_NOINLINE void softenBlock(const Rows& values, bool, Heads* heads) {
   const uint32_t end = (values.count + kN - 1) / kN * kN;
@@ -376,7 +376,7 @@ inline uint32_t blockSlots(const AttentionTask& task) {
                                                  : kBlockSlots / 4;  // heads wider than 256
 }
 
-/// Asks for the first keys of the ring, which no block before them does.
+/// Prefetches the first keys of the ring, which have no block before them.
 inline void askForFirst(const AttentionTask& task, const View& view, uint32_t kv_head,
                         const Splits& splits) {
   const AttentionPush& p = task.push;

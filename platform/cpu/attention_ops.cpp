@@ -7,10 +7,10 @@
 namespace oriel_internal {
 namespace {
 
-constexpr uint32_t kPiecesPerThread = 4;   // of storing: a thread that was held up takes fewer
-constexpr uint32_t kAttentionPieces = 12;  // at least, of attention, for threads to share
+constexpr uint32_t kPiecesPerThread = 4;   // of storing: a delayed thread takes fewer
+constexpr uint32_t kAttentionPieces = 12;  // minimum for attention, for threads to share
 
-/// Pieces of attention: blocks of tokens, with one key head, with some of the splits.
+/// Pieces of attention: blocks of tokens with one key head and some of the splits.
 struct Division {
   uint32_t tokens;  ///< of a block
   uint32_t blocks;
@@ -18,10 +18,10 @@ struct Division {
   uint32_t shares;   ///< of splits
 };
 
-// `tokens`: as many as can share what is read.
+// `tokens`: the maximum that can share loaded keys and values.
 Division divide(uint32_t tokens, uint32_t n_tokens, uint32_t n_kv_heads, uint32_t splits) {
-  // As many tokens to a piece as can share what is read, but pieces for several threads. How many
-  // there really are must not matter: what is added in which order follows from the pieces.
+  // A piece has as many tokens as can share loaded data, but there are pieces for several threads. The real
+  // number of threads must not matter, because the pieces determine the order of additions.
   const uint64_t least = kAttentionPieces;
   Division pieces;
   pieces.tokens = tokens;
@@ -29,14 +29,14 @@ Division divide(uint32_t tokens, uint32_t n_tokens, uint32_t n_kv_heads, uint32_
     pieces.tokens = (pieces.tokens + 1) / 2;
   }
   pieces.blocks = static_cast<uint32_t>(ceilDiv(n_tokens, pieces.tokens));
-  // Threads are fewer than splits: several go together, and are no work for the merge.
+  // With fewer threads than splits, several splits go together, which saves the merge work.
   pieces.at_once = static_cast<uint32_t>(
       std::max<uint64_t>(1, uint64_t{pieces.blocks} * n_kv_heads * splits / (2 * least)));
   pieces.shares = static_cast<uint32_t>(ceilDiv(splits, pieces.at_once));
   return pieces;
 }
 
-// `apart`: as one alone is, or else.
+// `apart`: divide each token as if it were alone.
 Division divide(uint32_t tokens, uint32_t n_tokens, bool apart, uint32_t n_kv_heads,
                 uint32_t splits) {
   Division pieces = divide(tokens, apart ? 1 : n_tokens, n_kv_heads, splits);

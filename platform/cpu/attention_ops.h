@@ -1,5 +1,5 @@
-// How threads share the work of attention, to keys and values or to latents. Each function is called by every thread
-// of the team, and leaves the section open.
+// Division of attention among threads, for keys and values or for latents. Every thread of the team calls each function,
+// which leaves the section open.
 #pragma once
 
 #include "cpu/attention.h"

@@ -1,4 +1,4 @@
-// How lanes hold the values of a slot, for attention of one token. Compiled once per target.
+// Lane order of a slot's values, for attention of one token. Compiled once per target.
 #if defined(ORIEL_CPU_ATTENTION_VALUES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_ATTENTION_VALUES_INL_H_
 #undef ORIEL_CPU_ATTENTION_VALUES_INL_H_
@@ -12,21 +12,21 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
-// With 16 lanes, codes of int4 are read in an order of their own: a group's, or the last 16's.
+// With 16 lanes, int4 codes are read in a special order, within a group or within the last 16.
 constexpr uint32_t laneOf(uint32_t value, uint32_t count) {
   return count == kKvGroup ? value % 8 * 4 + value / 8 : value < 8 ? 2 * value : 2 * value - 15;
 }
 
-/// Vectors of one group that are read together.
+/// Vectors of one group that are loaded together.
 constexpr uint32_t kGroupVectors = kKvGroup / kN;
 
-/// Values c .. c + kVectors * kN - 1 of a slot, of one group; low bits without their scale, int4 in
-/// order of lanes.
+/// Values c .. c + kVectors * kN - 1 of a slot, within one group. Low-bit values come without their scale, int4 in
+/// lane order.
 template <KvFormat kFormat, uint32_t kVectors>
 HWY_INLINE void valuesAt(const uint8_t* slot, uint32_t c, VF (&values)[kVectors]) {
 #if HWY_MAX_BYTES == 64
   if (kFormat == KvFormat::kInt4) {
-    // A look-up sees the lowest four bits.
+    // A table look-up uses the lowest four bits.
     if (kVectors == kGroupVectors) {
       // Block b of the first vector holds codes b of all four words, of the second codes 4 + b.
       HWY_ALIGN static constexpr uint32_t kShift[kN] = {0, 0, 0, 0, 4,  4,  4,  4,
@@ -58,7 +58,7 @@ HWY_INLINE void valuesAt(const uint8_t* slot, uint32_t c, VF (&values)[kVectors]
   }
 }
 
-/// Between the order of values and that of lanes.
+/// Converts between value order and lane order.
 template <bool kToLanes, uint32_t kCount>
 HWY_INLINE void reorderGroup(float* values) {
   float old[kCount];

@@ -1,5 +1,5 @@
 // Products of weights with several tokens whose activations are rounded to 8 bits: bytes times bytes, four at once.
-// Compiled once per target, for those that have the instruction.
+// Compiled once per target that has the instruction.
 #if defined(ORIEL_CPU_BYTE_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_BYTE_PRODUCTS_INL_H_
 #undef ORIEL_CPU_BYTE_PRODUCTS_INL_H_
@@ -14,8 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
-/// A unit of kN rows: bytes with a sign, without their zero point. The instruction wants activations without a sign, so
-/// 128 is added to those; `start` is what this adds to a product, with the other sign.
+/// A unit of kN rows as signed bytes, without their zero point. The instruction needs unsigned activations, so
+/// 128 is added to them. `start` is the negative effect of that on a product.
 struct WideBytes {
   HWY_ALIGN uint32_t words[8][kN];
   HWY_ALIGN int32_t start[2][kN];
@@ -54,7 +54,7 @@ HWY_INLINE VU fourOf(const ByteTile& tile, uint32_t word, uint32_t token) {
   return hn::Set(kU, four);
 }
 
-/// As dotTile.
+/// Like dotTile.
 template <bool kHalves, bool kMinimum, uint32_t kVectors, uint32_t kTokens>
 static HWY_NOINLINE void dotBytes(const WideBytes* wide, uint32_t wide_stride, uint32_t count,
                                   const ByteTile* x, float* totals, uint32_t totals_stride) {

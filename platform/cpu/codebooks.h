@@ -1,4 +1,4 @@
-// The codebooks of plan/codebooks.h as vector instructions want them: a word an entry, its codes in bytes.
+// The codebooks of plan/codebooks.h in the layout for vector instructions: one word per entry, its codes in bytes.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct Codebook {
   }
 };
 
-/// Of eight values: byte i has the code of value i in its bits 0 and 1, of value 4 + i in its bits 2 and 3.
+/// Codebooks of eight values: byte i has the code of value i in bits 0 and 1, and of value 4 + i in bits 2 and 3.
 constexpr Codebook<256> kIq2XxsBook(kIq2XxsGrid, true);
 constexpr Codebook<512> kIq2XsBook(kIq2XsGrid, true);
 constexpr Codebook<1024> kIq2SBook(kIq2SGrid, true);
-/// Of four values: byte i has the code of value i.
+/// Codebooks of four values: byte i has the code of value i.
 constexpr Codebook<256> kIq3XxsBook(kIq3XxsGrid, false);
 constexpr Codebook<512> kIq3SBook(kIq3SGrid, false);
 

@@ -21,12 +21,12 @@
 namespace oriel_internal {
 namespace {
 
-constexpr uint32_t kDefaultThreads = 8;  // at most, unless the app says: memory is what limits
+constexpr uint32_t kDefaultThreads = 8;  // default limit: memory bandwidth dominates
 
-/// Every thread of the team walks the op list, and skips what the others did while it was held up.
-/// Large ops are shared out in pieces; small ones are done by thread 0, or by every thread for
-/// itself where all need the result anyway: an op that feeds a product of one token. Staged
-/// activations lie in the upload ring, which nothing else uses while ops run.
+/// Every thread of the team walks the op list, and skips work that others finished while it was delayed.
+/// Large ops are divided into pieces. Small ops run on thread 0, or on every thread if all of them need
+/// the result: an op that feeds a product of one token. Staged
+/// activations are in the upload ring, which is otherwise unused while ops run.
 class CpuExecutor final : public HostExecutor {
  public:
   CpuExecutor(const Plan& plan, const ExecutorOptions& options, SimdTarget target)
@@ -40,7 +40,7 @@ class CpuExecutor final : public HostExecutor {
         experts_(&pool_, matmul_, small_),
         attention_(&pool_, target),
         states_(&pool_, state_) {
-    // More threads than cores would wait for each other; tests may want just that.
+    // More threads than cores would wait for each other, but tests may request them.
     pool_.start(
         options.cpu_threads != 0 ? options.cpu_threads : std::min(allowedCores(), kDefaultThreads),
         options.cpu_threads == 0);
@@ -97,12 +97,12 @@ class CpuExecutor final : public HostExecutor {
     const Op* ops;
     uint32_t n_ops;
     uint32_t rows;          ///< tokens, or outputs
-    bool apart;             ///< each of a session of its own, as if it were alone
+    bool apart;             ///< each belongs to a different session and is computed as if alone
     uint32_t first_number;  ///< of op 0 among all ops of the run
   };
 
-  /// How ops of a kind are done: row by row, each by one thread, or by all threads together. A row goes where
-  /// it belongs in an output that begins at `out`.
+  /// How a kind of op runs: row by row on single threads, or on all threads together. A row is written to
+  /// its place in the output at `out`.
   struct Way {
     void (CpuExecutor::*row)(const Op& op, uint32_t row, float* out) const;
     void (CpuExecutor::*shared)(const Walk& walk, const Op& op);
@@ -133,7 +133,7 @@ class CpuExecutor final : public HostExecutor {
     }
   }
 
-  // False: the run is to end.
+  // False if the run must end.
   bool walkList(uint32_t thread, StepList list, uint32_t n_ops, uint32_t rows,
                 uint32_t first_number) {
     const uint32_t i = static_cast<uint32_t>(list);
@@ -151,7 +151,7 @@ class CpuExecutor final : public HostExecutor {
         }
       }
       sync(walk);
-      // Thread 0 may already be past the next op and have stopped there; all leave at the same one.
+      // Thread 0 may be past the next op and have stopped there; all threads must leave at the same op.
       if (stopped_at_.load(std::memory_order_relaxed) <= number) {
         return false;
       }
@@ -159,7 +159,7 @@ class CpuExecutor final : public HostExecutor {
     return true;
   }
 
-  // Runs ops from `n` on that need no waiting in between; the number of the next one.
+  // Runs ops from `n` on that need no synchronisation. Returns the index of the next op.
   uint32_t runFrom(const Walk& walk, uint32_t n) {
     const Op& op = walk.ops[n];
     if (feedsNext(walk, n)) {
@@ -176,7 +176,7 @@ class CpuExecutor final : public HostExecutor {
     }
     const Way& way = wayOf(op);
     if (way.shared != nullptr) {
-      // Who missed the section must not look at the step's block: the caller may be filling the next one.
+      // A thread that missed the section must not read the step block: the caller may be filling the next one.
       if (pool_.present(walk.thread)) {
         (this->*way.shared)(walk, op);
       }
@@ -189,7 +189,7 @@ class CpuExecutor final : public HostExecutor {
       }
       return n + 1;
     }
-    // One thread does what follows without a matmul in between, in order.
+    // One thread runs the following small ops, in order, up to the next matmul.
     do {
       const Op& next = walk.ops[n];
       if (walk.thread == 0 && rowsOf(walk, next) != 0) {
@@ -211,7 +211,7 @@ class CpuExecutor final : public HostExecutor {
                                                : walk.rows;
   }
 
-  // Every thread makes the input of the product after op `n` for itself.
+  // Every thread computes its own input of the product after op `n`.
   bool feedsNext(const Walk& walk, uint32_t n) const {
     return products_.privateRows() && feedsMatmul(walk.ops, walk.n_ops, n, walk.rows);
   }
@@ -370,7 +370,7 @@ class CpuExecutor final : public HostExecutor {
                        out + uint64_t{t} * p.out_stride + p.out_first);
   }
 
-  // Of the place `row`.
+  // Computes place `row`.
   void expertBias(const Op& op, uint32_t row, float* out) const {
     const ExpertBiasPush& p = op.push.expert_bias;
     const Routes routes(words(op, 3), p.routes);
@@ -386,7 +386,7 @@ class CpuExecutor final : public HostExecutor {
                   p.cols, out + uint64_t{row} * p.out_stride + p.out_first);
   }
 
-  // By the thread that called run(), while the others wait.
+  // Called by the thread that called run(), while the others wait.
   void fetchExperts(const Walk& walk, const Op& op) {
     if (walk.thread == 0) {
       ended_ = fetch_->fetch(op.push.fetch_experts, block().header().n_tokens, words(op, 0),
@@ -394,7 +394,7 @@ class CpuExecutor final : public HostExecutor {
     }
   }
 
-  // The products of experts from `first` on that go together, fed by `activation` if there is one.
+  // Runs a group of expert products from `first` on, fed by `activation` if not null.
   uint32_t expertMatmuls(const Walk& walk, uint32_t first, const Op* activation) {
     const uint32_t end = endOfExperts(walk.ops, walk.n_ops, first, ExpertGroup::kMostStacks);
     const Op& head = walk.ops[first];
@@ -422,7 +422,7 @@ class CpuExecutor final : public HostExecutor {
 
   // ---- Products ----
 
-  // The matmuls from `first` on that read the same vectors, fed by `producer` if there is one.
+  // Runs matmuls from `first` on that read the same vectors, fed by `producer` if not null.
   uint32_t matmuls(const Walk& walk, uint32_t first, const Op* producer) {
     const uint32_t end = endOfMatmuls(walk.ops, walk.n_ops, first);
     const float* in = floats(walk.ops[first], kMatmulInput);
@@ -513,9 +513,9 @@ class CpuExecutor final : public HostExecutor {
   const SmallKernels& small_;
   const StateKernels& state_;
   StepRun what_ = StepRun::kDecode;
-  const StopCheck* stop_ = nullptr;               // of the run in progress; asked by thread 0
-  Status ended_ = kOk;                            // why it is to end early
-  std::atomic<uint32_t> stopped_at_{UINT32_MAX};  // number of the op after which the team stopped
+  const StopCheck* stop_ = nullptr;               // of the present run; polled by thread 0
+  Status ended_ = kOk;                            // reason of an early end
+  std::atomic<uint32_t> stopped_at_{UINT32_MAX};  // index of the op after which the team stopped
   ExpertFetch* const fetch_;
   Products products_;
   ExpertProducts experts_;

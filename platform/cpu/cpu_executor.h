@@ -5,10 +5,10 @@
 
 namespace oriel_internal {
 
-/// False: this processor has none of the instructions that kernels were compiled for (the reference
+/// False if this processor lacks the instructions of all compiled targets (the reference
 /// executor runs everywhere).
 bool cpuExecutorUsable();
-/// What oriel_device_describe and driverName() say.
+/// Name of the CPU executor for oriel_device_describe and driverName().
 const char* cpuExecutorDriver();
 
 /// Destroy with destroyExecutor, which ends its threads.

@@ -15,12 +15,12 @@ uint32_t groupsOf(const ExpertStack& stack) {
 
 }  // namespace
 
-// How inputs come to the kernels.
+// How kernels get their inputs.
 struct ExpertProducts::Staging {
   enum class Way : uint8_t {
     kSlots,   // through the ring
-    kSame,    // one vector for all places, which each thread makes for itself or reads where it is
-    kDirect,  // from where they are
+    kSame,    // one vector for all places, which each thread computes or reads in place
+    kDirect,  // read in place
   };
   Way way = Way::kSlots;
   bool floats = false;
@@ -31,7 +31,7 @@ struct ExpertProducts::Staging {
   uint32_t batches = 1;  // at most
 };
 
-// Some of the places, in slots one expert after the other.
+// A range of places, staged in slots grouped by expert.
 struct ExpertProducts::Batch {
   uint32_t begin = 0;
   uint32_t end = 0;
@@ -45,7 +45,7 @@ struct ExpertProducts::Job {
   uint32_t slot = 0;  // the first of its inputs
   uint32_t slots = 0;
 
-  // The first one of a batch has count 0 and its beginning. False: there is none.
+  // Moves to the next job of the batch. The initial job has count 0 and the batch's first place. False at the end.
   bool next(const ExpertGroup& group, const Staging& staging, const Batch& batch) {
     place += count;
     slot += slots;
@@ -61,18 +61,18 @@ struct ExpertProducts::Job {
     }
     return false;
   }
-  // What a group of rows costs, about, in readings of it.
+  // Approximate cost of a group of rows, in units of reading it.
   uint32_t cost() const {
     return count == 1 ? 1 : 1 + 2 * static_cast<uint32_t>(ceilDiv(count, kTileTokens));
   }
 };
 
-// A batch's groups of rows cut into pieces, which become smaller towards the end.
+// A batch's groups of rows, divided into pieces that become smaller towards the end.
 struct ExpertProducts::Pieces {
   const ExpertGroup& group;
   const Staging& staging;
   const Batch& batch;
-  uint64_t share;     // a piece is twice what is left by this
+  uint64_t share;     // a piece takes twice the remaining cost divided by this
   uint64_t left = 0;  // cost
   Job job;
   uint32_t stack = 0;
@@ -131,7 +131,7 @@ uint64_t ExpertProducts::leastRing(WeightType type, uint32_t units) {
   return readsFloats(type) ? floatRowBytes(units) : intRowBytes(units);
 }
 
-// The number of batches must not depend on what tokens chose.
+// The number of batches must not depend on the chosen experts.
 ExpertProducts::Staging ExpertProducts::stagingOf(const ExpertGroup& group, uint64_t ring_bytes) {
   const ExpertMatmulPush& p = group.stacks[0].push;
   Staging staging;
@@ -160,10 +160,10 @@ ExpertProducts::Staging ExpertProducts::stagingOf(const ExpertGroup& group, uint
   return staging;
 }
 
-// The matrix of the stack; kNoSlot: it has none of that expert now.
+// Index of the expert's matrix in the stack; kNoSlot if it is not loaded.
 uint32_t ExpertProducts::heldIn(const ExpertStack& stack, uint32_t expert) {
   const uint32_t slot = (stack.slots != nullptr ? stack.slots[expert] : expert) - stack.push.first;
-  return slot < stack.push.count ? slot : kNoSlot;  // wraps for those before, and for none
+  return slot < stack.push.count ? slot : kNoSlot;  // wraps around for smaller numbers and kNoSlot
 }
 
 bool ExpertProducts::held(const ExpertGroup& group, uint32_t expert) {
@@ -220,7 +220,7 @@ void ExpertProducts::run(const ExpertGroup& group, uint32_t thread) {
   for (uint32_t number = 0; number < staging.batches; ++number) {
     if (staging.way == Staging::Way::kSlots) {
       if (number != 0) {
-        pool_.sync(thread);  // the batch before is done with
+        pool_.sync(thread);  // the previous batch has ended
       }
       if (pool_.present(thread)) {
         stage(group, staging, batchAt(group, staging, number), thread);
@@ -283,11 +283,11 @@ const float* ExpertProducts::inputRow(const ExpertGroup& group, uint32_t place) 
   return row;
 }
 
-// Shares out the rows of all experts of a batch.
+// Divides the rows of all experts of a batch among threads.
 void ExpertProducts::products(const ExpertGroup& group, const Staging& staging, const Batch& batch,
                               const void* same, uint32_t thread) {
   Pieces pieces(group, staging, batch, pool_.size());
-  uint32_t next = 0;  // number of the piece that pieces.next() comes to
+  uint32_t next = 0;  // index of the next piece
   for (uint32_t piece = pool_.claim(thread);; piece = pool_.claim(thread)) {
     for (; next <= piece; ++next) {
       if (!pieces.next()) {

@@ -1,8 +1,8 @@
 // Products of a mixture's experts with the tokens that chose them.
 //
-// Inputs are staged in slots of the upload ring, an expert's one behind the other, so that it is a dense product with
-// as many vectors as chose it. Where the ring is too small, its slots are filled several times: how often depends on
-// the numbers of tokens and experts alone, because threads that miss sections must count them, too (pool.h).
+// Inputs are staged in slots of the upload ring, grouped by expert, so that each expert is a dense product with the
+// vectors of its tokens. If the ring is too small, its slots are filled several times. The number of fills depends only
+// on the numbers of tokens and experts, because threads that miss sections must count the fills, too (pool.h).
 #pragma once
 
 #include "cpu/matmul.h"
@@ -12,7 +12,7 @@
 
 namespace oriel_internal {
 
-/// An op kExpertMatmul and where its bindings are.
+/// An op kExpertMatmul and the addresses of its bindings.
 struct ExpertStack {
   ExpertMatmulPush push = {};
   WeightType type = WeightType::kF32;
@@ -21,7 +21,7 @@ struct ExpertStack {
   const uint32_t* slots = nullptr;  ///< null: expert e is in slot e
 };
 
-/// Stacks that go together: they have the same inputs, and all or none of them read floats.
+/// Stacks that run together: same inputs, and either all or none read floats.
 struct ExpertGroup {
   static constexpr uint32_t kMostStacks = 24;
   ExpertStack stacks[kMostStacks];
@@ -30,7 +30,7 @@ struct ExpertGroup {
   uint32_t n_tokens = 0;
   bool apart = false;  ///< MatmulTask
   float* in = nullptr;
-  /// Where these are not null, inputs are made first: by place, of these rows.
+  /// If not null, inputs are computed first from these rows, by place.
   const GatedActivationPush* activation = nullptr;
   const float* gate_up = nullptr;
 };
@@ -40,7 +40,7 @@ class ExpertProducts {
   ExpertProducts(Pool* pool, const MatmulKernels& matmul, const SmallKernels& small)
       : pool_(*pool), matmul_(matmul), small_(small) {}
 
-  /// Memory that nobody else uses during run().
+  /// Memory that is unused by others during run().
   void setRing(uint8_t* ring, uint64_t bytes) {
     ring_ = ring;
     ring_bytes_ = bytes;
@@ -48,7 +48,7 @@ class ExpertProducts {
   /// Bytes of the smallest ring for ops of a width and type.
   static uint64_t leastRing(WeightType type, uint32_t units);
 
-  /// By every thread of the team. Leaves the last section open.
+  /// Called by every thread of the team. Leaves the last section open.
   void run(const ExpertGroup& group, uint32_t thread);
 
  private:

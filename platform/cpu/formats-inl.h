@@ -1,7 +1,7 @@
 // Weights of every format in vector registers, lanes = rows. Compiled once per target.
 //
-// A group of 16 rows is worked on kN rows at a time. Its quads come as vectors of kN / 4 rows of four
-// words; transposed in blocks of four they are vectors of one word of kN rows each, row
+// A group of 16 rows is processed kN rows at a time. Its quads are loaded as vectors of kN / 4 rows of four
+// words. Transposed in blocks of four, they are vectors of one word of kN rows each, with row
 // (lane % 4) * (kN / 4) + lane / 4 in each lane. Side words are permuted to that order.
 #if defined(ORIEL_CPU_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_FORMATS_INL_H_
@@ -44,7 +44,7 @@ struct RowsView {
 
   HWY_INLINE VU side(uint32_t s) const { return toLanes(hn::LoadU(kU, sides + s * kGroupRows)); }
 
-  /// From the order of rows to that of lanes, and back.
+  /// Converts from row order to lane order, and back.
   static HWY_INLINE VU toLanes(VU by_row) {
     if (kN == 4) {
       return by_row;
@@ -67,16 +67,16 @@ struct RowsView {
   }
 };
 
-/// A unit of kN rows: values 4j .. 4j + 3 of each row are the bytes of bytes[j]. What they stand for is
+/// A unit of kN rows: values 4j .. 4j + 3 of each row are the bytes of bytes[j]. A value is
 /// scale[h] * (byte - zero) - minimum[h], h = 0 for values 0..15, 1 for 16..31.
 struct ByteUnit {
-  HWY_INLINE ByteUnit() {}  // one that the compiler made up would lack the target's instructions
+  HWY_INLINE ByteUnit() {}  // a generated constructor would lack the target's instructions
   VU bytes[8];
   VF scale[2];
   VF minimum[2];
 };
 
-// What a format is: kSigned (bytes in two's complement), kHalves (scale[1] differs from scale[0]),
+// Properties of a format: kSigned (bytes in two's complement), kHalves (scale[1] differs from scale[0]),
 // kMinimum, kZero.
 template <bool signed_bytes, bool halves, bool has_minimum, int32_t zero>
 struct Traits {
@@ -97,7 +97,7 @@ HWY_INLINE void nibbleQuad(const RowsView& rows, uint32_t quad, ByteUnit* unit) 
   }
 }
 
-// The scale of a unit where a word holds those of two.
+// The scale of a unit, if a word holds the scales of two units.
 HWY_INLINE VF pairedScale(VU word, uint32_t unit) {
   return unit % 2 == 0 ? lowHalves(word) : highHalves(word);
 }
@@ -182,7 +182,7 @@ struct Q5_1 : Traits<false, false, true, 0> {
   }
 };
 
-/// Bytes of 0 .. 15 as what they stand for.
+/// Replaces bytes 0 .. 15 by their table values.
 HWY_INLINE void lookUp(const int8_t* values, ByteUnit* unit) {
   const hn::Repartition<int8_t, DF> k8;
   const auto table = hn::LoadDup128(k8, values);
@@ -322,7 +322,7 @@ struct Q1_0 : Traits<false, false, false, 1> {
   }
 };
 
-/// Floats of four bits, twice what they are.
+/// Looks up 4-bit floats, multiplied by 2.
 HWY_INLINE void lookUpFp4(ByteUnit* unit) {
   HWY_ALIGN static constexpr int8_t kValues[16] = {0, 1,  2,  3,  4,  6,  8,  12,
                                                    0, -1, -2, -3, -4, -6, -8, -12};
@@ -335,7 +335,7 @@ struct Nvfp4 : Traits<true, true, false, 0> {
     lookUpFp4(out);
     const VU word = rows.side(unit / 2);
     for (uint32_t half = 0; half < 2; ++half) {
-      // Half of an unsigned float of 4 and 3 bits; the largest is none.
+      // Half of an unsigned float with 4 exponent and 3 mantissa bits; the largest code is NaN.
       const int shift = static_cast<int>(8 * (2 * (unit % 2) + half));
       const VU byte = hn::And(hn::ShiftRightSame(word, shift), hn::Set(kU, 0x7fu));
       const VU e = hn::ShiftRight<3>(byte);
@@ -365,7 +365,7 @@ struct Mxfp4 : Traits<true, false, false, 0> {
   }
 };
 
-// Formats of codebooks, made of side words only; a code that is looked up has a sign above it.
+// Codebook formats, which have side words only. A code is looked up, with its sign above it.
 
 /// d (2 scale + 1) / kDivisor
 template <uint32_t kDivisor>
@@ -374,7 +374,7 @@ HWY_INLINE VF oddScale(VF d, VU scale) {
   return hn::Mul(hn::Mul(d, hn::Set(kF, 1.0f / kDivisor)), odd);
 }
 
-/// What a sign word has in place of every eighth sign.
+/// Bits that a sign word stores in the places of every eighth sign.
 HWY_INLINE VU insteadOfSigns(VU word) {
   const VU a = hn::And(hn::ShiftRight<25>(word), hn::Set(kU, 1));
   const VU b = hn::And(hn::ShiftRight<26>(word), hn::Set(kU, 2));
@@ -383,7 +383,7 @@ HWY_INLINE VU insteadOfSigns(VU word) {
   return hn::Or(hn::Or(a, b), hn::Or(c, d));
 }
 
-/// With those signs: each is the sum of the seven before it.
+/// Adds the eighth signs: each is the parity of the seven before it.
 HWY_INLINE VU evenSigns(VU word) {
   const VU known = hn::And(word, hn::Set(kU, 0x55ffffffu));
   VU sums = hn::Xor(known, hn::ShiftRight<16>(known));
@@ -518,7 +518,7 @@ struct F32 {
 };
 
 struct F16 {
-  /// `kValues`: of them, at the beginning.
+  /// `kValues`: number of values, from the beginning.
   template <uint32_t kValues = kUnit>
   static HWY_INLINE void load(const RowsView& rows, uint32_t unit, VF (&values)[kUnit]) {
     VU words[4];

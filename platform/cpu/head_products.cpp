@@ -7,7 +7,7 @@
 namespace oriel_internal {
 namespace {
 
-constexpr uint32_t kPiecesPerThread = 4;  // at least, where there are so many groups of rows
+constexpr uint32_t kPiecesPerThread = 4;  // at least, if there are enough groups of rows
 
 /// Groups of rows first .. first + count - 1 of one head.
 struct Piece {

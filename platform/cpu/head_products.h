@@ -1,5 +1,5 @@
-// Products of each head with a matrix of its own. Bytes moved: the weights once for every kTileTokens tokens, from a
-// cache that holds one head's; two operations per weight and token.
+// Products of each head with its own matrix. Bytes moved: the weights once for every kTileTokens tokens, from a
+// cache that holds one head's matrix; two operations per weight and token.
 #pragma once
 
 #include "cpu/matmul.h"
@@ -7,7 +7,7 @@
 
 namespace oriel_internal {
 
-/// An op kHeadMatmul and where its bindings are.
+/// An op kHeadMatmul and the addresses of its bindings.
 struct HeadTask {
   HeadMatmulPush push = {};
   WeightType type = WeightType::kF32;
@@ -18,13 +18,13 @@ struct HeadTask {
   bool apart = false;  ///< MatmulTask
 };
 
-/// Memory that nobody else uses meanwhile.
+/// Memory that is unused by others during the call.
 struct HeadRing {
   uint8_t* data = nullptr;
   uint64_t bytes = 0;
 };
 
-/// By every thread of the team. Leaves the section open.
+/// Called by every thread of the team. Leaves the section open.
 void runHeads(const HeadTask& task, const MatmulKernels& matmul, const HeadRing& ring, Pool* pool,
               uint32_t thread);
 

@@ -36,12 +36,12 @@ HWY_INLINE VI16 pairOf(const IntUnit& unit, uint32_t pair) {
   return hn::BitCast(kI16, hn::Set(kI, both));
 }
 
-/// sum0 + sum1 += w . x, in pairs; RearrangeToOddPlusEven brings both together.
+/// sum0 + sum1 += w . x, in pairs; RearrangeToOddPlusEven adds both.
 HWY_INLINE VI addProducts(VI16 w, VI16 x, VI sum0, VI& sum1) {
 #if HWY_TARGET == HWY_AVX3
   (void)sum1;
 #if HWY_COMPILER_GCC_ACTUAL
-  // Of the intrinsic it copies every sum to another register and back, unless a loop is written out.
+  // With the intrinsic, GCC copies every sum to another register and back, unless a loop is written out.
   asm("vpdpwssd\t{%2, %1, %0|%0, %1, %2}" : "+v"(sum0.raw) : "v"(w.raw), "v"(x.raw));
   return sum0;
 #else
@@ -53,7 +53,7 @@ HWY_INLINE VI addProducts(VI16 w, VI16 x, VI sum0, VI& sum1) {
 }
 
 #if HWY_TARGET == HWY_AVX3
-/// sum += w . x over four bytes, w without and x with a sign.
+/// sum += w . x over four bytes, w unsigned and x signed.
 HWY_INLINE VI addByteProducts(VU w, VI x, VI sum) {
 #if HWY_COMPILER_GCC_ACTUAL
   asm("vpdpbusd\t{%2, %1, %0|%0, %1, %2}" : "+v"(sum.raw) : "v"(w.raw), "v"(x.raw));
@@ -71,11 +71,11 @@ HWY_INLINE VI fourOf(const int8_t* plane, uint32_t j) {
 }
 #endif
 
-/// Integer dot products of kN rows; two, so that additions do not wait for each other.
+/// Integer dot products of kN rows, in two sums each, so that additions do not wait for each other.
 struct Sums {
   VI low0, low1, high0, high1;
 
-  // Constructors that compilers make up lack the target's instructions.
+  // Generated constructors would lack the target's instructions.
   HWY_INLINE Sums() {}
   HWY_INLINE void clear() { low0 = low1 = high0 = high1 = hn::Zero(kI); }
 
@@ -86,7 +86,7 @@ struct Sums {
   HWY_INLINE VI both() const { return hn::Add(low(), high()); }
 };
 
-/// kUnit floats as integers up to `most_code`, and what goes with them.
+/// kUnit floats as integers up to `most_code`, with their sums.
 struct Codes {
   HWY_INLINE Codes() {}
   VI values[kUnit / kN];
@@ -103,7 +103,7 @@ HWY_INLINE void quantiseUnit(const float* in, int32_t most_code, Codes* out) {
   }
   const float scale =
       hn::GetLane(hn::MaxOfLanes(kF, most)) * (1.0f / static_cast<float>(most_code));
-  // A scale too small to have an inverse belongs to values that are as good as zero.
+  // If a scale is too small to have an inverse, its values are practically zero.
   const VF inverse = hn::Set(kF, scale > 1e-37f ? 1.0f / scale : 0.0f);
   for (uint32_t i = 0; i < kVectors; ++i) {
     out->values[i] =
@@ -144,7 +144,7 @@ HWY_INLINE void storePlanes(const Codes& codes, PlaneUnit* out) {
   const hn::Rebind<uint8_t, DF> bytes;
   for (uint32_t i = 0; i < kUnit / kN; ++i) {
     const VI code = codes.values[i];
-    const VI high = hn::ShiftRight<8>(hn::Add(code, hn::Set(kI, 128)));  // low has a sign, too
+    const VI high = hn::ShiftRight<8>(hn::Add(code, hn::Set(kI, 128)));  // low is signed, too
     const VU byte = hn::Set(kU, 0xffu);
     hn::StoreU(hn::TruncateTo(bytes, hn::And(hn::BitCast(kU, high), byte)), bytes,
                reinterpret_cast<uint8_t*>(out->high) + i * kN);

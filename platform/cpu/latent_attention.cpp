@@ -16,10 +16,9 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
-constexpr uint32_t kLatentSlots = 16;  // of a block: its floats stay in the second-level cache
+constexpr uint32_t kLatentSlots = 16;  // per block: its floats fit the second-level cache
 constexpr uint32_t kMostCols = kMaxLatentDim + kMaxLatentRopeDim;
-constexpr uint32_t kTileHeads =
-    kManyRegisters ? 4 : 2;  // of scores made at a time, with four slots each
+constexpr uint32_t kTileHeads = kManyRegisters ? 4 : 2;  // scores at a time, with four slots each
 static_assert(kLatentSlots % kN == 0, "scores are whole vectors");
 static_assert(kMostLatentQueries % kSumQueries == 0 && kMostLatentQueries % kTileHeads == 0,
               "whole tiles of queries");
@@ -43,7 +42,7 @@ struct ScoredQueries {
   HWY_ALIGN float rows[kScoredFloats];
 };
 
-/// The memory as attention knows one: a key head of latent and key.
+/// The cache in the layout of attention: a key head with latent and key.
 inline AttentionPush memoryPush(const LatentAttentionPush& p) {
   AttentionPush push = {};
   push.n_heads = p.n_heads;
@@ -135,14 +134,14 @@ inline void attendLatents(const Slots& slots, bool sinks, uint32_t order, uint32
     const uint32_t end = from[q] < to[q] ? (to[q] + kN - 1) / kN * kN : 0;
     std::fill(queries->weights[q] + end, queries->weights[q] + kLatentSlots, 0.0f);
   }
-  // After the latent, in an incomplete vector, the sums are of keys and are ignored.
+  // The sums after the latent in an incomplete vector are of keys, and are ignored.
   for (uint32_t q = 0; q < queries->n; q += kSumQueries) {
     sumRows(queries->weights + q, queries->rows, first, last, stride, gathered, 0,
             queries->gathered + q);
   }
 }
 
-// `n_heads` heads from `first_head` of tokens that use one memory.
+// `n_heads` heads from `first_head` on, for tokens that share a cache.
 inline void attendTokens(const LatentAttentionTask& task, uint32_t first_token, uint32_t n_tokens,
                          uint32_t first_head, uint32_t n_heads, const Splits& splits) {
   const LatentAttentionPush& p = task.push;
@@ -168,7 +167,7 @@ inline void attendTokens(const LatentAttentionTask& task, uint32_t first_token, 
     std::fill(queries.weights[q], queries.weights[q] + kLatentSlots, 0.0f);
     float* const row = scored.rows + uint64_t{q} * stride;
     std::fill(row, row + stride, 0.0f);
-    if (q >= queries.n) {  // what fills up a tile is not used
+    if (q >= queries.n) {  // padding of a tile is unused
       continue;
     }
     const View& view = latentView(task, first_token + q / n_heads);

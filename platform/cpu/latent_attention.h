@@ -1,4 +1,4 @@
-// Attention to latents: arithmetic is what it costs, as every head reads the same vectors. A block of slots is unpacked
+// Attention to latents, limited by arithmetic because every head reads the same vectors. A block of slots is unpacked
 // to floats once for all heads. Bytes moved: a slot's vector once for up to mostLatentQueries() queries; 2 *
 // (2 * latent_dim + rope_dim) operations per query and slot.
 #pragma once
@@ -20,7 +20,7 @@ struct LatentAttentionTask {
   uint32_t n_tokens = 1;  ///< of the step
 };
 
-/// Queries worked on at a time, heads of a token or of neighbouring ones: what they and their sums take is on the stack
+/// Queries worked on at a time, from the heads of neighbouring tokens. The queries and their sums are on the stack
 /// of a thread.
 constexpr uint32_t kMostLatentQueries = 48;
 constexpr uint32_t kScoredFloats = 20480;
@@ -35,14 +35,14 @@ constexpr uint32_t mostLatentQueries(uint32_t latent_dim, uint32_t rope_dim) {
   return most;
 }
 static_assert(mostLatentQueries(kMaxLatentDim, kMaxLatentRopeDim) >= 4, "some fit");
-/// Tokens that share what is read.
+/// Tokens that share loaded vectors.
 inline uint32_t latentTokens(const LatentAttentionPush& push) {
   const uint32_t most = mostLatentQueries(push.latent_dim, push.rope_dim);
   return push.n_heads < most ? most / push.n_heads : 1;
 }
 
-/// All heads of tokens first .. first + count - 1, at most latentTokens() of them; the share of `n_splits` splits, which
-/// is written as the first one's.
+/// All heads of tokens first .. first + count - 1, at most latentTokens() tokens, for `n_splits` splits. The result
+/// is stored as the share of the first split.
 using AttendLatentsFn = void (*)(const LatentAttentionTask& task, uint32_t first, uint32_t count,
                                  uint32_t first_split, uint32_t n_splits);
 AttendLatentsFn attendLatentsKernel(SimdTarget target);

@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
-/// What a zero point takes from integer products: minus_sum times that power of two.
+/// Effect of a zero point on integer products: minus_sum * kZero, which is a power of two.
 template <int32_t kZero>
 HWY_INLINE VI zeroPart(int32_t minus_sum) {
   static_assert(kZero > 0 && (kZero & (kZero - 1)) == 0, "a power of two");
@@ -37,10 +37,9 @@ HWY_INLINE void prefetchSecondLevel(const uint32_t* words) {
   __builtin_prefetch(words, 0, 2);
 #endif
 }
-/// Asks for the words that will be read after 16 KiB more, into the second level, and for those after 1 KiB,
-/// into the first: processors look ahead by themselves, but not across pages, and not along a group's quads and
-/// sides at once. Past the end of either lies what is read next. As a loop: written out, this is slower where
-/// memory is the limit.
+/// Prefetches words 16 KiB ahead into the second-level cache, and words 1 KiB ahead into the first. Hardware
+/// prefetchers do not cross pages, and do not follow a group's quads and sides at once. The end of a group is
+/// followed by the words read next. This is a loop because unrolled code is slower if memory is the limit.
 HWY_INLINE void prefetchWords(const uint32_t* words, uint32_t count, uint32_t step) {
   for (uint32_t w = 0; w < count; w += step) {
     prefetchSecondLevel(words + 16384 / 4 + w);
@@ -69,12 +68,12 @@ HWY_INLINE void prefetchSides(const uint32_t* words, uint32_t count) {
   prefetchWords(words, count, 16);
 }
 
-// What matmul_run-inl.h asks for: OneUnit, how a token by itself is rounded, unitProducts of it with a unit
-// (dot[0] of the whole, or both of its halves); Tile, of several tokens, WideUnit, widen and dotTile.
+// Parts that matmul_run-inl.h needs. One token: OneUnit, its rounding, and unitProducts with a unit (dot[0] of the
+// whole unit, or both halves). Several tokens: Tile, WideUnit, widen and dotTile.
 
 #if HWY_TARGET == HWY_AVX3
 using OneUnit = PlaneUnit;
-constexpr int32_t kMostCode = kMostOfPlanes;  // of chunks, too: their products are the same
+constexpr int32_t kMostCode = kMostOfPlanes;  // also for chunks, whose products are the same
 HWY_INLINE void storeOne(const Codes& codes, OneUnit* out) { storePlanes(codes, out); }
 
 template <class Format>
@@ -82,7 +81,7 @@ HWY_INLINE void unitProducts(const ByteUnit& unit, const OneUnit& x, const IntUn
                              VI (&dot)[2]) {
   constexpr uint32_t kParts = Format::kHalves ? 2 : 1;
   constexpr uint32_t kWords = 8 / kParts;
-  // Bytes with a sign, 128 added, have none.
+  // Signed bytes with 128 added are unsigned.
   constexpr int32_t kZero = Format::kSigned ? 128 : Format::kZero;
   for (uint32_t part = 0; part < kParts; ++part) {
     VI high = hn::Zero(kI);
@@ -143,7 +142,7 @@ HWY_INLINE void storeSides(const ByteUnit& unit, Wide* out) {
   }
 }
 
-/// A unit of kN rows, widened and without their zero point, in memory: unpacked once for all tokens of a chunk.
+/// A unit of kN rows in memory, widened and without zero point: unpacked once for all tokens of a chunk.
 struct WideUnit {
   HWY_ALIGN int16_t values[16][2 * kN];
   HWY_ALIGN float scale[2][kN];
@@ -176,8 +175,8 @@ HWY_INLINE VI16 pairOf(const IntTile& tile, uint32_t pair, uint32_t token) {
   return hn::BitCast(kI16, hn::Set(kI, both));
 }
 
-/// Vectors of rows that dotTile works on at once: of two, each pair of activations is loaded for twice the
-/// products. Processors with half of AVX-512's registers have no room for their sums.
+/// Vectors of rows that dotTile processes at once: with two, each loaded pair of activations serves twice the
+/// products. Processors with half of AVX-512's registers lack registers for the sums.
 constexpr uint32_t kTileVectors = kN == 16 ? 2 : 1;
 
 /// totals[v][t][kN] += `count` units of vector v of kN rows times the first kTokens of a tile; vectors lie
@@ -199,7 +198,7 @@ static HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uin
 #if HWY_COMPILER_GCC_ACTUAL && HWY_TARGET == HWY_AVX3
 #pragma GCC unroll 1
 #elif HWY_COMPILER_GCC_ACTUAL
-#pragma GCC unroll 16  // or it copies every sum to another register and back for each pair
+#pragma GCC unroll 16  // else GCC copies every sum to another register and back for each pair
 #endif
       for (uint32_t j = 0; j < kPairs; ++j) {
         const uint32_t i = kPairs * half + j;
@@ -239,10 +238,9 @@ HWY_INLINE RowsView rowsFrom(const MatmulTask& task, uint32_t row) {
   return {words + 4 * (row % kGroupRows), words + task.side_word + row % kGroupRows};
 }
 
-/// What kN rows of one token ask for ahead of time. Into the first-level cache, soon before it is used: each line once, and
-/// in the order in which lines are used, which is that of units; a group's quads and sides lie behind each other but are
-/// used side by side, and at one distance from both the first lines of either would come too late. Into the second-level
-/// cache, long before: in the order of memory.
+/// Prefetches kN rows for one token. First-level cache: shortly before use, each line once and in order of use, unit by
+/// unit. Quads and sides of a group are stored in sequence but used together, so an equal distance for both would load
+/// the first lines too late. Second-level cache: long before use, in memory order.
 class WeightsAhead {
  public:
   HWY_INLINE WeightsAhead(const MatmulTask& task, const RowsView& rows, uint32_t row)
@@ -254,7 +252,7 @@ class WeightsAhead {
         quads_(rows.quads + task.ahead_words),
         sides_(rows.sides + task.ahead_words),
         first_line_(row % kGroupRows / kN) {}
-  /// With each unit. Past the last group lies what is read next.
+  /// Call once per unit. The end of the last group is followed by the words read next.
   HWY_INLINE void ask() {
     // Four rows have one line of four.
     ask(quads_ + at_ * quad_words_, quad_words_, kN == 4 ? 4 * kGroupRows : 16);
@@ -275,7 +273,7 @@ class WeightsAhead {
       hwy::Prefetch(words + w);
     }
   }
-  // Fewer rows than a group has come by as many times, and ask for other lines each time.
+  // With fewer rows than a group, the group is visited several times, each time for different lines.
   HWY_INLINE void askSecondLevel() {
     constexpr uint32_t kTimes = kGroupRows / kN;
     const uint32_t unit_words = quad_words_ + side_words_;
@@ -286,13 +284,13 @@ class WeightsAhead {
     }
   }
   uint32_t units_, quad_words_, side_words_, group_words_;
-  uint32_t at_;  // the unit to ask for
+  uint32_t at_;  // the unit to prefetch
   const uint32_t* quads_;
   const uint32_t* sides_;
   uint32_t first_line_;
 };
 
-// Writes kN rows of one token that begin at `row`, as many of them as there are.
+// Writes up to kN rows of one token from `row` on.
 HWY_INLINE void store(const MatmulTask& task, uint32_t row, uint32_t token, VF by_lane) {
   const VF values = RowsView::toRows(by_lane);
   float* out = task.out + static_cast<uint64_t>(token) * task.out_stride + row;
@@ -346,7 +344,7 @@ static HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const 
   for (uint32_t t = 0; t < kTokens; ++t) {
     total[t] = hn::Load(kF, totals + t * kN);
   }
-  // Unit by unit: a sum of so few terms is rounded less often than one of a whole row.
+  // Unit by unit: sums of few terms have smaller rounding errors than a sum over a whole row.
   for (uint32_t u = 0; u < count; ++u) {
     VF sum[kTokens];
     for (uint32_t t = 0; t < kTokens; ++t) {
@@ -402,7 +400,7 @@ struct FloatKernel {
                               static_cast<const float*>(task.in), 0, sums);
     return sums[0];
   }
-  // The same sums as without the zeros of the second half.
+  // The same sums as without the zeros in the second half.
   static HWY_NOINLINE VF oneHalf(const MatmulTask& task, uint32_t row) {
     const float* const in = static_cast<const float*>(task.in);
     VF values[kUnit];

@@ -10,8 +10,8 @@
 
 namespace oriel_internal {
 
-/// How far ahead one token's kernels ask for weights: bytes to the first-level cache, and from there on to the second-level
-/// one, which has room for many more requests; 0: nothing. Measured on x86 (docs/performance.md, "Two levels again").
+/// Prefetch distance of one-token kernels in bytes: to the first-level cache, and from there to the second-level cache,
+/// which accepts many more requests; 0: no prefetch. Measured on x86 (docs/performance.md, "Two levels again").
 #if defined(__x86_64__) || defined(_M_X64)
 constexpr uint32_t kFirstLevelAhead = 4096;
 constexpr uint32_t kSecondLevelAhead = 12288;
@@ -25,27 +25,27 @@ struct MatmulTask {
   uint32_t group_words = 0;
   uint32_t side_word = 0;
   uint32_t units = 0;
-  // What follows from these, once for all groups: words of a unit's quads and sides, and what one token's kernels ask the
-  // first-level cache for (WeightsAhead): which unit of a group, so many words behind this one.
+  // Derived numbers that all groups share: words of a unit's quads and sides, and the first-level prefetch position of
+  // one-token kernels (WeightsAhead): unit in its group, and distance of the group in words.
   uint32_t quad_words = 0;
   uint32_t side_words = 0;
   uint32_t ahead_unit = 0;
   uint64_t ahead_words = 0;
   uint32_t rows = 0;
   uint32_t n_tokens = 0;
-  /// Float weights: floats, `in_stride` from one token to the next. Others: of one token IntUnits, else
-  /// IntTiles, those of the first kTileTokens tokens first.
+  /// Float weights: floats, `in_stride` from one token to the next. Other types: IntUnits for one token, else
+  /// IntTiles, in groups of kTileTokens tokens.
   const void* in = nullptr;
   uint32_t in_stride = 0;
   float* out = nullptr;  ///< where row 0 of token 0 goes
   uint32_t out_stride = 0;
   bool accumulate = false;
   bool half_unit = false;  ///< MatmulPush
-  // Float weights only; of others all tokens' sums are always added up alike.
-  bool one_of_many = false;  ///< one token is one of several: its sums are added up as theirs are
-  bool apart = false;        ///< each of several tokens is one alone: its sums are added up so
+  // Float weights only; other types always add up all tokens' sums in one way.
+  bool one_of_many = false;  ///< the token belongs to a chunk: use the chunk's order of additions
+  bool apart = false;        ///< each token is independent: use the one-token order of additions
 
-  /// How the slice's groups of rows are made up.
+  /// Sets the layout of the slice's groups of rows.
   void setGroups(uint32_t words, uint32_t first_side, uint32_t n_units) {
     group_words = words;
     side_word = first_side;
@@ -66,15 +66,15 @@ struct MatmulKernels {
   /// Rows of groups first .. first + count - 1.
   using Run = void (*)(const MatmulTask& task, uint32_t first_group, uint32_t count);
   Run run[kWeightTypes];
-  /// `units` * 32 floats to a row of IntUnits and their sums.
+  /// Quantises `units` * 32 floats to a row of IntUnits and their sums.
   void (*quantiseRow)(const float* in, uint32_t units, void* row);
-  /// `count` <= kTileTokens rows of floats to a tile of each unit.
+  /// Quantises `count` <= kTileTokens rows of floats to a tile per unit.
   void (*quantiseTiles)(const float* const* rows, uint32_t count, uint32_t units, void* tiles);
 };
-/// `activation_bits`: that inputs are rounded to, 16 or 8. Weights of single values read floats all the same.
+/// `activation_bits`: rounding of inputs, 16 or 8. Weights of single values always read floats.
 const MatmulKernels& matmulKernels(SimdTarget target, uint32_t activation_bits = 16);
 #ifdef ORIEL_CPU_DOT_PRODUCTS
-const MatmulKernels& dotProductKernels(bool bytes);  ///< those of SimdTarget::kNeonDot
+const MatmulKernels& dotProductKernels(bool bytes);  ///< kernels of SimdTarget::kNeonDot
 #endif
 bool readsFloats(WeightType type);
 

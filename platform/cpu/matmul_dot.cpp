@@ -1,6 +1,6 @@
-// Products of bytes on 64-bit Arm where there is an instruction for four at once (FEAT_DotProd). This file alone is
-// compiled for processors that have it (runtime/CMakeLists.txt), so nothing in it may be shared with others by the
-// linker: what is not inlined is static or in a namespace of its own.
+// Products of bytes on 64-bit Arm with a four-byte dot product instruction (FEAT_DotProd). Only this file is
+// compiled for processors with that instruction (runtime/CMakeLists.txt), so the linker must not merge its functions
+// with others: every function is inlined, static or in its own namespace.
 #ifdef ORIEL_CPU_DOT_PRODUCTS
 
 #include <arm_neon.h>
@@ -35,7 +35,7 @@ HWY_INLINE int32x4_t addHalf(const VU* words, int8x16_t x, int32x4_t sum) {
   return addFour<3>(words[3], x, sum);
 }
 
-/// Bytes without a sign are less than 64, so that they may be read as if they had one.
+/// Unsigned bytes below 64 may be read as signed.
 template <class Format>
 HWY_INLINE void unitProducts(const ByteUnit& unit, const OneUnit& x, const IntUnitSums& sums,
                              VI (&dot)[2]) {
@@ -81,7 +81,7 @@ HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, Wide
 
 constexpr uint32_t kTileVectors = 1;
 
-/// As the other dotTile.
+/// Like the other dotTile.
 template <bool kHalves, bool kMinimum, uint32_t kVectors, uint32_t kTokens>
 HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t, uint32_t count, const Tile* x,
                           float* totals, uint32_t) {

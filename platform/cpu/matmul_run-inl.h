@@ -1,19 +1,19 @@
-// Rows of a matrix times tokens. Included inside the namespace of each way to multiply bytes (matmul-inl.h,
-// matmul_dot.cpp), with whose instructions it is then compiled.
+// Rows of a matrix times tokens. Included in the namespace of each kind of byte products (matmul-inl.h,
+// matmul_dot.cpp), and compiled with its instructions.
 
 constexpr uint32_t kFewTokens = kTileTokens / 2;
 
-// Shared by many formats once their weights are unpacked.
+// Shared by many formats, after unpacking.
 template <bool kHalves, bool kMinimum>
 struct IntTiles {
   using Wide = WideUnit;
-  // kN rows, or kVectors times as many, times up to kTileTokens tokens from a multiple of it.
+  // kN rows, or kVectors times as many, times up to kTileTokens tokens, starting at a multiple of it.
   template <uint32_t kMany>
   static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
                               uint32_t count, uint32_t token, uint32_t n, float* totals) {
     const Tile* tiles = static_cast<const Tile*>(task.in) +
                         static_cast<uint64_t>(token / kTileTokens) * task.units + first;
-    if (n <= kFewTokens) {  // the last of a chunk, or of an expert's
+    if (n <= kFewTokens) {  // the last tokens of a chunk, or of an expert
       return dotTile<kHalves, kMinimum, kMany, kFewTokens>(wide, kWideUnits, count, tiles, totals,
                                                            kMostTokens * kN);
     }
@@ -27,7 +27,7 @@ struct IntKernel {
   using Tiles = IntTiles<Format::kHalves, Format::kMinimum>;
   static constexpr uint32_t kVectors = kTileVectors;
   static constexpr bool kFloats = false;
-  // In the order of operations that dotTile has.
+  // In dotTile's order of operations.
   static HWY_INLINE VF one(const MatmulTask& task, uint32_t row) {
     const uint32_t units = task.units;
     const RowsView rows = rowsFrom(task, row);
@@ -59,7 +59,7 @@ struct IntKernel {
 };
 
 #if HWY_TARGET == HWY_AVX3
-// The same of activations that are rounded to 8 bits.
+// The same for activations rounded to 8 bits.
 template <bool kHalves, bool kMinimum>
 struct ByteTiles {
   using Wide = WideBytes;
@@ -97,15 +97,15 @@ HWY_INLINE void askForUnits(const RowsView& rows, uint32_t quad_words, uint32_t 
   }
 }
 
-// Part `part` of `parts` of the units that begin at `rows`, into the second-level cache: all of them at once would be
-// more requests than a core can have open.
+// Prefetches part `part` of `parts` of the units at `rows` into the second-level cache. All units at once would
+// exceed the number of open requests of a core.
 HWY_INLINE void askForPart(const RowsView& rows, uint32_t quad_words, uint32_t side_words,
                            uint32_t part, uint32_t parts) {
   askForWords(rows.quads, quad_words, part, parts);
   askForWords(rows.sides, side_words, part, parts);
 }
 
-// Where results of tokens will be written.
+// Prefetches the output rows of the tokens for writing.
 template <uint32_t kMany>
 HWY_INLINE void askForOutputs(const MatmulTask& task, uint32_t row, uint32_t token, uint32_t n) {
   for (uint32_t t = token; t < token + n; ++t) {
@@ -133,11 +133,11 @@ HWY_NOINLINE void runMany(const MatmulTask& task,
   typename Tiles::Wide wide[kMany][kWideUnits];
   HWY_ALIGN float totals[kMany][kMostTokens * kN];
   for (uint32_t v = 0; v < kMany; ++v) {
-    // What fills up the last tile is added up, too, and never read.
+    // The padding of the last tile is summed, too, but never read.
     std::fill_n(totals[v], tiles * kTileTokens * kN, 0.0f);
   }
   const uint32_t units =
-      task.units;  // which no call between can change, but a compiler does not know that
+      task.units;  // a copy: the compiler does not know that calls leave it unchanged
   const uint32_t blocks = (units + kWideUnits - 1) / kWideUnits;
   // With one tile the products take no longer than unpacking, so both run interleaved.
   const uint32_t at_once = n <= kTileTokens ? 1 : (units + blocks - 1) / blocks;
@@ -239,7 +239,7 @@ void quantiseRow(const float* in, uint32_t units, void* row) {
   }
 }
 
-// kMost: of the codes; with kMostOfBytes, and instructions for it, chunks are products of bytes with bytes.
+// kMost: largest code; with kMostOfBytes, and suitable instructions, chunks use products of bytes with bytes.
 template <class Format, int32_t kMost>
 constexpr MatmulKernels::Run runOf() {
 #if HWY_TARGET == HWY_AVX3

@@ -5,7 +5,7 @@
 namespace oriel_internal {
 namespace {
 
-// Both read the same vectors, and neither writes what the other reads or writes.
+// True if both read the same vectors and they do not write each other's inputs or outputs.
 bool goTogether(const Op& op, const Op& next) {
   if (next.kind != OpKind::kMatmul || next.push.matmul.of_outputs != op.push.matmul.of_outputs ||
       !samePlace(next.bindings[kMatmulInput], op.bindings[kMatmulInput]) ||

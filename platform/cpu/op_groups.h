@@ -1,24 +1,24 @@
-// Which ops of a list follow each other without a wait in between; decided from the ops alone.
+// Ops of a list that can run without synchronisation between them, decided from the ops alone.
 #pragma once
 
 #include "plan/plan.h"
 
 namespace oriel_internal {
 
-/// Op `n` of a list makes, of one row, the vector that the product after it reads, and changes nothing else:
-/// so every thread can make one for itself. `rows`: that the list works on.
+/// True if op `n` computes the one-row input of the next product and has no other effect. Every thread can then
+/// compute its own copy. `rows`: rows of the list.
 bool feedsMatmul(const Op* ops, uint32_t n_ops, uint32_t n, uint32_t rows);
 
-/// The number of the op behind the products from `first` on that read the same vectors, and each of
-/// which writes nothing that the one before reads or writes.
+/// Index of the first op after a run of products, starting at `first`, that read the same vectors. Each of
+/// them writes no piece that the previous one reads or writes.
 uint32_t endOfMatmuls(const Op* ops, uint32_t n_ops, uint32_t first);
 
-/// The number of the op behind the products of experts from `first` on that read the same vectors by the same routes;
-/// `most` of them go together.
+/// Index of the first op after a run of expert products, starting at `first`, with the same input vectors and routes;
+/// at most `most` of them.
 uint32_t endOfExperts(const Op* ops, uint32_t n_ops, uint32_t first, uint32_t most);
 
-/// Op `n` of a list makes what the products of experts after it read, of quantised weights, and nobody else does: so
-/// it can be made where it is put into another form.
+/// True if op `n` computes the input of the following expert products with quantised weights, and other ops do not read
+/// it. The result can then be computed directly in its staged form.
 bool feedsExperts(const Op* ops, uint32_t n_ops, uint32_t n, uint32_t most);
 
 }  // namespace oriel_internal

@@ -13,14 +13,14 @@ namespace oriel_internal {
 namespace {
 
 constexpr uint32_t kWorkerStackBytes = 256 << 10;  // attention keeps its blocks on the stack
-// How long to spin before sleeping: for the rest of the team within a run, and for the next run. A
-// sleeper takes some 50 us to wake, as long as a small model's step has operations.
+// Spin times before sleeping: for the rest of the team within a run, and for the next run. Waking a
+// sleeper takes about 50 us, as long as operations of a small model's step.
 constexpr double kSpinInRunMs = 1.0;
 constexpr double kSpinBetweenRunsMs = 0.3;
 constexpr uint32_t kPausesPerLook = 32;     // at the clock
-constexpr uint32_t kLooksBeforeYield = 16;  // a core with other work to do gets to do it
+constexpr uint32_t kLooksBeforeYield = 16;  // gives the core to other work
 
-// Pool's state: the section in the high bits; how many workers are in it in the lowest.
+// Pool's state: the section in the high bits, the number of workers in it in the lowest.
 constexpr uint64_t kInside = 0xFFFF;
 constexpr uint64_t kCallerLeft = 1u << 16;  // all pieces are claimed
 constexpr uint64_t kLast = 1u << 17;        // of its run, set together with kCallerLeft
@@ -28,8 +28,8 @@ constexpr uint64_t kOpen = 1u << 18;        // within a run
 constexpr uint64_t kStopping = 1u << 19;
 constexpr uint32_t kSectionShift = 20;
 constexpr uint64_t kSectionMask = ~uint64_t{0} << kSectionShift;
-/// A run begins at a multiple of this. A worker that is held up can be many runs late: what it takes for
-/// its section must not be one of another run, so numbers come back only after millions of runs.
+/// A run begins at a multiple of this. A delayed worker can be many runs late, and must not mistake the section of
+/// another run for its own. Numbers therefore repeat only after millions of runs.
 constexpr uint32_t kRunBits = 21;
 constexpr uint64_t kSectionsPerRun = 1u << kRunBits;
 constexpr uint64_t kRunMask = kSectionMask << kRunBits;
@@ -39,7 +39,7 @@ constexpr uint64_t firstOfRun(uint64_t section) {
   return section / kSectionsPerRun * kSectionsPerRun;
 }
 
-// The state after the last one has left.
+// The state after the last participant has left.
 constexpr uint64_t afterSection(uint64_t section, bool last) {
   return last ? (firstOfRun(section) + kSectionsPerRun) << kSectionShift
               : ((section + 1) << kSectionShift) | kOpen;
@@ -60,7 +60,7 @@ void Pool::start(uint32_t threads, bool pin) {
   const uint32_t cores = pin ? allowedCores() : 0;
   const uint32_t callers = pin ? currentCore() : UINT32_MAX;
   const bool room = callers != UINT32_MAX && wanted <= cores;
-  // Workers need the final size from their first run on, which is after this call.
+  // Workers need the final size from their first run on, which comes after this call.
   uint32_t started = 1;
   for (uint32_t number = 1; number < wanted; ++number) {
     Worker& worker = workers_[number - 1];
@@ -107,7 +107,7 @@ void Pool::workerMain(void* self) {
 
 void Pool::work(uint32_t thread) {
   Member& member = members_[thread];
-  uint64_t done = kInside;  // the run that it has been through; at first none
+  uint64_t done = kInside;  // the latest finished run; initially none
   for (;;) {
     const uint64_t state = state_.load(std::memory_order_acquire);
     if ((state & kStopping) != 0) {
@@ -140,7 +140,7 @@ void Pool::settle() {
   }
 }
 
-// False: the section is over, or there is nothing left to do in it.
+// False if the section is over, or has no work left.
 bool Pool::enter(uint64_t section) {
   uint64_t state = state_.load(std::memory_order_acquire);
   while (sectionOf(state) == section && (state & (kCallerLeft | kOpen)) == kOpen) {
@@ -166,7 +166,7 @@ void Pool::leave(uint32_t thread, bool last) {
     }
     const bool over = sectionOf(next) != section;
     if (over && (next & kOpen) != 0) {
-      // Unused now: it belongs to the section before and the one after.
+      // Unused now: it belongs to the previous and the next section.
       next_piece_[(section + 1) & 1].value.store(0, std::memory_order_relaxed);
     }
     if (state_.compare_exchange_weak(state, next)) {
@@ -191,7 +191,7 @@ void Pool::sync(uint32_t thread) {
   member.present = thread == 0 || member.section == member.joined || enter(member.section);
 }
 
-// As long as the masked bits of the state are these.
+// Waits while the masked bits of the state are unchanged.
 void Pool::waitWhile(uint64_t state, uint64_t mask, double spin_ms) {
   const auto same = [this, state, mask](std::memory_order order) {
     return (state_.load(order) & mask) == state;
@@ -215,8 +215,8 @@ void Pool::waitWhile(uint64_t state, uint64_t mask, double spin_ms) {
   if (!same(std::memory_order_acquire)) {
     return;
   }
-  // Who changes the state then looks for sleepers; this counts itself, then looks at the state: in the
-  // one order of sequentially consistent operations at least one of them sees the other.
+  // A thread that changes the state looks for sleepers afterwards. This thread counts itself first, then looks at
+  // the state. In the total order of sequentially consistent operations at least one of them sees the other.
   std::unique_lock<std::mutex> lock(mutex_);
   sleepers_.fetch_add(1);
   while (same(std::memory_order_seq_cst)) {

@@ -1,4 +1,4 @@
-// A team of threads that walk through a list of operations together.
+// A team of threads that run a list of operations together.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,12 @@
 namespace oriel_internal {
 
 /// The caller and size() - 1 workers go through the sections of a run; sync() ends a section. A section
-/// waits for the caller and for workers that take part in it, never for one that has not come: a worker
-/// whose core has other things to do misses sections instead of holding everybody up. So whatever must
-/// happen is done in claimed pieces or by the caller, and a worker touches nothing that changes unless
-/// present().
+/// waits for the caller and for participating workers, and never for absent ones. A worker whose core is
+/// busy misses sections instead of delaying the others. Required work is therefore done in claimed pieces
+/// or by the caller, and a worker touches changing data only if present().
 ///
-/// Threads are made by start and ended by the destructor; nothing else allocates. Whoever waits spins for
-/// a moment and then sleeps.
+/// start() creates the threads and the destructor ends them; no other call allocates. Waiting threads spin for
+/// a moment and then sleep.
 class Pool {
  public:
   static constexpr uint32_t kMaxThreads = 64;
@@ -28,21 +27,21 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// `threads` counts the caller. With `pin`, workers keep to cores other than the caller's. Fewer threads
-  /// than asked for, when the system refuses some, is no error.
+  /// `threads` counts the caller. With `pin`, workers keep to cores other than the caller's. Starting fewer
+  /// threads than requested is not an error.
   void start(uint32_t threads, bool pin);
   uint32_t size() const { return size_; }
 
-  /// body(user, thread) by the caller, which is thread 0, and by every worker that comes in time; returns
-  /// when the caller has returned and nobody takes part any more. All must go through the same sections.
-  /// Until its first sync() the body may read what changes from run to run, present() or not.
+  /// Runs body(user, thread) on the caller, which is thread 0, and on every worker that comes in time. Returns
+  /// when the caller has returned and all participants have finished. All must go through the same sections.
+  /// Until its first sync() the body may read data that changes between runs, even if not present().
   void run(void (*body)(void* user, uint32_t thread), void* user);
   /// Between runs: waits for workers that are still in a finished body, which may read its data until then.
   void settle();
 
-  // Of a running body only.
+  // Call only from a running body.
 
-  /// Takes part in this section. Always true of thread 0.
+  /// True if the thread takes part in this section. Always true for thread 0.
   bool present(uint32_t thread) const { return members_[thread].present; }
   /// 0, 1, 2, ... in each section, each number for one thread; kNoPiece for absent threads.
   uint32_t claim(uint32_t thread) {
@@ -51,7 +50,7 @@ class Pool {
                ? next_piece_[member.section & 1].value.fetch_add(1, std::memory_order_relaxed)
                : kNoPiece;
   }
-  /// Ends a section: what any thread wrote in it is seen by all who are present in a later one.
+  /// Ends a section. Threads that are present in a later section see all writes of this one.
   void sync(uint32_t thread);
 
  private:
@@ -62,11 +61,11 @@ class Pool {
     Thread thread;
   };
   struct Gap {
-    char bytes[64];  // keeps what different threads write out of one cache line
+    char bytes[64];  // keeps writes of different threads out of one cache line
   };
   struct Member {
-    uint64_t section = 0;  // where the body is; counted on from run to run
-    uint64_t joined = 0;   // the section that the thread is in since before the body reached it
+    uint64_t section = 0;  // section of the body; counts on from run to run
+    uint64_t joined = 0;   // section that the thread entered before the body reached it
     bool present = false;
     Gap gap;
   };
@@ -92,9 +91,9 @@ class Pool {
   std::condition_variable woken_;
   [[maybe_unused]] Gap gap0_;
   std::atomic<uint32_t> sleepers_{0};
-  std::atomic<uint32_t> in_body_{0};  // workers, or on their way into it
+  std::atomic<uint32_t> in_body_{0};  // workers in the body or entering it
   [[maybe_unused]] Gap gap1_;
-  std::atomic<uint64_t> state_{0};  // which section, who is in it: see pool.cpp
+  std::atomic<uint64_t> state_{0};  // the section and its participants: see pool.cpp
   [[maybe_unused]] Gap gap2_;
   Counter next_piece_[2];  // of even and of odd sections
 };

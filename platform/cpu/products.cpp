@@ -7,7 +7,7 @@
 namespace oriel_internal {
 namespace {
 
-constexpr uint64_t kLine = 64;  // keeps threads' scratch apart
+constexpr uint64_t kLine = 64;  // keeps the scratch memory of threads apart
 
 uint32_t groupsOf(const Op& op) {
   return static_cast<uint32_t>(ceilDiv(op.push.matmul.rows, kGroupRows));
@@ -49,7 +49,7 @@ void Products::run(const ProductGroup& group, uint32_t thread) {
   }
 }
 
-// `quantised`: the first op that does not read floats, or null.
+// `quantised`: the first op with quantised weights, or null.
 void Products::runOne(const ProductGroup& group, const Op* quantised, uint32_t thread) {
   uint8_t* row = ring_ + (private_rows_ ? thread * private_bytes_ : 0);
   if (quantised != nullptr && pool_.present(thread) && (private_rows_ || thread == 0)) {
@@ -61,7 +61,7 @@ void Products::runOne(const ProductGroup& group, const Op* quantised, uint32_t t
   shareRows(group, 1, row, thread);
 }
 
-// Token by token, where the ring holds no tile.
+// Token by token, if the ring holds no tile.
 void Products::runRows(const ProductGroup& group, uint32_t units, uint32_t thread) {
   const uint32_t stride = group.ops->push.matmul.in_stride;
   for (uint32_t t = 0; t < group.n_tokens; ++t) {
@@ -80,7 +80,7 @@ void Products::runTiles(const ProductGroup& group, uint32_t units, uint32_t thre
   const uint32_t tiles = static_cast<uint32_t>(ceilDiv(group.n_tokens, kTileTokens));
   for (uint32_t tile = 0; tile < tiles; tile += most_tiles_) {
     if (tile != 0) {
-      pool_.sync(thread);  // the tiles before are done with
+      pool_.sync(thread);  // the previous tiles have been used
     }
     const uint32_t token = tile * kTileTokens;
     const uint32_t count = std::min(most_tiles_, tiles - tile);
@@ -106,19 +106,19 @@ void Products::runTiles(const ProductGroup& group, uint32_t units, uint32_t thre
   }
 }
 
-// Shares out the rows of all the ops.
+// Divides the rows of all ops among threads.
 void Products::shareRows(const ProductGroup& group, uint32_t n_tokens, const uint8_t* staged,
                          uint32_t thread, uint32_t first_token) {
   uint32_t groups = 0;
   for (uint32_t n = 0; n < group.n_ops; ++n) {
     groups += groupsOf(group.ops[n]);
   }
-  // Pieces become smaller towards the end: long ones are read in one go, short ones keep threads from
-  // waiting for the last of them.
+  // Pieces become smaller towards the end: long pieces are read in one go, and short pieces reduce
+  // the wait for the last one.
   const Op* op = group.ops;
-  uint32_t op_begin = 0;  // groups of the ops before
-  uint32_t begin = 0;     // groups of the pieces before
-  uint32_t next = 0;      // piece that begins there
+  uint32_t op_begin = 0;  // groups of earlier ops
+  uint32_t begin = 0;     // groups of earlier pieces
+  uint32_t next = 0;      // index of the piece at `begin`
   for (uint32_t piece = pool_.claim(thread); piece != Pool::kNoPiece; piece = pool_.claim(thread)) {
     uint32_t share = pieceOf(groups - begin);
     for (; next < piece && begin < groups; ++next) {
@@ -161,7 +161,7 @@ MatmulTask Products::taskOf(const Op& op, uint32_t n_tokens) const {
   return task;
 }
 
-// Of so many groups that are left: groups of the next piece. Even, as chunks take two at once.
+// Number of groups in the next piece, if `left` groups are left. Even, because chunks take two at once.
 uint32_t Products::pieceOf(uint32_t left) const {
   return 2 * static_cast<uint32_t>(ceilDiv(left, uint64_t{4} * pool_.size()));
 }

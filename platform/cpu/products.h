@@ -1,7 +1,7 @@
-// Products of ops kMatmul with the vectors of a step's tokens.
+// Products of kMatmul ops with the vectors of a step's tokens.
 //
-// Activations are staged in the upload ring, which nothing else uses while ops run: of one token a row for each thread
-// where there is room, else tiles that all threads share, as many at a time as the ring holds.
+// Activations are staged in the upload ring, which is otherwise unused while ops run. For one token, each thread stages
+// its own row if there is room. Otherwise all threads share tiles, and the ring limits the number of tiles at a time.
 #pragma once
 
 #include "cpu/matmul.h"
@@ -10,18 +10,18 @@
 
 namespace oriel_internal {
 
-/// Ops that read the same vectors, and write nothing that another of them reads or writes.
+/// Ops that read the same vectors, and do not write each other's inputs or outputs.
 struct ProductGroup {
   const Op* ops = nullptr;
   uint32_t n_ops = 0;
-  const float* in = nullptr;  ///< of one token, what this thread reads
+  const float* in = nullptr;  ///< vector of one token for this thread
   uint32_t n_tokens = 0;
   bool apart = false;  ///< MatmulTask
 };
 
 class Products {
  public:
-  /// `memory`: where the ops' bindings are.
+  /// `memory`: resolves the ops' bindings.
   Products(const HostExecutor& memory, Pool* pool, const MatmulKernels& matmul)
       : memory_(memory), pool_(*pool), matmul_(matmul) {}
 
@@ -30,12 +30,12 @@ class Products {
   /// Bytes of the smallest ring for ops of a width.
   static uint64_t leastRing(uint32_t units);
 
-  /// The ring holds a row for each thread, as floats and staged: a thread may make the vector of one token for itself.
+  /// True if the ring holds a row per thread, as floats and staged: each thread can compute one token's vector itself.
   bool privateRows() const { return private_rows_; }
-  /// Where it does so: what is behind `cols` values is zero, as products read whole units.
+  /// Location of this vector. Values after `cols` are zero, because products read whole units.
   float* privateInput(uint32_t thread, uint32_t cols) const;
 
-  /// By every thread of the team. Leaves the last section open.
+  /// Called by every thread of the team. Leaves the last section open.
   void run(const ProductGroup& group, uint32_t thread);
 
  private:
@@ -53,7 +53,7 @@ class Products {
   uint8_t* ring_ = nullptr;
   uint64_t row_bytes_ = 0;      // of a staged row of integers
   uint64_t private_bytes_ = 0;  // of a thread's own row, staged and as floats
-  uint32_t most_tiles_ = 0;     // rows of them, of the widest matmul, that the ring holds
+  uint32_t most_tiles_ = 0;     // rows of tiles of the widest matmul that fit the ring
   bool private_rows_ = false;   // the ring holds one per thread
 };
 

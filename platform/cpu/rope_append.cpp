@@ -1,4 +1,4 @@
-// Compiled without fused multiply-add, like kv/quantise.cpp: what is stored must not depend on the processor.
+// Compiled without fused multiply-add, like kv/quantise.cpp: stored values must not depend on the processor.
 #include "cpu/rope_append.h"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ void rotate(const float* head, const RopeAppendPush& p, const float* pairs, floa
   std::copy(head + p.rope_dims, head + p.head_dim, out + p.rope_dims);
 }
 
-/// As hadamard() of kv/quantise.h, four values at a time.
+/// Like hadamard() of kv/quantise.h, four values at a time.
 void hadamardFours(float* values, uint32_t n, uint32_t block) {
   if (block < 4) {
     return hadamard(values, n, block);
@@ -82,7 +82,7 @@ void hadamardFours(float* values, uint32_t n, uint32_t block) {
   }
 }
 
-/// quantiseGroup() of kv/quantise.h for int4: its sixteen scales are lanes here.
+/// Like quantiseGroup() of kv/quantise.h for int4, with its sixteen scales in lanes.
 uint16_t quantiseInt4Group(const float* values, uint32_t n, uint8_t* codes) {
   constexpr uint32_t kVectors = kInt4Candidates / kN;
   float extreme = 0;
@@ -173,7 +173,7 @@ void multiply(const float* by, uint32_t n, float* values) {
   }
 }
 
-// A head of keys or values into slot `slot` (sinks first).
+// Stores a head of keys or values into slot `slot` (sinks first).
 void append(const CacheShape& p, KvFormat format, uint32_t head, uint32_t slot, const float* values,
             uint32_t* side) {
   const uint32_t d = p.head_dim;
@@ -200,7 +200,7 @@ void ropeAppend(const RopeAppendTask& task, uint32_t t, uint32_t first, uint32_t
   const View& view = task.step.view(t, p.view);
   const uint32_t slot = view.slot;
   const CacheShape shape = sessionShape(p, p.n_kv_heads, d, view);
-  // Low-bit keys are stored rotated, so their queries are, too. Sinks are f16 and are not.
+  // Low-bit keys are stored rotated, so their queries are rotated, too. Sinks are f16 and not rotated.
   const bool spread = task.k_format != KvFormat::kF16;
   for (uint32_t h = first; h < last; ++h) {
     const float* head = qkv + h * d;

@@ -1,4 +1,4 @@
-// Rotates queries and keys and stores keys and values in the cache, to the bit as kv/kv_side.h does.
+// Rotates queries and keys, and stores keys and values in the cache, bitwise equal to kv/kv_side.h.
 #pragma once
 
 #include "cpu/simd.h"
@@ -14,19 +14,19 @@ struct RopeAppendTask {
   KvFormat v_format = KvFormat::kF16;
   const float* qkv = nullptr;
   StepBlock step;
-  const float* norms = nullptr;  ///< as kRopeNorms has them; null: none
+  const float* norms = nullptr;  ///< in the form of kRopeNorms; null: none
   float* queries = nullptr;
   uint32_t* keys = nullptr;
   uint32_t* values = nullptr;
 };
 
-/// Heads first .. last - 1 of a token, counted over queries, keys and values. Different heads may run at
-/// the same time.
+/// Heads first .. last - 1 of a token, counted over queries, keys and values. Different heads may run
+/// concurrently.
 using RopeAppendFn = void (*)(const RopeAppendTask& task, uint32_t token, uint32_t first,
                               uint32_t last);
 RopeAppendFn ropeAppendKernel(SimdTarget target);
 
-/// The same of latent attention.
+/// The same for latent attention.
 struct LatentAppendTask {
   explicit LatentAppendTask(const StepBlock& block) : step(block) {}
 
@@ -38,7 +38,7 @@ struct LatentAppendTask {
   const float* vectors = nullptr;
   StepBlock step;
 };
-/// Of a token's heads, and behind them its vector, first .. last - 1.
+/// Handles items first .. last - 1: the heads of a token, followed by its vector.
 using LatentAppendFn = void (*)(const LatentAppendTask& task, uint32_t token, uint32_t first,
                                 uint32_t last);
 LatentAppendFn latentAppendKernel(SimdTarget target);

@@ -8,7 +8,7 @@
 namespace oriel_internal {
 namespace {
 
-// In double, so that which of two close experts is chosen follows from the inputs alone.
+// In double, so that the choice between two close experts depends on the inputs only.
 void scoresOf(const RoutePush& p, const float* in, double* scores) {
   if (p.sigmoid != 0) {
     for (uint32_t e = 0; e < p.n_experts; ++e) {
@@ -27,7 +27,7 @@ void scoresOf(const RoutePush& p, const float* in, double* scores) {
   }
 }
 
-// Takes those outside the best groups.
+// Excludes experts outside the best groups.
 void leaveGroups(const RoutePush& p, double* values) {
   const uint32_t size = p.n_experts / p.groups;
   double groups[kMaxExpertGroups];
@@ -55,7 +55,7 @@ void leaveGroups(const RoutePush& p, double* values) {
 void routeToken(const RoutePush& p, const float* in, const float* bias, uint32_t t,
                 const Routes& routes) {
   double scores[kMaxExperts];
-  double values[kMaxExperts];  // what they are chosen by; -inf: taken
+  double values[kMaxExperts];  // selection scores; -inf: already chosen
   scoresOf(p, in, scores);
   for (uint32_t e = 0; e < p.n_experts; ++e) {
     values[e] = scores[e] + (bias != nullptr ? static_cast<double>(bias[e]) : 0.0);
@@ -91,7 +91,7 @@ void sortRoutes(const SortRoutesPush& p, uint32_t n_tokens, const Routes& routes
   for (uint32_t e = 0; e < p.n_experts; ++e) {
     begin[e + 1] += begin[e];
   }
-  // begin[e] goes through its places; then each is where the next one began.
+  // begin[e] advances through its places; afterwards each equals the beginning of the next.
   for (uint32_t r = 0; r < n; ++r) {
     const uint32_t place = begin[routes.expert[r]]++;
     routes.place[r] = place;

@@ -1,4 +1,4 @@
-// Which experts a token uses, and the order in which experts work on their tokens.
+// The experts of each token, and the order of each expert's tokens.
 #pragma once
 
 #include "plan/plan.h"
@@ -18,11 +18,11 @@ struct Routes {
   float* weight;       ///< by route
   uint32_t* place;     ///< by route
   uint32_t* route_at;  ///< by place
-  uint32_t* begin;     ///< by expert, and the end of the last
+  uint32_t* begin;     ///< by expert, followed by the end of the last
 };
 static_assert(kRouteParts == 4, "as many before the beginnings");
 
-/// Routes of token `t`, whose values are `in`; `bias` may be null.
+/// Computes the routes of token `t` from its values `in`; `bias` may be null.
 void routeToken(const RoutePush& push, const float* in, const float* bias, uint32_t t,
                 const Routes& routes);
 

@@ -1,4 +1,4 @@
-// Activations as the kernels for quantised weights read them.
+// Layouts of activations for the kernels of quantised weights.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace oriel_internal {
 
-/// 32 activations as integers: x ~ scale * value. Of every four values the first and third, then the second
-/// and fourth, which is the order in which bytes of weight words are widened.
+/// 32 activations as integers: x ~ scale * value. Each four values are stored as first, third, second,
+/// fourth: the order in which bytes of weight words are widened.
 struct IntUnit {
   int16_t values[32];
 };
@@ -18,14 +18,14 @@ struct PlaneUnit {
   int8_t low[32];
 };
 static_assert(sizeof(PlaneUnit) == sizeof(IntUnit), "a row of either takes the same room");
-/// The largest value of each: both bytes have a sign.
+/// The largest value of each: both bytes are signed.
 constexpr int32_t kMostOfPairs = 32767;
 constexpr int32_t kMostOfPlanes = 256 * 127 + 127;
 /// The limit of activations rounded to 8 bits, in any storage.
 constexpr int32_t kMostOfBytes = 127;
 
-/// What goes with a unit: kernels read weights without their zero point or minimum and correct by these. Of
-/// values 0..15, of 16..31 and, kWhole, of all.
+/// Corrections of a unit: kernels read weights without their zero point or minimum. Index 0 is for
+/// values 0..15, 1 for values 16..31, and kWhole for all.
 constexpr uint32_t kWhole = 2;
 struct IntUnitSums {
   float scale;
@@ -33,7 +33,7 @@ struct IntUnitSums {
   int32_t minus_sum[3];  ///< the effect of a zero point of 1 on the products
 };
 
-/// The same of kTileTokens tokens side by side, for chunks, whose weights have lost their zero point.
+/// The same for kTileTokens tokens side by side. For chunks, whose weights are without zero point.
 constexpr uint32_t kTileTokens = 8;
 struct TileSums {
   float scale[kTileTokens];
@@ -47,7 +47,7 @@ struct PlaneTile {
   PlaneUnit tokens[kTileTokens];
   TileSums sums;
 };
-/// Of activations rounded to 8 bits: values 4j .. 4j + 3, 128 added to each, in values[j].
+/// Activations rounded to 8 bits: values[j] holds values 4j .. 4j + 3, each plus 128.
 struct ByteTile {
   uint8_t values[8][kTileTokens][4];
   TileSums sums;

@@ -51,7 +51,7 @@ void rmsNorm(const RmsNormPush& p, const float* in, const float* weight, float f
   }
 }
 
-/// The error function, to 5e-7: from a half on Abramowitz and Stegun 7.1.28, below its series.
+/// The error function, to 5e-7: Abramowitz and Stegun 7.1.28 from 1/2 on, its series below.
 HWY_INLINE VF erfOf(VF x) {
   const auto set = [](float value) { return hn::Set(kF, value); };
   const VF a = hn::Abs(x);
@@ -163,8 +163,8 @@ void attentionMerge(const AttentionMergePush& p, const float* in, uint32_t first
   }
 }
 
-// One vector of channels, or one channel. Columns are rounded before they are added up, as they are where they
-// are stored: so it does not matter whence one comes.
+// One vector of channels, or one channel. Columns are rounded before they are summed, exactly like stored
+// columns, so that stored and new columns give equal results.
 template <class D>
 HWY_INLINE void convChannels(D d, const ShortConvTask& task, const float* const* columns,
                              const float* const* inputs, uint32_t c, float* out) {

@@ -1,5 +1,5 @@
-// Kernels of recurrent states (shaders/shared/layout.h has the formulas). What different calls write does not overlap,
-// and no value depends on how work is cut into calls: so threads may share it in any way.
+// Kernels of recurrent states (shaders/shared/layout.h has the formulas). Different calls write disjoint memory,
+// and values do not depend on the division into calls, so threads may share the work in any way.
 #pragma once
 
 #include "cpu/simd.h"
@@ -17,7 +17,7 @@ struct StateInputsTask {
   float* out = nullptr;
   uint32_t n_tokens = 1;
 };
-/// Parts of a token: query heads, key heads, heads of values, and last all decays and factors.
+/// Parts of a token: query heads, key heads, value heads, and last all decays and factors.
 constexpr uint32_t stateInputParts(const StateInputsPush& p) {
   return 2 * p.key_heads + p.heads + 1;
 }
@@ -30,7 +30,7 @@ struct StateScanTask {
   float* out = nullptr;
   uint32_t n_tokens = 1;
 };
-/// Rows of a head in one call: several tokens keep them as floats on the stack.
+/// Rows of a head per call: with several tokens, they are floats on the stack.
 constexpr uint32_t kMostScanFloats = 1u << 14;
 constexpr uint32_t mostScanRows(uint32_t key_dim) {
   return kMostScanFloats / static_cast<uint32_t>(alignUp(key_dim, kGroupRows)) / kGroupRows *
@@ -38,7 +38,7 @@ constexpr uint32_t mostScanRows(uint32_t key_dim) {
 }
 
 struct StateKernels {
-  /// Parts first .. last - 1 of tokens begin .. end - 1. With the step's last token, the columns of those parts, too.
+  /// Parts first .. last - 1 of tokens begin .. end - 1. With the step's last token, also stores the parts' columns.
   void (*inputs)(const StateInputsTask& task, uint32_t first, uint32_t last, uint32_t begin,
                  uint32_t end);
   /// Rows first .. first + count - 1 of a head, over all tokens; no more than mostScanRows() unless there is one token.
@@ -48,7 +48,7 @@ struct StateKernels {
                     const float* weight, float* out);
 };
 const StateKernels& stateKernels(SimdTarget target);
-/// Part of gatedNorm: gates that rows share, and those that no vector instructions are written for.
+/// Part of gatedNorm: gates shared by rows, and gates without a vector version.
 void gateRow(const GatedNormPush& push, const float* in, const float* gates, uint32_t n,
              float* out);
 

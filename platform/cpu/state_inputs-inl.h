@@ -1,5 +1,5 @@
-// What a recurrent state takes in: a convolution, SiLU, lengths, decays and factors. Bytes moved: a token's inputs once
-// for each tap, from the cache but for the first time. Compiled once per target.
+// Inputs of a recurrent state: convolution, SiLU, lengths, decays and factors. Bytes moved: a token's inputs once
+// per tap, from the cache except for the first tap. Compiled once per target.
 #if defined(ORIEL_CPU_STATE_INPUTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_STATE_INPUTS_INL_H_
 #undef ORIEL_CPU_STATE_INPUTS_INL_H_
@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
-/// Sum of squares, and what is behind whole vectors in double.
+/// Sum of squares; values after the last whole vector are summed in double.
 inline double squaresOf(const float* values, uint32_t n) {
   const uint32_t whole = n / kN * kN;
   VF sums[4] = {hn::Zero(kF), hn::Zero(kF), hn::Zero(kF), hn::Zero(kF)};
@@ -33,7 +33,7 @@ inline double squaresOf(const float* values, uint32_t n) {
   return sum;
 }
 
-/// The channels of one part: where they are among all channels, and where they go.
+/// The channels of one part: their place among all channels, and in the output.
 struct Channels {
   uint32_t first;
   uint32_t count;
@@ -54,7 +54,7 @@ inline Channels channelsOf(const StateInputsPush& p, uint32_t part) {
           (is_key ? columns.n_keys : 0) + first, p.delta != 0};
 }
 
-/// The inputs of the convolution, by token; those before the step are -1, -2 .. 1 - taps.
+/// The inputs of the convolution, by token; earlier tokens are -1, -2 .. 1 - taps.
 class ColumnSource {
  public:
   explicit ColumnSource(const StateInputsTask& task)
@@ -95,7 +95,7 @@ HWY_INLINE void loadTaps(const float* weights, uint32_t taps, VF* out) {
   }
 }
 
-/// Tokens that share taps: few, so that all rows they read stay near.
+/// Tokens that share taps: few, so that their rows stay in the cache.
 constexpr uint32_t kConvTokens = 4;
 
 /// Channels of `part` of tokens begin .. end - 1, at most kConvTokens.

@@ -1,4 +1,4 @@
-// How threads share the work of recurrent states. Each function is called by every thread of the team.
+// Division of recurrent state work among threads. Every thread of the team calls each function.
 #pragma once
 
 #include "cpu/pool.h"
@@ -13,7 +13,7 @@ class StateOps {
   void inputs(const StateInputsTask& task, uint32_t thread);
   void scan(const StateScanTask& task, uint32_t thread);
 
-  /// The same of `n` tokens, each of a session of its own: taskOf(t) is that of one token.
+  /// The same for `n` tokens of different sessions: taskOf(t) is the task of token t.
   template <typename TaskOf>
   void inputsApart(const StateInputsPush& push, uint32_t n, const TaskOf& taskOf, uint32_t thread) {
     for (uint32_t t = pool_.claim(thread); t < n; t = pool_.claim(thread)) {
@@ -29,7 +29,7 @@ class StateOps {
   }
 
  private:
-  /// Of a step: some rows of a head each.
+  /// Division of a step: each piece has some rows of a head.
   struct ScanPieces {
     uint32_t of_a_head;
     uint32_t rows;

@@ -3,11 +3,11 @@
 // One token: a row is read once and written once; 4 operations a value with the delta rule, 3 else.
 //
 // Several tokens go in blocks of kBlock, the chunkwise form of both papers. With G_t the product of the decays up to
-// token t of a block, D_jt that of those behind j up to t, and S the state before the block:
+// token t of a block, D_jt the product of the decays after j up to t, and S the state before the block:
 //   u_t = factor_t (value_t - G_t S key_t - sum over j < t of D_jt (key_j . key_t) u_j)   (Mamba-2: factor_t value_t)
 //   out_t = G_t S query_t + sum over j <= t of D_jt (key_j . query_t) u_j
 //   S becomes G S + sum over j of D_j u_j key_j^T
-// What is summed over the key's dimension, and the last line, are products of matrices; u is found by substitution.
+// The sums over the key's dimension, and the last line, are products of matrices; u is found by substitution.
 // Decays are multiplied with each other and never divided by, so they may be 0.
 #if defined(ORIEL_CPU_STATE_SCAN_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_STATE_SCAN_INL_H_
@@ -34,7 +34,7 @@ static_assert(kMostKeyCols % 16 == 0, "rows are padded to whole vectors");
 
 // ---- Rows in memory --------------------------------------------------------------------------------------
 
-/// Rows of the matrices of a slot. `rows`: of all heads.
+/// Rows of the matrices in a slot. `rows`: of all heads.
 class StateRows {
  public:
   explicit StateRows(const StateScanPush& p)
@@ -44,16 +44,16 @@ class StateRows {
         words_(stateValueWords(format_, p.key_dim)),
         scales_word_(static_cast<uint64_t>(p.heads) * p.value_dim * words_) {}
 
-  /// Columns of a row of floats, whole vectors.
+  /// Columns of a row of floats, in whole vectors.
   uint32_t padded() const { return padded_; }
-  /// Rows lie in memory as kernels work on them.
+  /// True if rows are stored in the kernels' layout.
   bool plain() const { return format_ == StateFormat::kF32 && cols_ == padded_; }
   template <typename Word>
   Word* at(Word* slot, uint32_t row) const {
     return slot + static_cast<uint64_t>(row) * words_;
   }
 
-  /// Of padded() floats, zeros behind the row's own.
+  /// Writes padded() floats: the row, then zeros.
   void unpack(const uint32_t* slot, uint32_t row, float* out) const {
     const uint32_t* const words = at(slot, row);
     switch (format_) {
@@ -77,7 +77,7 @@ class StateRows {
       std::copy(values, values + cols_, reinterpret_cast<float*>(words));
       return;
     }
-    words[words_ - 1] = 0;  // what is behind the last value
+    words[words_ - 1] = 0;  // padding after the last value
     if (format_ == StateFormat::kF16) {
       storeHalves(values, cols_, words);
       return;
@@ -122,7 +122,7 @@ class StateRows {
   uint64_t scales_word_;
 };
 
-/// A token's part of what a head takes in.
+/// A token's input of a head.
 struct HeadToken {
   HeadToken(const StateScanTask& task, uint32_t head, uint32_t t) {
     const StateScanPush& p = task.push;
@@ -150,7 +150,7 @@ inline void copyPadded(const float* values, uint32_t n, uint32_t padded, float* 
 
 // ---- One token -------------------------------------------------------------------------------------------
 
-/// What every row of a head needs of a token.
+/// Per-token data that all rows of a head share.
 struct OneToken {
   OneToken(const StateScanTask& task, uint32_t head, uint32_t t, uint32_t padded)
       : token(task, head, t) {
@@ -261,7 +261,7 @@ inline void scanOne(const StateScanTask& task, uint32_t head, uint32_t first, ui
 
 // ---- Blocks of tokens ------------------------------------------------------------------------------------
 
-/// What every row of a head needs of a block of tokens. Tokens behind its last have keys, queries and factors of 0 and
+/// Per-block data that all rows of a head share. Padding tokens have keys, queries and factors of 0 and
 /// decays of 1.
 struct TokenBlock {
   HWY_ALIGN float keys[kBlock * kMostKeyCols];        ///< [token][padded columns]
@@ -306,7 +306,7 @@ HWY_INLINE void project(const TokenBlock& block, uint32_t padded, const float* r
   }
 }
 
-/// Rows of project() that there are registers for: as many again where keys are left out.
+/// Rows of project() that fit the registers: twice as many without keys.
 constexpr uint32_t kProjected = HWY_MAX_BYTES == 64                       ? 8
                                 : HWY_MAX_BYTES == 32 || HWY_ARCH_ARM_A64 ? 2
                                                                           : 1;
@@ -322,7 +322,7 @@ HWY_INLINE void projectAll(const TokenBlock& block, uint32_t padded, uint32_t n_
   }
 }
 
-/// keys [token][padded] become turned [column][token].
+/// Transposes keys [token][padded] to turned [column][token].
 inline void turn(const float* rows, uint32_t padded, float* turned) {
   for (uint32_t t = 0; t < kBlock; t += kN) {
     for (uint32_t c = 0; c < padded; c += kN) {
@@ -344,7 +344,7 @@ inline void prepare(const StateScanTask& task, uint32_t head, uint32_t begin, ui
   const StateScanPush& p = task.push;
   float decays[kBlock];
   block->n_tokens = n;
-  // Queries are needed turned only: keys come second into the same rows.
+  // Queries are needed in transposed form only: keys reuse the same rows afterwards.
   for (const bool is_key : {false, true}) {
     for (uint32_t i = 0; i < n; ++i) {
       const HeadToken token(task, head, begin + i);
@@ -380,8 +380,8 @@ inline void prepare(const StateScanTask& task, uint32_t head, uint32_t begin, ui
   }
 }
 
-/// Of kN rows, from `row` of the head on, `count` of which are there: lanes are rows. What the state says of keys and
-/// queries is in `projected`; what goes into the state, times what is left of it, to taken[token][row].
+/// Substitution for `count` <= kN rows from `row` of the head on; lanes are rows. `projected` holds S times keys and
+/// queries. Writes D_j u_j to taken[token][row].
 template <bool kDelta>
 HWY_INLINE void substitute(const TokenBlock& block, float scale, float skip, uint32_t row,
                            uint32_t count, const float* projected, float* taken) {
@@ -433,7 +433,7 @@ HWY_INLINE void substitute(const TokenBlock& block, float scale, float skip, uin
   }
 }
 
-/// Of kRows rows, kVectors vectors from `column` on become decay S + sum over tokens of taken[token][row] key.
+/// Updates kRows rows, kVectors vectors from `column` on, to decay S + sum over tokens of taken[token][row] key.
 template <uint32_t kRows, uint32_t kVectors>
 HWY_INLINE void updateTile(const TokenBlock& block, uint32_t padded, uint32_t column,
                            const float* taken, float* rows) {
@@ -464,7 +464,7 @@ HWY_INLINE void updateTile(const TokenBlock& block, uint32_t padded, uint32_t co
   }
 }
 
-/// Of kN rows.
+/// Updates kN rows.
 inline void update(const TokenBlock& block, uint32_t padded, const float* taken, float* rows) {
   constexpr uint32_t kRows = kManyRegisters ? 4 : 2;
   constexpr uint32_t kVectors = 4;

@@ -1,4 +1,4 @@
-// Values on their way into memory with fewer bits. Compiled once per target.
+// Conversion of values to formats with fewer bits. Compiled once per target.
 #if defined(ORIEL_CPU_STORE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_STORE_INL_H_
 #undef ORIEL_CPU_STORE_INL_H_
@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 inline void storeHalves(const float* values, uint32_t n, uint32_t* words) {
   uint16_t* out = reinterpret_cast<uint16_t*>(words);
   uint32_t i = 0;
-// SSE4 and WebAssembly have no instruction for it, and Highway's way there cuts off instead of rounding.
+// SSE4 and WebAssembly lack the instruction, and Highway's version truncates instead of rounding.
 #if HWY_TARGET != HWY_SSE4 && HWY_TARGET != HWY_WASM
   const hn::Rebind<hwy::float16_t, DF> half;
   const hn::Rebind<uint16_t, DF> bits;
@@ -31,7 +31,7 @@ inline void storeHalves(const float* values, uint32_t n, uint32_t* words) {
   }
 }
 
-/// quantiseGroup() of kv/quantise.h for int8 and a whole group.
+/// Like quantiseGroup() of kv/quantise.h, for int8 and a whole group.
 inline uint16_t quantiseInt8Group(const float* values, int8_t* codes) {
   VF most = hn::Zero(kF);
   for (uint32_t i = 0; i < kKvGroup; i += kN) {

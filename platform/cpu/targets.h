@@ -1,5 +1,5 @@
-// Included by kernel files before and between Highway's headers: which targets are compiled, and tables of
-// what was compiled.
+// Included by kernel files before and between Highway's headers: lists the compiled targets and makes
+// tables of their kernels.
 //
 //   #undef HWY_TARGET_INCLUDE
 //   #define HWY_TARGET_INCLUDE "cpu/matmul.cpp"
@@ -16,8 +16,8 @@
 #include "cpu/simd.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
-// Below SSE4.2 the reference executor serves; what AVX3_DL and later add to AVX3 is VNNI, which
-// vectors-inl.h adds.
+// Below SSE4.2 the reference executor runs. Of the additions of AVX3_DL and later to AVX3, only VNNI matters;
+// vectors-inl.h adds it.
 #define HWY_BASELINE_TARGETS HWY_SSE4
 #define HWY_DISABLE_PCLMUL_AES
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_AVX3_ZEN4 | HWY_AVX3_SPR)
@@ -25,7 +25,7 @@
 // Vectors of unknown length do not fit the weight layout's groups of 16 rows.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #endif
-// Checks in Highway's debug builds would link its library; only its headers are used.
+// Checks in Highway's debug builds would need its library; Oriel uses its headers only.
 #define HWY_IS_DEBUG_BUILD 0
 
 #include <hwy/detect_targets.h>

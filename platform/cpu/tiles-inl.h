@@ -1,4 +1,4 @@
-// Activations of several tokens as the kernels for chunks read them. Compiled once per target.
+// Activations of several tokens in the layout of the chunk kernels. Compiled once per target.
 #if defined(ORIEL_CPU_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_TILES_INL_H_
 #undef ORIEL_CPU_TILES_INL_H_
@@ -13,12 +13,12 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel_internal {
 namespace HWY_NAMESPACE {
 
-/// The tokens of a tile side by side: one at a time, most of the work is to add up lanes and to write single words.
-/// Gives the same bits as quantiseUnit of each.
+/// Quantises the tokens of a tile side by side. One at a time, most time would go into lane sums and single words.
+/// The results are bitwise equal to quantiseUnit of each token.
 template <int32_t kMost>
 class TileMaker {
  public:
-  /// An IntTile, or where codes are bytes a ByteTile.
+  /// An IntTile, or a ByteTile if codes are bytes.
   static HWY_INLINE void make(const float* const* rows, uint32_t count, uint32_t unit, void* out) {
     TileSums* const to =
         kBytes ? &static_cast<ByteTile*>(out)->sums : &static_cast<IntTile*>(out)->sums;
@@ -135,7 +135,7 @@ class TileMaker {
     }
   }
 
-  /// The pairs of values 0 .. 15 or 16 .. 31 to their places; what each token's values add up to.
+  /// Stores the pairs of values 0 .. 15 or 16 .. 31. Returns each token's sum of values.
   static HWY_INLINE VHI storeHalf(const VU (&pairs)[kTileTokens], uint32_t half, IntTile* tile) {
     // In 128 bits k: pair 2k, or in column[1] 2k + 1, of tokens 4h .. 4h + 3.
     VU column[2][2];
@@ -146,7 +146,7 @@ class TileMaker {
       column[0][h] = hn::BitCast(kU, hn::InterleaveLower(k64, a, b));
       column[1][h] = hn::BitCast(kU, hn::InterleaveUpper(k64, a, b));
     }
-    // Of k = 0 and 1, or 2 and 3.
+    // For k = 0 and 1, or 2 and 3.
     const VU even[2] = {blocks<0x44>(column[0][0], column[0][1]),
                         blocks<0xee>(column[0][0], column[0][1])};
     const VU odd[2] = {blocks<0x44>(column[1][0], column[1][1]),

@@ -11,7 +11,7 @@
 #include <hwy/highway.h>
 
 #if HWY_TARGET == HWY_AVX3
-// Every processor worth compiling for has this, too; simd.cpp asks for it.
+// All relevant processors have this, too; simd.cpp checks it.
 #undef HWY_TARGET_STR
 #define HWY_TARGET_STR HWY_TARGET_STR_AVX3 ",avx512vnni"
 #endif
@@ -42,9 +42,9 @@ constexpr uint32_t kN = static_cast<uint32_t>(hn::MaxLanes(DF()));
 static_assert(kN == 4 || kN == 8 || kN == 16, "groups of rows are made for these");
 
 #if HWY_TARGET == HWY_WASM
-/// Halves in the lower bits of words, the upper ones 0, as floats. WebAssembly has no instruction for it, and Highway's
-/// way takes twice as many. A half's exponent and mantissa, moved to a float's place, are 2^112 times too small, below
-/// the normal numbers, too; what is infinite or no number stays so.
+/// Converts halves in the lower bits of words (upper bits 0) to floats. WebAssembly lacks such an instruction, and
+/// Highway's version takes twice as many. A half's exponent and mantissa, moved to a float's place, are 2^112 times too
+/// small, even for subnormal numbers. Infinity and NaN stay as such.
 HWY_INLINE VF halvesOf(VU words) {
   const VU size = hn::And(words, hn::Set(kU, 0x7fffu));
   const VF finite = hn::Mul(hn::BitCast(kF, hn::ShiftLeft<13>(size)), hn::Set(kF, 0x1p112f));
@@ -66,7 +66,7 @@ HWY_INLINE VF loadHalves(const uint16_t* halves) {
 #endif
 }
 
-/// kN values, or `count` where those are fewer, and zeros.
+/// kN values, or the first `count` followed by zeros.
 HWY_INLINE VF loadSome(const float* values, uint32_t count) {
   if (HWY_LIKELY(count >= kN)) {
     return hn::LoadU(kF, values);
@@ -106,7 +106,7 @@ HWY_INLINE VF highHalves(VU words) {
 /// x = n ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series to r^7.
 HWY_INLINE VF expOf(VF x) {
 #if HWY_TARGET == HWY_AVX3
-  x = hn::Max(hn::Set(kF, -110.0f), x);  // what is no number stays none
+  x = hn::Max(hn::Set(kF, -110.0f), x);  // keeps NaN
   const VF nf = hn::Round(hn::Mul(x, hn::Set(kF, 1.44269504089f)));
 #else
   const VI n = hn::NearestInt(hn::Mul(x, hn::Set(kF, 1.44269504089f)));
@@ -148,7 +148,7 @@ HWY_INLINE VF tanhOf(VF x) {
   return hn::IfThenElse(hn::Lt(size, hn::Set(kF, 0.625f)), near, far);
 }
 
-/// 1 + e^-x. Beyond 87 the exponential would overflow; what is divided by this is 0 to within 1e-36 there.
+/// 1 + e^-x. The exponential would overflow beyond 87; dividing by the result there gives 0 to within 1e-36.
 HWY_INLINE VF onePlusExpOfMinus(VF x) {
   return hn::Add(hn::Set(kF, 1.0f), expOf(hn::Min(hn::Neg(x), hn::Set(kF, 87.0f))));
 }

@@ -1,5 +1,5 @@
-// What this x86 processor and its system let a program use. GCC and Clang know by themselves; Microsoft's compiler leaves
-// it to the program to ask.
+// Instruction sets that this x86 processor and its operating system support. GCC and Clang have a built-in query; with
+// Microsoft's compiler the program queries the processor directly.
 #pragma once
 
 #if defined(__x86_64__) || defined(_M_X64)
@@ -14,8 +14,8 @@ namespace oriel_internal {
 
 struct X86Features {
   bool baseline = false;  ///< SSSE3, SSE4.1 and SSE4.2
-  bool avx2 = false;      ///< besides: AVX2, BMI, BMI2, FMA
-  bool avx512 = false;    ///< besides: AVX-512 F, VL, DQ, BW and VNNI
+  bool avx2 = false;      ///< also AVX2, BMI, BMI2, FMA
+  bool avx512 = false;    ///< also AVX-512 F, VL, DQ, BW and VNNI
 };
 
 /// EAX, EBX, ECX and EDX.
@@ -31,7 +31,7 @@ inline void askProcessor(uint32_t leaf, uint32_t part, uint32_t (&answer)[4]) {
 #endif
 }
 
-/// XCR0: the registers that the system keeps for each thread.
+/// XCR0: the registers that the system saves per thread.
 inline uint64_t keptRegisters() {
 #if defined(_MSC_VER)
   return _xgetbv(0);
@@ -52,13 +52,13 @@ inline X86Features x86FeaturesAsked() {
   askProcessor(0, 0, most);
   askProcessor(1, 0, one);
   found.baseline = has(one[2], 9) && has(one[2], 19) && has(one[2], 20);
-  if (most[0] < 7 || !has(one[2], 27)) {  // 27: the system says which registers it keeps
+  if (most[0] < 7 || !has(one[2], 27)) {  // 27: the system reports the saved registers
     return found;
   }
   uint32_t seven[4];
   askProcessor(7, 0, seven);
   constexpr uint64_t kYmm = 0x6;   // XMM and the upper halves of YMM
-  constexpr uint64_t kZmm = 0xe6;  // besides: masks, ZMM
+  constexpr uint64_t kZmm = 0xe6;  // also masks, ZMM
   const uint64_t kept = keptRegisters();
   found.avx2 = found.baseline && (kept & kYmm) == kYmm && has(one[2], 28) && has(one[2], 12) &&
                has(seven[1], 3) && has(seven[1], 5) && has(seven[1], 8);

@@ -15,7 +15,7 @@ struct Split {
   uint32_t view;
 };
 
-// Of an op that attends; else no splits.
+// Splits of an attention op; none for other ops.
 Split splitOf(const Op& op) {
   if (op.kind == OpKind::kLatentAttention) {
     const LatentAttentionPush& push = op.push.latent_attention;

@@ -1,5 +1,5 @@
-// How many workgroups the split attention of a decoding token, or of a batch of them, needs. It changes from token to
-// token while the commands are recorded once, so these dispatches read their sizes from the step block.
+// Workgroups of the split attention of a decoding token or batch. The number changes from token to token, while the
+// commands are recorded once, so these dispatches read their sizes from the step block.
 #pragma once
 
 #include "plan/plan.h"
@@ -9,22 +9,22 @@ namespace oriel_internal {
 
 class AttentionGroups {
  public:
-  /// Remembers the grid of an op that is split when it decodes, the first of each view; ignores every other.
-  /// `rows`: tokens that the list has at most.
+  /// Records the grid of the first split decoding op of each view, and ignores other ops.
+  /// `rows`: most tokens of the list.
   void add(StepList list, const Op& op, uint32_t rows, const Kernel& kernel);
 
-  /// True for an op whose grid the step block holds; *offset_bytes is where, from its start.
+  /// True if the step block holds the op's grid, at *offset_bytes from its start.
   bool covers(StepList list, const Op& op, uint32_t rows, const Kernel& kernel,
               uint32_t* offset_bytes) const;
 
-  /// Fills in StepHeader::attention_groups from the first `n_tokens` of the step block: as many splits as the one that
-  /// sees most needs.
+  /// Fills in StepHeader::attention_groups from the first `n_tokens` of the step block. The token that sees most decides
+  /// the number of splits.
   void write(void* step, uint32_t n_tokens) const;
 
  private:
   struct Grid {
-    uint32_t across[2];  ///< of one token
-    uint32_t splits;     ///< 0: there is no such op
+    uint32_t across[2];  ///< for a token
+    uint32_t splits;     ///< 0: no such op
     uint32_t split_slots;
 
     bool operator==(const Grid& other) const {
@@ -34,7 +34,7 @@ class AttentionGroups {
   };
   static bool isCovered(StepList list, const Op& op);
   static Grid gridOf(const Op& op, uint32_t rows, const Kernel& kernel);
-  static constexpr uint32_t kViews = 2;  ///< that the step block has room for: the first
+  static constexpr uint32_t kViews = 2;  ///< limit of the step block: the first views
   static constexpr uint32_t kGroupWords = sizeof(StepHeader::attention_groups) / 4 / kViews;
   Grid grids_[kViews] = {};
 };

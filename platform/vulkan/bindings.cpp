@@ -13,7 +13,7 @@ VkDescriptorBufferInfo bufferInfo(const DeviceArenas& arenas, const BufferRef& p
   return {arenas.buffer(piece.arena, piece.segment), piece.offset_bytes, piece.size_bytes};
 }
 
-// False: the op's kernel reads none.
+// False if the op's kernel reads no codebook.
 bool findCodebook(const DeviceArenas& arenas, const Plan& plan, const Op& op,
                   VkDescriptorBufferInfo* info) {
   uint32_t offset_bytes = 0, bytes = 0;
@@ -32,7 +32,7 @@ void writeSet(const VulkanDevice& device, const DeviceArenas& arenas, const Plan
               const Op& op, VkDescriptorSet set) {
   VkDescriptorBufferInfo buffers[kMaxOpBindings];
   for (uint32_t i = 0; i < kMaxOpBindings; ++i) {
-    // Bindings that a kernel does not have must hold something valid; no shader touches it.
+    // Unused bindings must hold a valid buffer; no shader accesses it.
     buffers[i] = bufferInfo(arenas, i < op.n_bindings ? op.bindings[i] : plan.device_step);
   }
   VkWriteDescriptorSet writes[2] = {};

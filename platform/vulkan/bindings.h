@@ -1,5 +1,5 @@
-// What the kernels of a plan read and write: one layout for all of them, one descriptor set per op, written
-// once for the arenas as they are.
+// Descriptor sets of a plan's kernels: one layout for all kernels and one set per op, written
+// once for the present arenas.
 #pragma once
 
 #include "vulkan/step_commands.h"
@@ -10,8 +10,8 @@ class Bindings {
  public:
   Status createLayouts(const VulkanDevice& device, const Log& log);
   VkPipelineLayout layout() const { return pipeline_layout_; }
-  /// Sets and texel views of all ops with kernels, to their handles: list after list. Also after a failure `handles`
-  /// hold what was made.
+  /// Makes the sets and texel views of all ops with kernels, list after list, and stores them in `handles`. After
+  /// a failure `handles` hold the objects that were made.
   Status createSets(const VulkanDevice& device, const DeviceArenas& arenas, const Plan& plan,
                     const Log& log, OpHandles* handles);
   /// Before their arenas are freed; createSets() makes new ones. Having none is not an error.

@@ -1,21 +1,21 @@
-// What Oriel keeps about a device lies side by side in one folder, each file behind the same header.
+// The header of Oriel's cache files for a device. All files are in one folder and share this header.
 #pragma once
 
 #include "vulkan/device.h"
 
 namespace oriel_internal {
 
-/// DIR/oriel-VENDOR-DEVICE-UUID.KIND: one file of a kind per device; a new driver or build replaces
+/// DIR/oriel-VENDOR-DEVICE-UUID.KIND: one file per kind and device; a new driver or build replaces
 /// it. False: the path is too long.
 bool makeCachePath(const DeviceCaps& caps, const char* dir, const char* kind, char* path,
                    size_t capacity);
 
-/// The device, the driver and the kernels that a file was written with. It is compared as bytes with that of now: a file
-/// with any other is as good as none.
+/// The device, the driver and the kernels that wrote a file. It is compared bytewise with the present ones; a file
+/// with a different header is ignored.
 struct CacheHeader {
   char magic[8];
   uint32_t version;
-  uint32_t detail;        ///< the kind's own: what else has to be the same
+  uint32_t detail;        ///< by kind: a further value that must match
   uint64_t shaders_hash;  ///< of all SPIR-V in this build
   uint32_t vendor_id;
   uint32_t device_id;

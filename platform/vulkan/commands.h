@@ -1,4 +1,4 @@
-// What is recorded into any command buffer.
+// Helpers for recording command buffers.
 #pragma once
 
 #include "vulkan/device.h"
@@ -10,7 +10,7 @@ constexpr VkPipelineStageFlags kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
 constexpr VkPipelineStageFlags kIndirect = VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
 constexpr VkAccessFlags kShaderUse = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
 
-/// Makes what was `written` in the stages `from` visible to what is `used` in the stages `to`.
+/// Makes writes (`written`) of the stages `from` visible to accesses (`used`) of the stages `to`.
 void recordBarrier(const VulkanApi& api, VkCommandBuffer commands, VkPipelineStageFlags from,
                    VkAccessFlags written, VkPipelineStageFlags to, VkAccessFlags used);
 Status beginCommands(const VulkanDevice& device, VkCommandBuffer commands,

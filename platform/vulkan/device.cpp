@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kPortabilityEnumeration = "VK_KHR_portability_enumeration";
 constexpr VkInstanceCreateFlags kEnumeratePortability = 1;  // not in headers before 1.3.207
 
-// Of two drivers of one card: higher is better.
+// Rank of a driver among the drivers of one card: higher is better.
 int preferenceOfDriver(uint32_t driver_id) {
   switch (driver_id) {
     case driver::kRadv:
@@ -99,7 +99,7 @@ Status createInstance(const ExecutorOptions& options, VulkanDevice* device) {
     options.log.write(ORIEL_LOG_DEBUG, "no Vulkan driver on this system");
     return kOk;
   }
-  if (result < 0) {  // loaders say of a manifest that they cannot read that memory ran out
+  if (result < 0) {  // some loaders report out-of-memory for an unreadable manifest
     return options.log.fail(ORIEL_ERROR_NO_DEVICE,
                             "Vulkan cannot be started (result %d): check the driver's manifest, "
                             "VK_DRIVER_FILES and VK_ICD_FILENAMES",
@@ -125,22 +125,22 @@ Status enumerateDevices(const VulkanDevice& device, const Log& log,
     *count = 0;
   }
   if (result == VK_ERROR_INITIALIZATION_FAILED) {
-    return kOk;  // loaders say so when no driver finds its hardware
+    return kOk;  // loaders return this if no driver finds its hardware
   }
   return checkVk(result, "list Vulkan devices", log);
 }
 
 namespace {
 
-/// Watches over the part of a start in which no device is known yet.
+/// Watches the part of a start before a device is known.
 class VulkanStart {
  public:
-  /// `counts`: it is a start, of which some go without; else a look at what there is.
+  /// `counts`: a start, which may skip Vulkan after a crash; else a query of the devices.
   VulkanStart(const char* dir, bool counts) : dir_(dir), counts_(counts) {}
   VulkanStart(const VulkanStart&) = delete;
   VulkanStart& operator=(const VulkanStart&) = delete;
 
-  /// False: a driver ended a process there, and Vulkan is not to be started this time.
+  /// False if a driver ended a process there. Vulkan must not be initialised this time.
   bool begin() {
     char path[1024];
     if (dir_ == nullptr || !VulkanRecord::makePath(dir_, "contact", path, sizeof(path))) {
@@ -165,7 +165,7 @@ class VulkanStart {
 
 constexpr const char* kDiedStarting = "a driver ended a process that started Vulkan";
 
-// Why a device that could be used is not. Its verdict is read, too. True: it is because it ended a process.
+// Reads the verdict of a device. True if the device is refused because it ended a process; `caps` gets the reason.
 bool refuse(const ExecutorOptions& options, uint32_t enabled, DeviceCaps* caps, Verdict* verdict) {
   caps->divide_as_gpu = options.divide_as_gpu;
   if (options.verdict != nullptr) {
@@ -184,7 +184,7 @@ bool refuse(const ExecutorOptions& options, uint32_t enabled, DeviceCaps* caps, 
 
 }  // namespace
 
-// The best of those that may be used.
+// Chooses the best usable device.
 Status VulkanDevice::choose(const ExecutorOptions& options, uint32_t skip, const char* why,
                             uint32_t enabled, uint32_t* counted) {
   const Log& log = options.log;
@@ -271,7 +271,7 @@ Status VulkanDevice::create(const ExecutorOptions& options, uint32_t skip, const
         dropKeptKernels(caps, dir, log);
         left = {};
       } else if (verdict.died(left)) {
-        verdict.keep(caps, dir);  // and choose again: it may be refused now
+        verdict.keep(caps, dir);  // and choose again: the device may be refused now
         watch.end();
       }
     }

@@ -1,4 +1,4 @@
-// A Vulkan device fit for Oriel: instance, choice, capabilities, logical device and its one queue.
+// A Vulkan device for Oriel: instance, choice, capabilities, logical device and its one queue.
 #pragma once
 
 #include "vulkan/driver_watch.h"
@@ -19,9 +19,9 @@ struct VulkanDevice {
   Verdict verdict;      ///< the known facts about it; ExecutorOptions::verdict has priority
   mutable DriverWatch watch;
 
-  /// Loader, instance, choice of a device (options.device_number or the best) and the device itself.
-  /// Logs why each device it could not take was refused. `skip`: those of index i, bit i, are refused, the
-  /// last of them for `why`.
+  /// Loads Vulkan, creates the instance, chooses a device (options.device_number or the best) and creates it.
+  /// Logs the reason for each refused device. `skip`: bit i refuses device i; `why` is the reason for the
+  /// last refused one.
   Status create(const ExecutorOptions& options, uint32_t skip = 0, const char* why = "");
   void destroy();
 
@@ -31,13 +31,13 @@ struct VulkanDevice {
   Status createLogical(const Log& log);
 };
 
-/// Whether a device is chosen before another. Of two drivers for one card, the faster one.
+/// True if `candidate` is the better device. For two drivers of one card, the faster driver wins.
 bool isPreferred(const DeviceCaps& candidate, const DeviceCaps& to);
 
 /// Creates an instance; without Vulkan, `device->instance` stays null with status kOk.
 Status createInstance(const ExecutorOptions& options, VulkanDevice* device);
 
-/// Devices that are looked at; further ones are ignored.
+/// Maximum number of devices; further ones are ignored.
 constexpr uint32_t kMaxPhysicalDevices = 16;
 
 Status enumerateDevices(const VulkanDevice& device, const Log& log,

@@ -13,13 +13,13 @@
 namespace oriel_internal {
 namespace {
 
-// What every kernel takes for granted (the Vulkan minimum is named where it would not do).
+// Requirements of every kernel. The Vulkan minimum is stated if it is too low.
 constexpr uint32_t kNeededStorageBuffers = kMaxOpBindings;  // minimum 4
 constexpr uint32_t kNeededInvocations = 128;
 constexpr uint32_t kNeededSharedBytes = 16384;
 constexpr uint32_t kNeededPushBytes = 64;
 
-// The first queue family that can compute, preferably one without graphics: on the other a long submission stalls the
+// The first compute queue family, preferably without graphics: a long submission on a graphics queue stalls the
 // desktop.
 bool findComputeFamily(const VulkanApi& api, VkPhysicalDevice physical, DeviceCaps* caps) {
   VkQueueFamilyProperties families[16];
@@ -39,7 +39,7 @@ bool findComputeFamily(const VulkanApi& api, VkPhysicalDevice physical, DeviceCa
   return false;
 }
 
-// Some drivers report 0 or a size that is no power of two: no subgroups that a kernel can count on.
+// Some drivers report 0 or a size that is not a power of two. Kernels cannot rely on such subgroups.
 uint32_t saneSubgroupSize(uint32_t reported) {
   return reported != 0 && (reported & (reported - 1)) == 0 ? reported : 1;
 }
@@ -52,7 +52,7 @@ bool canRequireFullSubgroups(const VulkanApi& api, VkPhysicalDevice physical) {
   return control.computeFullSubgroups != VK_FALSE;
 }
 
-// Of the largest device-local heap. `has_budget`: VK_EXT_memory_budget.
+// Reads the size of the largest device-local heap. `has_budget`: VK_EXT_memory_budget.
 void readMemory(const VulkanApi& api, VkPhysicalDevice physical, bool has_budget,
                 DeviceCaps* caps) {
   VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {};
@@ -122,7 +122,7 @@ void readFloat16(const VulkanApi& api, VkPhysicalDevice physical, DeviceCaps* ca
 
 }  // namespace
 
-// Not inlined: the list takes 80 KiB of stack, on which no other call of the driver should stand.
+// Not inlined: the list takes 80 KiB of stack, which other driver calls should not share.
 [[gnu::noinline]] uint32_t findExtensions(const VulkanApi& api, VkPhysicalDevice physical,
                                           const char* const* names, uint32_t count) {
   constexpr uint32_t kMost = 320;  // an instance has about 20, a device 230
@@ -292,7 +292,7 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
   if (has(kFloats)) {
     readFloat16(api, physical, &caps);
   }
-  // Some drivers do not survive being asked.
+  // Some drivers crash at this query.
   bool matrix_extensions = caps.has(VulkanFeature::kFloat16) &&
                            !isKnownFor(VulkanFeature::kCooperativeMatrix) &&
                            !isKnownFor(VulkanFeature::kFloat16);

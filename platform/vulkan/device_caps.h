@@ -1,4 +1,4 @@
-// What a physical device says of itself, less what it is known to say wrongly.
+// Capabilities that a physical device reports, corrected for known faults.
 #pragma once
 
 #include "exec/features.h"
@@ -6,57 +6,55 @@
 
 namespace oriel_internal {
 
-/// What is known of a physical device. Only what the executor acts on or reports.
+/// The capabilities of a physical device that the executor uses or reports.
 struct DeviceCaps {
   char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
   char driver[256];
-  char reason[256];  ///< why it is refused; empty: usable
+  char reason[256];  ///< reason for a refusal; empty: usable
   VkPhysicalDeviceType type;
   uint32_t vendor_id;
   uint32_t device_id;
   uint32_t driver_version;
-  uint32_t driver_id;  ///< VkDriverId; 0: it does not say
+  uint32_t driver_id;  ///< VkDriverId; 0: not reported
   uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
   uint8_t device_uuid[VK_UUID_SIZE];
   uint32_t compute_family;
   bool needs_portability_subset;
-  bool creation_feedback;  ///< says whether a pipeline came from the cache
-  uint32_t features;       ///< featureBit()s of what it has, less what was turned off
+  bool creation_feedback;  ///< reports if a pipeline came from the cache
+  uint32_t features;       ///< featureBit()s of the device, minus those turned off
   bool fast_integer_dot;   ///< the driver calls packed dot products accelerated
-  uint32_t
-      subgroup_size;    ///< as declared, 1 if that makes no sense; a driver may run narrower ones
-  bool full_subgroups;  ///< a pipeline may require subgroups without idle lanes
-  MatrixShape matrix;   ///< of kCooperativeMatrix
+  uint32_t subgroup_size;  ///< as reported; 1 if invalid; a driver may run narrower ones
+  bool full_subgroups;     ///< a pipeline may require subgroups without idle lanes
+  MatrixShape matrix;      ///< of kCooperativeMatrix
   uint64_t max_allocation_bytes;
-  uint64_t
-      non_coherent_atom_bytes;  ///< host reads and writes of such memory are made visible in these units
-  uint64_t memory_bytes;        ///< of the largest device-local heap
-  uint64_t free_bytes;  ///< of that heap, without paging others out; 0: the driver does not say
-  char faults[320];     ///< that it is known for, for people (known_devices.h); ""
-  double most_work;     ///< of a submission, as plan/op.h counts; 0: any
+  uint64_t non_coherent_atom_bytes;  ///< granularity of flushes and invalidations of such memory
+  uint64_t memory_bytes;             ///< of the largest device-local heap
+  uint64_t free_bytes;               ///< free part of that heap, without paging; 0: not reported
+  char faults[320];                  ///< known faults, as text for people (known_devices.h); ""
+  double most_work;                  ///< limit of a submission, as plan/op.h counts; 0: no limit
 
-  float timestamp_ns;  ///< a tick of the queue's timestamps; 0: it has none
+  float timestamp_ns;  ///< duration of a timestamp tick in ns; 0: no timestamps
   uint32_t timestamp_bits;
 
-  bool divide_as_gpu;  ///< tests only: whatever the device is, work is divided as on a GPU
+  bool divide_as_gpu;  ///< tests only: divide work as on a GPU, on any device
 
   bool has(VulkanFeature feature) const { return (features & featureBit(feature)) != 0; }
   bool usable() const { return reason[0] == '\0'; }
   bool isSoftware() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU && !divide_as_gpu; }
-  /// Whether kernels read weights, inputs and caches as texels: see texel_views.h.
+  /// True if kernels read weights, inputs and caches as texels: see texel_views.h.
   bool readsTexels() const { return isSoftware() && has(VulkanFeature::kTexels); }
 };
 
-/// `enabled`: readOverrideNames(), used though the device is known for them.
+/// `enabled`: readOverrideNames(), features used despite known faults.
 DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint32_t enabled = 0);
-/// What of `caps.features` kernels can use, for people.
+/// Lists the features in `caps.features` that kernels can use, as text for people.
 void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity);
 /// Limits, memory types and queue families as the driver reports them, in one line.
 void describeLimits(const VulkanApi& api, VkPhysicalDevice physical, const DeviceCaps& caps,
                     char* text, size_t capacity);
-/// "discrete", as DeviceInfo has it.
+/// "discrete", as in DeviceInfo.
 const char* kindName(VkPhysicalDeviceType type);
-/// Which of `names` the device has, the first in the lowest bit; without a device: the instance.
+/// Bit i is set if the device has extension names[i]; without a device, the instance.
 uint32_t findExtensions(const VulkanApi& api, VkPhysicalDevice physical, const char* const* names,
                         uint32_t count);
 

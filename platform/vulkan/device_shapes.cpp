@@ -10,17 +10,17 @@
 namespace oriel_internal {
 namespace {
 
-/// Measured on lavapipe (2 cores, subgroups of 8). A team alone reads its rows as streams: twice
-/// the speed of teams that take turns once a matrix is larger than the caches. 8 rows gain up to a
-/// quarter over 4, but leave small matrices too few workgroups.
+/// Measured on lavapipe (2 cores, subgroups of 8). A team of its own reads its rows as streams: twice
+/// the speed of alternating teams if a matrix is larger than the caches. 8 rows gain up to a quarter
+/// over 4, but leave too few workgroups for small matrices.
 constexpr MatmulShape kSoftware = {8, 8, 8, 4};
 constexpr MatmulShape kSmallSoftware = {8, 8, 4, 4};
-/// A whole head in a lane: lanes of a CPU's vector have no quick way to each other, and its
-/// compiler takes too long over more values than these.
+/// A lane holds a whole head: lanes of a CPU's vector have no fast exchange, and its
+/// compiler takes too long with more values.
 constexpr DeviceShapes kSoftwareShapes = {vendor::kAny,   "", kSoftware, kSoftware,
                                           kSmallSoftware, 16, 16,        {8, 8, 8, {1, 1, 1}}};
 
-/// GPUs have lanes to spare and too few rows per matrix to fill them.
+/// GPUs have more lanes than a matrix has rows to fill.
 constexpr MatmulShape kOneRow = {64, kGroupRows, 1, 1};
 constexpr MatmulShape kRows2Tokens8 = {64, kGroupRows, 2, 8};
 constexpr MatmulShape kRow1Tokens4 = {64, kGroupRows, 1, 4};
@@ -34,8 +34,8 @@ constexpr DeviceShapes gpu(uint32_t vendor_id, const char* name_part, const Matm
           chunk,     most_dot,  most_half, {128, 1, 16, {narrow, wide, widest}}};
 }
 
-// The first row that matches counts. Compiled with Mesa 26.1: AMD, NVIDIA, Qualcomm, Apple (tests/compilers/bounds.json),
-// Intel and Arm by hand. The last row is for devices that nobody has compiled for.
+// The first matching row applies. Checked with Mesa 26.1: AMD, NVIDIA, Qualcomm, Apple (tests/compilers/bounds.json);
+// set by hand: Intel and Arm. The last row is for devices without a checked compiler.
 constexpr DeviceShapes kGpuShapes[] = {
     gpu(vendor::kAmd, "VEGA", kRow1Tokens4, 16, 16, 2, 1, 1),
     gpu(vendor::kAmd, "POLARIS", kRow1Tokens4, 16, 16, 2, 1, 1),
@@ -50,7 +50,7 @@ constexpr DeviceShapes kGpuShapes[] = {
     gpu(vendor::kArm, "", kRow1Tokens4, 8, 16, 1, 1, 1),
     gpu(vendor::kAny, "", kRow1Tokens4, 8, 16, 1, 1, 1),
 };
-/// What tests divide software's work as: the most that any GPU does.
+/// Tests divide the work of software devices like this: the largest division of any GPU.
 constexpr const DeviceShapes& kMostShapes = kGpuShapes[2];
 
 constexpr bool fitsSharedMemory(const MatmulShape& shape) {

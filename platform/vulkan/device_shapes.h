@@ -1,14 +1,14 @@
-// How much a lane of a kernel takes on, by device: as much as the device's compiler keeps in registers. What it does not
-// keep goes to memory, and such a kernel is several times slower. scripts/gpu_compilers.sh checks the table's rows.
+// Work per lane of a kernel, by device: as much as the device's compiler keeps in registers. A kernel that spills to
+// memory is several times slower. scripts/gpu_compilers.sh checks the table's rows.
 #pragma once
 
 #include "vulkan/device_caps.h"
 
 namespace oriel_internal {
 
-/// How matmul divides its work: matmul.comp says what the numbers are. More rows a lane reuse each
-/// input more often, more tokens each unpacked weight; both leave fewer workgroups and take
-/// registers.
+/// How matmul divides its work (matmul.comp defines the numbers). More rows per lane reuse each
+/// input more often; more tokens reuse each unpacked weight more often. Both leave fewer
+/// workgroups and need registers.
 struct MatmulShape {
   uint32_t lanes;
   uint32_t team_lanes;
@@ -20,9 +20,9 @@ struct MatmulShape {
 struct AttentionShape {
   uint32_t lanes;
   uint32_t lane_octets;  ///< at least
-  /// Lanes that hold a vector together: of heads wider than kWideHead twice as many.
+  /// Lanes that share a vector; twice as many for heads wider than kWideHead.
   uint32_t most_pieces;
-  /// Of a workgroup at most: with heads of up to kNarrowHead values, of up to kWideHead, wider ones and latents.
+  /// Upper limits per workgroup: heads of up to kNarrowHead values, of up to kWideHead, wider heads and latents.
   uint32_t queries[3];
 };
 constexpr uint32_t kNarrowHead = 128;
@@ -34,7 +34,7 @@ struct DeviceShapes {
   MatmulShape decode;     ///< one token, in float
   MatmulShape chunk;      ///< several tokens
   MatmulShape small;      ///< either, with a matrix of few rows (kSmallRows)
-  /// Products a lane (rows times tokens) that may be tried with packed dot products, and in half precision.
+  /// Products per lane (rows times tokens) that may be tried with packed dot products, and in half precision.
   uint32_t most_dot;
   uint32_t most_half;
   AttentionShape attention;

@@ -12,12 +12,12 @@ namespace oriel_internal {
 /// Places of possible crashes, in the order of a load. If several are active the last counts: compilation that runs
 /// during the first work is blamed on that work.
 enum class DriverPlace : uint32_t {
-  kNone,         ///< nothing was under way
-  kInstance,     ///< the loader, an instance, what there is and can do
-  kDevice,       ///< making the device
-  kKeptKernels,  ///< taking compiled pipelines that were kept
+  kNone,         ///< no call active
+  kInstance,     ///< the loader, the instance, the list of devices
+  kDevice,       ///< creating the device
+  kKeptKernels,  ///< loading compiled pipelines from the cache
   kCompile,      ///< compiling kernels
-  kFirstSteps,   ///< the first work that kernels do, tests included
+  kFirstSteps,   ///< the first work of kernels, including tests
 };
 /// "making the device"
 const char* placeName(DriverPlace place);
@@ -30,11 +30,11 @@ struct DriverContact {
 
 class DriverWatch {
  public:
-  /// Uses the marker `path` from now on. Returns the place another process left there for this driver; kNone: none.
+  /// Uses the marker `path` from now on. Returns the place of another process's crash with this driver; kNone: none.
   DriverContact begin(const char* path, uint32_t driver_version);
-  /// From here on ...
+  /// Marks the start of a driver call.
   void enter(DriverPlace place, uint32_t features);
-  /// ... to here the driver is at work. May be called from several threads at a time.
+  /// Marks its end. Both calls are thread-safe.
   void leave(DriverPlace place, uint32_t features);
   /// Ends marking and removes the marker.
   void end() { marker_.end(); }
@@ -47,7 +47,7 @@ class DriverWatch {
 
   WorkMarker marker_;
   uint32_t driver_version_ = 0;
-  std::atomic<uint32_t> writing_{0};  // 1: somebody counts and writes
+  std::atomic<uint32_t> writing_{0};  // 1: a thread is counting and writing
   int32_t under_way_[kPlaces] = {};
   int32_t counts_[kCounted] = {};
 };

@@ -1,5 +1,5 @@
-// The Vulkan executor as its two files see it: vulkan_executor.cpp, and executor_trust.cpp for which device is used and
-// whether its kernels are right.
+// The Vulkan executor, implemented in vulkan_executor.cpp, and in executor_trust.cpp for the choice of a device and
+// the tests of its kernels.
 #pragma once
 
 #include <memory>
@@ -59,7 +59,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   Status dropAhead() override;
   bool drain() override { return queue_.drain(); }
   Status forget() override {
-    (void)dropAhead();  // a failure is the queue's, which what follows gives back
+    (void)dropAhead();  // the queue keeps a failure; the next call returns it
     return transfers_.forget();
   }
   Status keptLogits(uint32_t session, const float** values) override {
@@ -111,17 +111,17 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   void describeTrust(char* text, size_t capacity) const override;
 
  private:
-  /// A device whose kernels are right, as far as anybody has looked, and its memory.
+  /// Opens a device that passed its tests, if any, and takes its memory.
   Status takeDevice(const ExecutorOptions& options);
-  /// The device, with the kernels that the plan wants of it.
+  /// Opens the device with the kernels of the plan.
   Status openDevice(const ExecutorOptions& options, uint32_t refused, const char* why);
   void closeDevice();
   bool wantsTest(const ExecutorOptions& options) const;
-  /// Tests, and turns off what came out wrong.
+  /// Runs the self-test and turns off kernels with wrong results.
   Status testDevice(const ExecutorOptions& options);
   bool turnOffWrong(uint32_t enabled, const Log& log);
   static void warnOnly(oriel_log_level level, const char* message, void* log);
-  /// A kernel that came out wrong and that nothing can stand in for; null: none.
+  /// Name of a wrong kernel without a replacement; null: none.
   const char* wrongKernel() const;
   Verdict& verdict() { return options_.verdict != nullptr ? *options_.verdict : device_.verdict; }
   const Verdict& verdict() const {
@@ -133,7 +133,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   Status startPipelines();
   Status finishPipelines();
   Status takeFirstSteps();
-  /// The upload ring as working memory, while nothing is uploaded.
+  /// The upload ring as working memory; only while no upload is active.
   Workspace ringWorkspace() const {
     return {arenas_.mapped(plan_.upload), static_cast<size_t>(plan_.upload.size_bytes),
             options_.allocator != nullptr ? options_.allocator : &defaultAllocator()};
@@ -143,14 +143,14 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   Status timeOps(StepList list, VkQueryPool times, double* ms);
   void releaseSets();
 
-  /// `many`: outputs, more than one.
+  /// `many`: more than one output.
   Status submitStep(StepRun what, bool many, const StopCheck& stop);
   Status watchStep(StepRun what, bool many, const StopCheck& stop);
   Status runHostOp(const Op& op);
   uint32_t afterIdleRound(const Op* ops, const StepCommands::Range& body, uint32_t piece) const;
   Status submitAhead(bool* more);
   Status land(uint32_t flight);
-  /// Waits for whatever of a run that failed is still under way.
+  /// Waits for the work that a failed run left in flight.
   Status endRun(Status status);
   void* stepBlock(uint32_t block) const {
     return arenas_.mapped(block == 0 ? plan_.step : plan_.step_ahead);
@@ -159,10 +159,10 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   const Plan& plan_;
   ExecutorOptions options_;
   const uint32_t n_host_ops_;
-  const uint32_t n_handles_;  // of the other ops
+  const uint32_t n_handles_;  // ops with kernels
   OpHandles* const handles_;
-  StepPiece* const more_pieces_;  // behind the handles
-  // In a union, so that a device that never came back can be left alone (see the destructor).
+  StepPiece* const more_pieces_;  // after the handles
+  // A union, so that the destructor can skip the device if it never finished its work.
   union {
     VulkanDevice device_;
   };
@@ -170,7 +170,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   PipelineCache pipeline_cache_;
   Pipelines pipelines_;
   MatmulChoices choices_;
-  uint8_t failed_[Verdict::kMaxKernels / 8] = {};  // what judge() was told, a bit for each
+  uint8_t failed_[Verdict::kMaxKernels / 8] = {};  // results of judge(), a bit per kernel
   Bindings bindings_;
   Queue queue_;
   Transfers transfers_;
@@ -180,13 +180,13 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
     double sent_ms;
   };
   Flight flights_[kFlights] = {};
-  double landed_ms_ = 0;          // when the latest flight was seen to be done
-  Pace paces_[3];                 // of one token, of a chunk, of a batch
-  Pace* pace_ = nullptr;          // of the run in progress
-  uint32_t block_ = 0;            // step block of the latest run, or of what runs ahead
-  uint32_t features_in_use_ = 0;  // optional ones, of kernels
-  bool ahead_ = false;            // all but the head of the step in that block was begun
-  bool keeps_cache_ = false;      // since it was cleared, it was not given back
+  double landed_ms_ = 0;          // when the host saw the latest flight end
+  Pace paces_[3];                 // of a token, a chunk, a batch
+  Pace* pace_ = nullptr;          // of the present run
+  uint32_t block_ = 0;            // step block of the latest run, or of the step ahead
+  uint32_t features_in_use_ = 0;  // optional features that the kernels use
+  bool ahead_ = false;            // the step in that block is in flight, except its head
+  bool keeps_cache_ = false;      // the cache was cleared and is still allocated
   AttentionGroups attention_groups_;
 };
 

@@ -56,7 +56,7 @@ Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
       asked.device_number = number;
       asked.verdict = &device_.verdict;
       const Status status = testDevice(asked);
-      if (++tests == kMostTests) {  // each turns something off
+      if (++tests == kMostTests) {  // each test turns a feature off
         asked.tester = nullptr;
       }
       if (status.ok()) {
@@ -69,7 +69,7 @@ Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
         return status;
       }
       if (status.code() != ORIEL_ERROR_DEVICE && status.code() != ORIEL_ERROR_TIMEOUT) {
-        asked.tester = nullptr;  // it is used untested
+        asked.tester = nullptr;  // used untested
         closeDevice();
         continue;
       }
@@ -104,7 +104,7 @@ void VulkanExecutor::warnOnly(oriel_log_level level, const char* message, void* 
   }
 }
 
-// With nothing else of this process on the device: what the test takes is less than what the plan will.
+// Runs while this process has nothing else on the device. The test needs less memory than the plan.
 Status VulkanExecutor::testDevice(const ExecutorOptions& options) {
   const double begin_ms = nowMs();
   const DeviceCaps caps = device_.caps;
@@ -132,7 +132,7 @@ Status VulkanExecutor::testDevice(const ExecutorOptions& options) {
   return status;
 }
 
-// True: there was something.
+// True if it turned a feature off.
 bool VulkanExecutor::turnOffWrong(uint32_t enabled, const Log& log) {
   uint32_t needed = 0;
   const char* name = "";
@@ -176,7 +176,7 @@ void VulkanExecutor::judgeKernel(uint32_t shader, bool right) {
   }
 }
 
-// If several kernels contributed to a wrong result, those with optional features are blamed.
+// If several kernels contributed to a wrong result, blames the kernels with optional features.
 void VulkanExecutor::judge(StepList list, const Op* ops, uint32_t count, bool right) {
   const KernelRows rows = kernelRows(plan_, list);
   bool blamed = right;

@@ -3,7 +3,7 @@
 namespace oriel_internal {
 namespace {
 
-// Of two products of experts: none is of both. Those in slots may be.
+// True if two products use disjoint ranges of experts. Experts in slots may coincide.
 bool ofOtherExperts(const Op& a, const Op& b) {
   if (a.kind != OpKind::kExpertMatmul || b.kind != OpKind::kExpertMatmul) {
     return false;
@@ -14,7 +14,7 @@ bool ofOtherExperts(const Op& a, const Op& b) {
          (x.first + x.count <= y.first || y.first + y.count <= x.first);
 }
 
-// Of two ops that write to the same piece: they write, and read, different words of it. Slices of
+// True if two ops write different words of the same piece, and read different ones. Slices of
 // an embedding have different tokens, experts different rows.
 bool apart(const Op& a, const Op& b) {
   if (!samePlace(a.bindings[kOpOut], b.bindings[kOpOut])) {
@@ -31,7 +31,7 @@ bool apart(const Op& a, const Op& b) {
   return x.stride == y.stride && (x.end <= y.first || y.end <= x.first);
 }
 
-// Of two products that stage their inputs in the same piece: whoever stages looks after that.
+// True if two products stage their inputs in the same piece. The staging code handles that hazard.
 bool bothStage(const Op& a, uint32_t i, const Op& b, uint32_t j) {
   return a.kind == OpKind::kMatmul && b.kind == OpKind::kMatmul && i == kMatmulStaged &&
          j == kMatmulStaged && shareInput(a, b);

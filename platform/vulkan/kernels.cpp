@@ -14,34 +14,34 @@ namespace {
 /// Workgroup size of kernels that work on one value per lane; two to eight subgroups on most
 /// devices.
 constexpr uint32_t kLanes = 64;
-/// The same for kernels with many barriers, at each of which software changes from one subgroup of the
-/// workgroup to the next: half the time and less.
+/// Workgroup size on software devices of kernels with many barriers. Such a device switches subgroups at each
+/// barrier, so that a small workgroup takes at most half the time.
 constexpr uint32_t kSoftwareLanes = 8;
-/// Likewise, where a lane works on many values, one after the other.
+/// Workgroup size of kernels whose lanes each work on many values in turn.
 constexpr uint32_t kTopBlocksLanes = 128;
-/// Of rms_norm.
+/// Workgroup size of rms_norm.
 constexpr uint32_t kNormLanes = 128;
-/// Ends of kernels' names.
+/// Name suffixes of kernels.
 constexpr const char* kSubgroups = "_subgroup";
 constexpr const char* kShared = "_shared";
-/// Of kernels that route: as many as every device allows, for what one workgroup does.
+/// Workgroup size of routing kernels, which run a single workgroup: the most that every device allows.
 constexpr uint32_t kRouteLanes = 128;
-/// Of gated_norm: as many as every device allows, for rows may be long and few.
+/// Workgroup size of gated_norm, whose rows may be long and few: the most that every device allows.
 constexpr uint32_t kGatedNormLanes = 128;
-/// Workgroups along one side of a grid that every device allows, less what rounds.
+/// Workgroups along one side of a grid that every device allows, rounded down.
 constexpr uint32_t kMaxGridSide = 32768;
-/// Tokens of a batch that share what is unpacked: with 8 a batch of 8 takes a seventh less than with 4.
+/// Tokens of a batch that share unpacked weights: with 8, a batch of 8 takes a seventh less time than with 4.
 constexpr uint32_t kSoftwareBatch = 8;
-/// Two units and what keeps rows apart, as f16, for a row of weights or a token.
+/// Two units and padding between rows, as f16, for a row of weights or a token.
 constexpr uint32_t kMatrixStepBytes = 2 * (2 * kUnit + 8);
 /// Largest tile that divideMatrices() makes: see findMatrixShape().
 static_assert((128 + 64) * kMatrixStepBytes + 4 * kMatrixSums <= kMatrixSharedBytes,
               "matmul_matrix.comp's tiles");
 
-/// Units a workgroup of stage_input turns into integers: one a lane, few so that a GPU gets several groups.
+/// Units that a workgroup of stage_input quantises, one per lane. Few, so that a GPU gets several groups.
 constexpr uint32_t kSoftwareStagingLanes = 8;
 constexpr uint32_t kGpuStagingLanes = 32;
-/// Of stage_half, which has a token a workgroup.
+/// Workgroup size of stage_half, which handles a token per workgroup.
 constexpr uint32_t kHalvesLanes = 128;
 /// Inputs are at most 2^(top + 1) in f16, so that 16 products with weights of at most 128 are in its range; matrix
 /// units add up in float32.
@@ -58,12 +58,12 @@ constexpr uint32_t attentionSharedBytes(uint32_t lanes, uint32_t queries, uint32
 }
 static_assert(attentionSharedBytes(128, 4, 2) <= 16384, "attention's scores and totals");
 static_assert(attentionSharedBytes(8, 1, 8) <= 16384, "likewise");
-/// A latent and its key are longer than any head: octets of a lane at least, and lanes that hold them together at most.
+/// A latent and its key are longer than any head: minimum octets per lane, and maximum lanes that share them.
 constexpr uint32_t kGpuLatentOctets = 2;
 constexpr uint32_t kGpuLatentPieces = 40;
 constexpr uint32_t kMostLatentOctets = (kMaxLatentDim + kMaxLatentRopeDim) / 8;
 static_assert(kMostLatentOctets <= kGpuLatentOctets * kGpuLatentPieces, "two octets a lane");
-/// Of a CPU's vector: all lanes.
+/// Lanes that hold a CPU's vector: all of them.
 constexpr uint32_t kSoftwareLatentPieces = 8;
 static_assert(attentionSharedBytes(8, 1, 12) <= 16384, "likewise");
 static_assert(kMostLatentOctets <= 12 * kSoftwareLatentPieces, "twelve octets a lane");
@@ -75,17 +75,17 @@ struct ScanShape {
   uint32_t rows;
   uint32_t tokens;
 };
-/// Few values a lane: its compiler takes too long over many.
+/// Few values per lane: the compiler takes too long with many.
 constexpr ScanShape kSoftwareScan = {32, 4, 1, 8};
-/// A token: as many lanes as there can be, for all that matters is to read the state and to write it.
+/// One token: as many lanes as possible, because reading and writing the state dominates.
 constexpr ScanShape kGpuDecodeScan = {64, 8, 1, 1};
-/// Tokens one after the other: fewer lanes add up, and have more to do between that.
+/// Tokens in sequence: fewer lanes take part in sums, and each does more work between them.
 constexpr ScanShape kGpuChunkScan = {64, 4, 1, 8};
-/// Lanes that keep a GPU busy: with more, each takes two rows, and reads keys and queries half as often.
+/// Lanes that fill a GPU. With more, each lane takes two rows, which halves the reads of keys and queries.
 constexpr uint32_t kEnoughLanes = 16384;
-/// Rows wider than this: twice as many lanes hold one, and no lane two.
+/// For wider rows twice as many lanes share a row, and no lane holds two.
 constexpr uint32_t kNarrowRow = 128;
-/// Values of keys, and as many of queries, that are staged at a time.
+/// Key values that are staged at a time, and the same number of query values.
 constexpr uint32_t kScanStaged = 1024;
 
 constexpr uint32_t scanSharedBytes(uint32_t key_dim, ScanShape shape) {
@@ -98,9 +98,9 @@ static_assert(scanSharedBytes(kNarrowRow, {64, 4, 2, 8}) <= 16384, "state_scan's
 static_assert(scanSharedBytes(256, {64, 8, 1, 8}) <= 16384, "likewise");
 static_assert(scanSharedBytes(256, kGpuDecodeScan) <= 16384, "likewise");
 
-/// What else decides how an op is done, but the op.
+/// Inputs of a kernel choice in addition to the op.
 struct Given {
-  uint32_t rows;  // that the op works on at most
+  uint32_t rows;  // most rows of the op
   bool apart;     // KernelRows
   const DeviceCaps& caps;
   const MatmulChoices& choices;
@@ -124,7 +124,7 @@ MatmulShape matmulShape(uint32_t rows, bool many_tokens, const DeviceCaps& caps)
   return many_tokens ? shapes.chunk : shapes.decode;
 }
 
-// Into tiles of no more tokens than there are, or than are wanted; gives their tokens back.
+// Divides into tiles of at most the present or the chosen number of tokens. Returns the tokens per tile.
 uint32_t divideTiles(uint32_t rows, uint32_t tokens, const MatmulShape& shape, Kernel* kernel) {
   uint32_t tile = 1;
   while (tile < shape.tokens && tile < tokens) {
@@ -139,9 +139,9 @@ uint32_t divideTiles(uint32_t rows, uint32_t tokens, const MatmulShape& shape, K
   return tile;
 }
 
-// Tokens of different sessions are multiplied as one alone is: the same teams, the same rows a lane. On software what is
-// unpacked serves several of them, whose sums its compilers make as they make one's; those of GPUs contract sums as
-// they see fit, so there the pipeline is the very same, and weights come from the cache for all but the first token.
+// Makes each token of a batch come out as if it ran alone: the same teams and rows per lane. On software devices
+// unpacked weights serve several tokens, because the compiler keeps their sums equal to a single token's. GPU compilers
+// contract sums freely, so GPUs use the identical pipeline and read later tokens' weights from the cache.
 void shapeApart(const DeviceCaps& caps, MatmulShape* shape) {
   shape->tokens = caps.isSoftware() ? kSoftwareBatch : 1;
 }
@@ -158,8 +158,8 @@ void divideMatmul(const MatmulPush& push, const Given& given, const MatmulCandid
   (void)divideTiles(push.rows, given.rows, shape, kernel);
 }
 
-// Tiles are of one expert: as large as routes spread evenly would fill. A part of one more may begin with every
-// expert.
+// A tile belongs to one expert. It is as large as evenly spread routes would fill. Each expert may begin with a part of
+// one more tile.
 void divideExperts(const ExpertMatmulPush& push, const Given& given, Kernel* kernel) {
   const uint32_t routes = given.rows * push.n_used;
   const uint32_t of_expert = workgroups(routes, push.n_experts);
@@ -172,8 +172,8 @@ void divideExperts(const ExpertMatmulPush& push, const Given& given, Kernel* ker
   kernel->grid[0] = tile == 1 ? routes : experts + workgroups(routes, tile) - 1;
 }
 
-// Tiles as the candidate has them, fewer tokens where there are fewer; subgroups share them as squarely as
-// they can, so that each loads few matrices for its products.
+// Tiles of the candidate's size, or fewer tokens if the op has fewer. Subgroups share a tile as squarely
+// as possible, so that each loads few matrices for its products.
 void divideMatrices(const MatmulPush& push, uint32_t tokens, const DeviceCaps& caps,
                     const MatmulCandidate& candidate, Kernel* kernel) {
   const MatrixShape& matrix = caps.matrix;
@@ -199,14 +199,14 @@ void divideMatrices(const MatmulPush& push, uint32_t tokens, const DeviceCaps& c
   divideRows(push.rows, down * own_rows * matrix.m, kernel);
 }
 
-// Octets of a key that a lane holds.
+// Octets of a key per lane.
 uint32_t laneOctets(uint32_t head_dim, const AttentionShape& shape) {
   const uint32_t octets = workgroups(head_dim, 8);
   const uint32_t most_pieces = shape.most_pieces * (head_dim > kWideHead ? 2 : 1);
   return std::min(octets, std::max(shape.lane_octets, workgroups(octets, most_pieces)));
 }
 
-// Likewise of a latent and its key. Groups of values with one scale are whole lanes', or lanes' are whole groups.
+// The same for a latent and its key. A scale group spans whole lanes, or a lane spans whole groups.
 uint32_t latentLaneOctets(uint32_t cols, const DeviceCaps& caps) {
   const uint32_t octets = workgroups(cols, 8);
   const uint32_t share = workgroups(octets, kSoftwareLatentPieces);
@@ -222,7 +222,7 @@ void divideAttention(const AttentionPush& push, uint32_t lane_octets, const Give
   const uint32_t heads = push.n_heads / push.n_kv_heads;
   const uint32_t tokens = given.rows;
   const bool split = push.splits > 1;
-  const bool apart = split || given.apart || tokens == 1;  // tiles are of one token
+  const bool apart = split || given.apart || tokens == 1;  // tiles of one token
   const DeviceShapes& shapes = shapesOf(given.caps);
   const uint32_t lanes = shapes.attention.lanes;
   const uint32_t queries = shapes.queries(push.head_dim);
@@ -257,7 +257,7 @@ Status findShader(const char* name, const Log& log, uint32_t* shader) {
   return log.fail(ORIEL_ERROR_UNSUPPORTED, "no kernel named %s in this build: use the CPU", name);
 }
 
-// Each divides an op's work, and gives back what the kernel's name ends with.
+// Each divides an op's work and returns the suffix of the kernel's name.
 
 const char* divideEmbed(const Op& op, const Given& given, Kernel* kernel) {
   divideItems(workgroups(op.push.embed.cols, kUnit), given.rows, kernel);
@@ -331,7 +331,7 @@ const char* divideMerge(const Op& op, const Given& given, Kernel* kernel) {
   return "";
 }
 
-// Goes on by the height of the grid where there are more rows than that.
+// If there are more rows, the kernel loops in steps of the grid's height.
 const char* divideActivation(const Op& op, const Given& given, Kernel* kernel) {
   const GatedActivationPush& push = op.push.gated_activation;
   divideItems(push.cols, std::min(given.rows * push.rows_per_token, kMaxGridSide), kernel);
@@ -382,7 +382,7 @@ const char* divideGatedNorm(const Op& op, const Given& given, Kernel* kernel) {
   return "";
 }
 
-// Lanes go on by the width of the grid where there are more columns than that.
+// If there are more columns, lanes loop in steps of the grid's width.
 const char* divideCap(const Op& op, const Given& given, Kernel* kernel) {
   divideItems(op.push.soft_cap.cols, given.rows, kernel);
   kernel->grid[0] = std::min(kernel->grid[0], kMaxGridSide);
@@ -429,7 +429,7 @@ const char* divideCombine(const Op& op, const Given& given, Kernel* kernel) {
   return "";
 }
 
-// Goes on by the height of the grid where there are more places than that.
+// If there are more places, the kernel loops in steps of the grid's height.
 const char* divideExpertBias(const Op& op, const Given& given, Kernel* kernel) {
   const ExpertBiasPush& push = op.push.expert_bias;
   divideItems(push.cols, std::min(given.rows * push.n_used, kMaxGridSide), kernel);
@@ -491,7 +491,7 @@ const char* divideHadamard(const Op& op, const Given& given, Kernel* kernel) {
   return "";
 }
 
-/// What a kernel's name has after that of the op's kind.
+/// The part of a kernel's name after the name of the op's kind.
 enum class NameOf : uint8_t { kNothing, kWeights, kCache };
 
 struct KernelKind {

@@ -1,5 +1,5 @@
-// Which shader variant carries out an op, specialised how, on how many workgroups. The only place in
-// C++ that knows how the shaders divide their work.
+// Chooses an op's shader variant, its specialisation and its number of workgroups. Only this file in
+// C++ knows how the shaders divide their work.
 #pragma once
 
 #include "vulkan/matmul_choices.h"
@@ -8,24 +8,24 @@ namespace oriel_internal {
 
 constexpr uint32_t kMaxSpecConstants = 8;
 
-/// What a product's input becomes first, in kMatmulStaged.
+/// The form that kMatmulStaged gives a product's input.
 enum class Staging : uint8_t { kNone, kIntegers, kHalves, kMatrixHalves };
 
 struct Kernel {
   uint32_t shader = 0;                         ///< index into kShaders
   uint32_t constants[kMaxSpecConstants] = {};  ///< by constant_id; ids a shader lacks are ignored
   uint32_t grid[3] = {1, 1, 1};
-  bool divisible = false;            ///< its grid may be dispatched in parts (vkCmdDispatchBase)
-  Staging staging = Staging::kNone;  ///< its input must have been through that kernel
-  uint32_t subgroup_size = 0;        ///< that it takes for granted; 0: none
-  bool full_subgroups = false;       ///< no lane of them may be idle
+  bool divisible = false;            ///< the grid may be dispatched in parts (vkCmdDispatchBase)
+  Staging staging = Staging::kNone;  ///< the kernel that must stage the input first
+  uint32_t subgroup_size = 0;        ///< required subgroup size; 0: any
+  bool full_subgroups = false;       ///< every subgroup must be full
 };
 
-/// "subgroup" or "shared": the last part of the names of kernels that come in both.
+/// "subgroup" or "shared": the suffix of kernels that have both versions.
 const char* subgroupPath(const DeviceCaps& caps);
 
-/// Tokens, or outputs, that an op works on at most in its list. `apart`: each is of a session of its own and comes out
-/// to the bit as if it were alone.
+/// Most tokens, or outputs, of an op in its list. `apart`: each belongs to a different session, and its result is
+/// bitwise equal to that of a single token.
 struct KernelRows {
   uint32_t most = 1;
   bool apart = false;
@@ -34,13 +34,13 @@ inline KernelRows kernelRows(const Plan& plan, StepList list) {
   return {plan.rows(list), isBatch(list)};
 }
 
-/// The kernel that does without subgroup arithmetic what `shader` does with it; false: there is none.
+/// Finds the kernel that computes the same as `shader` without subgroup arithmetic. False if there is none.
 bool findStandIn(uint32_t shader, uint32_t* stand_in);
 
 Status chooseKernel(const Op& op, const KernelRows& rows, const DeviceCaps& caps,
                     const MatmulChoices& choices, const Log& log, Kernel* kernel);
 
-/// What prepares the input of `op`: the same push constants and bindings.
+/// Chooses the kernel that stages the input of `op`. It uses the same push constants and bindings.
 Status chooseStaging(const Op& op, uint32_t rows, Staging staging, const DeviceCaps& caps,
                      const Log& log, Kernel* kernel);
 

@@ -18,7 +18,7 @@ constexpr uint32_t kHalf = featureBit(VulkanFeature::kFloat16);
 constexpr uint32_t kDot = featureBit(VulkanFeature::kIntegerDot);
 constexpr uint32_t kSubgroupSums = featureBit(VulkanFeature::kSubgroup);
 
-/// What a submission begins with before anything was measured (exec/pace.h): it then never grows.
+/// The initial limit of a submission (exec/pace.h), which then never grows.
 constexpr double kShortSubmission = 1 << 25;
 
 constexpr const char* kNoUnits = "the driver claims matrix units that the device does not have";

@@ -3,7 +3,7 @@
 namespace oriel_internal {
 namespace {
 
-// As each system's Vulkan SDK or driver installs it.
+// Names that each system's Vulkan SDK or driver installs.
 constexpr const char* kLoaderNames[] = {
 #if defined(_WIN32)
     "vulkan-1.dll",

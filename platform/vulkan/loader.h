@@ -82,7 +82,7 @@
 
 namespace oriel_internal {
 
-// Of VK_KHR_cooperative_matrix, which the oldest headers that will do do not know.
+// VK_KHR_cooperative_matrix, which the oldest supported headers do not declare.
 struct CooperativeMatrixProperties {  // VkCooperativeMatrixPropertiesKHR
   VkStructureType type;
   void* next;
@@ -102,38 +102,38 @@ constexpr VkStructureType kCooperativeMatrixPropertiesType =
 using CooperativeMatrixPropertiesFunction = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*,
                                                                  CooperativeMatrixProperties*);
 
-/// Every call into Vulkan goes through one of these tables, so that tests can count and fail them.
+/// All Vulkan calls go through these tables, so that tests can count them and make them fail.
 struct VulkanApi {
   PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr = nullptr;
 #define ORIEL_DECLARE(name) PFN_##name name = nullptr;
   ORIEL_VULKAN_GLOBAL_FUNCTIONS(ORIEL_DECLARE)
   ORIEL_VULKAN_INSTANCE_FUNCTIONS(ORIEL_DECLARE)
 #undef ORIEL_DECLARE
-  /// vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR; null where the loader does not know it.
+  /// vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR; null if the loader does not know it.
   CooperativeMatrixPropertiesFunction cooperativeMatrixProperties = nullptr;
 };
 
-/// What ExecutorOptions::driver_tap points to.
+/// The type of ExecutorOptions::driver_tap.
 struct VulkanDriverTap {
-  /// Called each time some entry points have been loaded (before and after the instance is made); may replace them.
+  /// Called after each group of entry points is loaded (before and after the instance is created); may replace them.
   void (*wrap)(VulkanApi* api);
 };
 
-/// Asks a device of Vulkan 1.1 for the features in a chain of feature structures.
+/// Queries a Vulkan 1.1 device for the features in a chain of feature structures.
 void readFeatures(const VulkanApi& api, VkPhysicalDevice physical, void* chain);
-/// The same with a chain of property structures; gives those of Vulkan 1.0 back.
+/// Reads the properties with a chain of further structures. Returns the Vulkan 1.0 properties.
 VkPhysicalDeviceProperties readProperties(const VulkanApi& api, VkPhysicalDevice physical,
                                           void* chain);
 
-/// Opens the Vulkan loader and fills the global entry points. False: no loader of version 1.1 here.
+/// Opens the Vulkan loader and fills the global entry points. False without a loader of version 1.1.
 bool loadGlobalFunctions(SharedLibrary* library, VulkanApi* api);
-/// Fills the others. False: the loader lacks one.
+/// Fills the other entry points. False if the loader lacks one.
 bool loadInstanceFunctions(VkInstance instance, VulkanApi* api);
 
-/// kOk for VK_SUCCESS; else logs "cannot <what>: ..." and returns the status that belongs to `result`.
+/// kOk for VK_SUCCESS; else logs "cannot <what>: ..." and returns the matching status.
 Status checkVk(VkResult result, const char* what, const Log& log);
 
-/// checkVk() of a call that made `*handle`: null where it failed, for what a driver leaves there then is undefined.
+/// checkVk() for a call that creates `*handle`. Sets it to null on failure, because drivers leave it undefined.
 template <typename Handle>
 Status checkMade(VkResult result, Handle* handle, const char* what, const Log& log) {
   if (result < 0) {

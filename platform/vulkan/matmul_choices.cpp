@@ -16,7 +16,7 @@
 namespace oriel_internal {
 namespace {
 
-// Few, so that they are all tried in a moment. The first is what the kernel table says.
+// Few, so that trying all takes little time. The first is the kernel table's choice.
 constexpr MatmulKernel kFloat = MatmulKernel::kFloat;
 constexpr MatmulKernel kDot = MatmulKernel::kDot;
 constexpr MatmulKernel kHalf = MatmulKernel::kHalf;
@@ -72,15 +72,15 @@ constexpr uint32_t kVersion = 4;
 constexpr uint32_t kFileChoices = kMatmulUses * kWeightTypes;
 
 struct ChoicesFile {
-  CacheHeader header;             ///< its detail are the features in use when it was measured
-  uint64_t aside_hash;            ///< of the candidates that came out wrong
+  CacheHeader header;             ///< its detail: the features in use during the measurement
+  uint64_t aside_hash;            ///< of the candidates with wrong results
   uint32_t chosen[kFileChoices];  ///< by use, then by type
   uint32_t measured[kFileChoices];
-  uint64_t hash;  ///< of everything before
+  uint64_t hash;  ///< of all preceding bytes
 };
 static_assert(sizeof(ChoicesFile) == 80 + 8 * kFileChoices + 8, "no padding: hashed as bytes");
 
-// Everything but the choices and the hash.
+// Fills in the file except its choices and its hash.
 ChoicesFile expectedFile(const DeviceCaps& caps, const Verdict& verdict) {
   ChoicesFile file;
   std::memset(&file, 0, sizeof(file));
@@ -91,7 +91,7 @@ ChoicesFile expectedFile(const DeviceCaps& caps, const Verdict& verdict) {
 
 uint64_t hashOf(const ChoicesFile& file) { return hashBytes(&file, offsetof(ChoicesFile, hash)); }
 
-// By MatmulKernel: ends of kernels' names, and what a device needs for them.
+// By MatmulKernel: name suffixes and required device features.
 struct KernelNeeds {
   const char* suffix;
   uint32_t features;
@@ -104,7 +104,7 @@ constexpr KernelNeeds kNeeds[] = {
 };
 static_assert(std::size(kNeeds) == kMatmulKernels, "one line per kernel");
 
-// Types that there is such a kernel for, as bits.
+// Types with such a kernel, as bits.
 uint32_t typesOf(const KernelNeeds& needs) {
   uint32_t types = 0;
   for (uint32_t type = 0; type < kWeightTypes; ++type) {
@@ -151,8 +151,8 @@ const MatmulCandidate* MatmulChoices::candidate(MatmulUse use, WeightType type,
   return nullptr;
 }
 
-// One vector: the first with dot products where the driver calls those accelerated. For chunks nothing but a
-// measurement says that another kernel is faster than the one that every device has been seen with.
+// For one vector, the first dot-product kernel if the driver calls dot products accelerated. For chunks, the float
+// kernel, which works on every tested device, until a measurement finds a faster one.
 uint32_t MatmulChoices::standard(MatmulUse use, WeightType type) const {
   if (use == MatmulUse::kVector && caps_.fast_integer_dot) {
     const MatmulCandidate* c = candidate(use, type, 0);

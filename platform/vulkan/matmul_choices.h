@@ -1,6 +1,6 @@
-// Ways to multiply a matrix with one vector, or with the vectors of a chunk, on a device, and which of them is used
-// for which type of weights: the one that was measured as fastest, from a small file beside the compiled pipelines,
-// else the standard. A file that is damaged, or of another build, device or driver, is as good as none.
+// Kernel candidates for matmul on a device, for a single vector and for a chunk, and the choice per weight type.
+// The fastest measured candidate is read from a small file next to the compiled pipelines; without one, the standard
+// candidate applies. A damaged file, or a file of another build, device or driver, is ignored.
 #pragma once
 
 #include "exec/executor.h"
@@ -19,32 +19,32 @@ constexpr uint32_t kMatmulKernels = 4;
 struct MatmulCandidate {
   const char* name;
   MatmulKernel kernel;
-  // As constants of the kernel; 0 lanes: divided as the kernel table says.
+  // Constants of the kernel; 0 lanes: the kernel table's division.
   uint32_t lanes;
   uint32_t team_lanes;
-  uint32_t rows;    ///< of a lane; with matrix units of a workgroup
-  uint32_t tokens;  ///< of a workgroup, at most
+  uint32_t rows;    ///< per lane; with matrix units per workgroup
+  uint32_t tokens;  ///< per workgroup, at most
 };
 
 class MatmulChoices {
  public:
-  /// Reads the choices of this device from `dir` (null: none). There are no candidates but those that `verdict`, which
-  /// outlives this, has not put aside.
+  /// Reads the choices of this device from `dir` (null: none). `verdict` excludes candidates that gave wrong results; it
+  /// must outlive this object.
   void create(const DeviceCaps& caps, const Verdict& verdict, const char* dir, const Log& log);
 
-  /// Null: there is no such candidate for the type on this device.
+  /// Null if the device has no such candidate for the type.
   const MatmulCandidate* candidate(MatmulUse use, WeightType type, uint32_t index) const;
   uint32_t standard(MatmulUse use, WeightType type) const;
   uint32_t choice(MatmulUse use, WeightType type) const { return chosen_[at(use, type)]; }
   bool measured(MatmulUse use, WeightType type) const { return measured_[at(use, type)] != 0; }
   void take(MatmulUse use, WeightType type, uint32_t index) { chosen_[at(use, type)] = index; }
-  /// Takes it and writes the file; false when there is no folder or it cannot be written.
+  /// Takes the candidate and writes the file. False without a folder, or if writing fails.
   bool keep(MatmulUse use, WeightType type, uint32_t index, const Log& log);
 
-  /// What `op` (kMatmul) on at most so many vectors is to be done with: in float as the kernel table says if it
-  /// names a candidate that there is not, or needs kMatmulStaged and has none.
+  /// The candidate for `op` (kMatmul) on at most `rows` vectors. Falls back to the float kernel of the kernel table if
+  /// the op names a missing candidate, or if the candidate needs kMatmulStaged and the op lacks it.
   const MatmulCandidate& candidateFor(const Op& op, uint32_t rows) const;
-  /// Where in its table a candidate of candidateFor() stands, for Verdict.
+  /// Index of a result of candidateFor() in its table, for Verdict.
   uint32_t positionOf(MatmulUse use, const MatmulCandidate& candidate) const;
   static uint32_t at(MatmulUse use, WeightType type) {
     return static_cast<uint32_t>(use) * kWeightTypes + static_cast<uint32_t>(type);
@@ -59,7 +59,7 @@ class MatmulChoices {
   char path_[1024] = "";  // empty: no file
   uint32_t chosen_[kChoices] = {};
   uint32_t measured_[kChoices] = {};
-  uint32_t types_[kMatmulKernels] = {};  // that have the kernel, as bits
+  uint32_t types_[kMatmulKernels] = {};  // types with the kernel, as bits
 };
 
 }  // namespace oriel_internal

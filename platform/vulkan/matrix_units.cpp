@@ -13,7 +13,7 @@ constexpr uint32_t kMostShapes = 64;
 
 bool isPowerOfTwo(uint32_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
-// With these no tile has more than 128 rows and 64 tokens, however subgroups share it: kMatrixSharedBytes.
+// These limit every tile to 128 rows and 64 tokens, for any division among subgroups: kMatrixSharedBytes.
 bool hasRightSize(const CooperativeMatrixProperties& shape, uint32_t subgroup_size) {
   return isPowerOfTwo(shape.m) && isPowerOfTwo(shape.n) && isPowerOfTwo(shape.k) && shape.m >= 8 &&
          shape.m <= 16 && shape.n >= 8 && shape.n <= 32 && shape.k >= 8 && shape.k <= kUnit &&
@@ -26,7 +26,7 @@ bool hasRightTypes(const CooperativeMatrixProperties& shape) {
          shape.scope == kSubgroupScope;
 }
 
-// Lanes of a workgroup are whole subgroups of that size, if the kernel asks for it.
+// True if a kernel can request full subgroups of that size and enough shared memory.
 bool canFixSubgroups(const VulkanApi& api, VkPhysicalDevice physical, uint32_t subgroup_size) {
   VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {};
   sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT;
@@ -55,7 +55,7 @@ void* MatrixFeatures::chain(void* next) {
 
 bool MatrixFeatures::keepNeeded() {
   const bool all = memory_model_.vulkanMemoryModel != VK_FALSE &&
-                   // The other kernels' atomics need it as soon as the memory model is turned on.
+                   // Atomics of all kernels need this once the memory model is enabled.
                    memory_model_.vulkanMemoryModelDeviceScope != VK_FALSE &&
                    subgroups_.subgroupSizeControl != VK_FALSE &&
                    subgroups_.computeFullSubgroups != VK_FALSE && matrices_.matrix != VK_FALSE;
@@ -83,7 +83,7 @@ MatrixShape findMatrixShape(const VulkanApi& api, VkPhysicalDevice physical,
   }
   for (uint32_t i = 0; i < count; ++i) {
     const CooperativeMatrixProperties& shape = shapes[i];
-    // The largest sums: fewest loads for each product.
+    // The largest shape: fewest loads per product.
     if (hasRightTypes(shape) && hasRightSize(shape, subgroup_size) &&
         shape.m * shape.n > best.m * best.n) {
       best = {shape.m, shape.n, shape.k};

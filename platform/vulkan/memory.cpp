@@ -41,8 +41,8 @@ bool chooseMemoryType(const VkPhysicalDeviceMemoryProperties& memory, ArenaKind 
     constexpr VkMemoryPropertyFlags kMapped =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     constexpr VkMemoryPropertyFlags kCached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-    // Cached: the host reads the best tokens of every step, and sometimes all logits. Before memory that is not, such
-    // that the driver has to be told of what is read and written.
+    // Cached: the host reads the best tokens of every step, and sometimes all logits. Coherent cached memory is
+    // preferred; non-coherent memory needs flushes and invalidations.
     return findMemoryType(memory, allowed, kMapped | kCached, type) ||
            findMemoryType(memory, allowed, VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | kCached, type) ||
            findMemoryType(memory, allowed, kMapped, type);
@@ -51,7 +51,7 @@ bool chooseMemoryType(const VkPhysicalDeviceMemoryProperties& memory, ArenaKind 
          findMemoryType(memory, allowed, 0, type);
 }
 
-/// Drivers that give memory in whole pages of their own ask for so much more than a buffer, at most.
+/// Upper limit of the extra memory that drivers with whole-page allocations request for a buffer.
 constexpr uint64_t kMostRounding = 64u << 10;
 
 }  // namespace
@@ -66,7 +66,7 @@ uint32_t DeviceArenas::segments(const Plan& plan, ArenaKind arena) {
                                       : 1;
 }
 
-// Whole or not at all: no command may name a buffer without memory.
+// All or nothing: commands must not refer to a buffer without memory.
 Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes,
                                  const Log& log, Segment* segment) {
   if (bytes == 0 || segment->buffer != VK_NULL_HANDLE) {

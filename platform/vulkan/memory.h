@@ -1,4 +1,4 @@
-// The plan's device arenas: one allocation and one buffer per segment, taken once, or again when they were given back.
+// The plan's device arenas: one allocation and one buffer per segment, made once, and again after giving them back.
 #pragma once
 
 #include <atomic>
@@ -10,22 +10,22 @@ namespace oriel_internal {
 
 class DeviceArenas {
  public:
-  /// Takes these arenas of the plan, those of them that are not there, to the byte but for what the driver rounds up;
-  /// kIo stays mapped. On failure release() gives back what was taken.
+  /// Allocates the missing arenas among these. Sizes are exact, except for the driver's rounding. kIo stays mapped. After
+  /// a failure release() frees the allocated arenas.
   Status take(const VulkanDevice& device, const Plan& plan, ArenaSet arenas, const Log& log);
   void release(const VulkanDevice& device, ArenaSet arenas);
 
-  /// Null for an arena of no bytes, and one that is not there.
+  /// Null for an empty or missing arena.
   VkBuffer buffer(ArenaKind arena, uint32_t segment = 0) const;
-  /// Of the arena; 0 of no bytes.
+  /// Segments of the arena; 0 if it is empty.
   static uint32_t segments(const Plan& plan, ArenaKind arena);
   uint8_t* mapped(const BufferRef& piece) const { return io_ + piece.offset_bytes; }
-  /// Of kIo, where its memory is not coherent: what the host wrote, before it is submitted, and what the device wrote,
-  /// after the wait and before it is read.
+  /// For kIo in non-coherent memory. Flush host writes before a submission; invalidate device writes after the wait and
+  /// before reading.
   Status flush(const VulkanDevice& device, uint64_t begin, uint64_t bytes, const Log& log) const;
   Status invalidate(const VulkanDevice& device, uint64_t begin, uint64_t bytes,
                     const Log& log) const;
-  /// The same of all that the host writes, or reads, with a step.
+  /// The same for all data that the host writes, or reads, in a step.
   Status flushStep(const VulkanDevice& device, const Log& log) const;
   Status invalidateStep(const VulkanDevice& device, const Log& log) const;
   uint64_t allocatedBytes(ArenaKind kind) const {
@@ -59,9 +59,9 @@ class DeviceArenas {
                   const char* what, const Log& log) const;
   static void releaseSegment(const VulkanDevice& device, Segment* segment);
 
-  Segment segments_[kMaxSegments] = {};  // of weights, then of the cache
-  Segment others_[kArenaKinds] = {};     // by kind; of kActivations and kIo
-  uint32_t cache_first_ = 0;             // in segments_
+  Segment segments_[kMaxSegments] = {};  // weights, then cache
+  Segment others_[kArenaKinds] = {};     // by kind; kActivations and kIo
+  uint32_t cache_first_ = 0;             // index in segments_
   std::atomic<uint64_t> allocated_bytes_[kArenaKinds] = {};
   uint8_t* io_ = nullptr;
   Taken io_taken_;

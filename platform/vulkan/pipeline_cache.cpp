@@ -12,18 +12,18 @@ namespace {
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'P', 'C', '\n'};
 constexpr uint32_t kVersion = 2;
 constexpr const char* kKind = "pipelines";
-/// No driver's pipelines of one model come near it.
+/// Far above the size of any driver's pipelines of one model.
 constexpr uint64_t kMostFileBytes = 256 << 20;
 
-/// What stands before the driver's bytes.
+/// The header of the file, followed by the driver's bytes.
 struct FileHeader {
-  CacheHeader header;  ///< its detail is the size of all of this
+  CacheHeader header;  ///< its detail: the size of this header
   uint64_t payload_bytes;
   uint64_t payload_hash;
 };
 static_assert(sizeof(FileHeader) == sizeof(CacheHeader) + 16, "no padding: compared as bytes");
 
-/// What the driver's bytes begin with (VkPipelineCacheHeaderVersionOne).
+/// The start of the driver's bytes (VkPipelineCacheHeaderVersionOne).
 struct DriverHeader {
   uint32_t header_bytes;
   uint32_t version;
@@ -32,14 +32,14 @@ struct DriverHeader {
   uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
 };
 
-// Everything but the payload's size and hash.
+// Fills in the header except the payload's size and hash.
 FileHeader expectedHeader(const DeviceCaps& caps) {
   FileHeader header = {};
   header.header = cacheHeader(caps, kMagic, kVersion, sizeof(FileHeader));
   return header;
 }
 
-// Whether a file of that size begins as one that was kept; whatever its payload's hash is.
+// True if a file of that size has a valid header. Does not check the hash of the payload.
 bool isKept(const DeviceCaps& caps, const FileHeader& header, uint64_t file_bytes) {
   FileHeader expected = expectedHeader(caps);
   expected.payload_bytes = file_bytes - sizeof(FileHeader);
@@ -48,14 +48,14 @@ bool isKept(const DeviceCaps& caps, const FileHeader& header, uint64_t file_byte
          std::memcmp(&header, &expected, sizeof(header)) == 0;
 }
 
-// Before memory is taken for it.
+// Checks the size before memory is allocated for it.
 bool beginsRight(const InputFile& file, const DeviceCaps& caps) {
   FileHeader header;
   return file.bytes() >= sizeof(header) && file.read(0, &header, sizeof(header), Log()).ok() &&
          isKept(caps, header, file.bytes());
 }
 
-// The driver's bytes within a good file; false for any other.
+// The driver's bytes in a valid file; false for an invalid file.
 bool checkFile(const DeviceCaps& caps, const uint8_t* file, uint64_t file_bytes,
                const uint8_t** payload, uint64_t* payload_bytes) {
   if (file_bytes < sizeof(FileHeader) + sizeof(DriverHeader)) {

@@ -1,6 +1,6 @@
-// Compiled pipelines kept on disk. Drivers trust what they are handed, so a file is checked first: ours
-// (magic, version, hash), for these shaders, this device and this driver. A file that fails is ignored
-// and replaced, and so is one that the driver died of (driver_watch.h). Nothing here can fail a load; the worst is that
+// Compiled pipelines on disk. Drivers trust the data that they get, so a file is checked first: magic,
+// version, hash, shaders, device and driver. An invalid file is ignored and replaced, and so is a file
+// that crashed the driver (driver_watch.h). Errors here never fail a load; in the worst case
 // pipelines are compiled again.
 #pragma once
 
@@ -11,10 +11,10 @@ namespace oriel_internal {
 
 class PipelineCache {
  public:
-  /// Makes the cache, from the file in `dir` (null: no file) if there is a good one, which is read into
+  /// Creates the cache. Reads a valid file in `dir` (null: no file) into
   /// `workspace`.
   Status create(const VulkanDevice& device, const char* dir, Workspace* workspace, const Log& log);
-  /// Writes the file if something was added, when it fits into `scratch` (any host memory).
+  /// Writes the file if pipelines were added, and if it fits into `scratch` (any host memory).
   void save(const VulkanDevice& device, void* scratch, uint64_t scratch_bytes, const Log& log);
   void release(const VulkanDevice& device);
 
@@ -27,7 +27,7 @@ class PipelineCache {
  private:
   VkPipelineCache cache_ = VK_NULL_HANDLE;
   char path_[1024] = "";       // empty: no file
-  uint64_t loaded_bytes_ = 0;  // of a good file's payload
+  uint64_t loaded_bytes_ = 0;  // payload bytes of a valid file
 };
 
 /// Removes a device's cache, because its driver crashed.

@@ -52,13 +52,13 @@ Status Pipelines::start(const VulkanDevice& device, VkPipelineLayout layout, VkP
   ORIEL_TRY(makeModules(workspace, log));
   const uint32_t threads = std::min({allowedProcessors() - 1, kMaxThreads, count_});
   for (uint32_t i = 0; i < threads; ++i) {
-    // One that the system refuses is one less.
+    // If the system refuses a thread, the others continue.
     (void)threads_[i].start(compileAll, this, kStackBytes);
   }
   return kOk;
 }
 
-// Of every kernel that is still to be compiled: block by block, each unpacked once.
+// Makes modules for all pipelines still to be compiled. Goes block by block, so that each is unpacked once.
 Status Pipelines::makeModules(Workspace* workspace, const Log& log) {
   const auto wants = [this](uint32_t block) {
     return std::any_of(entries_, entries_ + count_, [block](const Entry& entry) {
@@ -199,7 +199,7 @@ VkResult Pipelines::compile(Entry* entry) const {
   return result;
 }
 
-// Pipeline by pipeline, as the threads do.
+// Goes pipeline by pipeline, like the threads.
 Status Pipelines::compileHere(const StopCheck& stop) {
   for (uint32_t i = next_.fetch_add(1, std::memory_order_relaxed); i < count_;
        i = next_.fetch_add(1, std::memory_order_relaxed)) {
@@ -211,8 +211,8 @@ Status Pipelines::compileHere(const StopCheck& stop) {
   return kOk;
 }
 
-// A driver's compiler recurses deeply, and the caller's stack may be small: the caller compiles only where the system
-// refuses a thread. Else it asks `stop`, which is the app's and runs on the caller's thread.
+// A driver's compiler recurses deeply, and the caller's stack may be small, so the caller compiles only if the system
+// refuses a thread. Otherwise it polls `stop`, which must run on the caller's thread.
 Status Pipelines::compileRest(const StopCheck& stop) {
   if (next_.load(std::memory_order_relaxed) >= count_) {
     return kOk;
@@ -240,7 +240,7 @@ Status Pipelines::compileRest(const StopCheck& stop) {
   return kOk;
 }
 
-// Memory that ran out or a device that was lost says nothing about a kernel.
+// Out-of-memory and a lost device do not mean that a kernel is bad.
 bool Pipelines::standIn(Entry* entry, const Log& log) {
   uint32_t shader = 0;
   if (entry->result >= 0 || entry->result == VK_ERROR_OUT_OF_HOST_MEMORY ||
@@ -263,7 +263,7 @@ Status Pipelines::finish(Workspace* workspace, const Log& log, const StopCheck& 
   ORIEL_TRY(stop.check());
   const auto waits = [](const Entry& entry) { return entry.result == VK_NOT_READY; };
   if (std::any_of(entries_, entries_ + count_, waits)) {
-    next_.store(0, std::memory_order_relaxed);  // an earlier join() kept the threads from it
+    next_.store(0, std::memory_order_relaxed);  // an earlier join() stopped the threads
     ORIEL_TRY(compileRest(stop));
   }
   releaseModules(*device_);
@@ -316,7 +316,7 @@ PipelineStats Pipelines::stats() const {
 }
 
 void Pipelines::release(const VulkanDevice& device) {
-  releaseModules(device);  // of a load that was given up
+  releaseModules(device);  // of a cancelled load
   for (uint32_t i = 0; i < count_; ++i) {
     if (entries_[i].pipeline != VK_NULL_HANDLE) {
       device.api.vkDestroyPipeline(device.device, entries_[i].pipeline, nullptr);

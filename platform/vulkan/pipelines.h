@@ -1,4 +1,4 @@
-// The pipelines a plan needs, each compiled once, beside whatever the caller does meanwhile.
+// The pipelines of a plan. Each is compiled once, in parallel with the caller's other work.
 #pragma once
 
 #include <atomic>
@@ -11,28 +11,27 @@ namespace oriel_internal {
 
 class Pipelines {
  public:
-  /// The index of the pipeline for `kernel`, to be compiled later if it is new.
+  /// Returns the index of the pipeline for `kernel`; a new one is compiled later.
   Status add(const Kernel& kernel, const Log& log, uint32_t* index);
-  /// Unpacks kernels, for which it borrows from `workspace`, hands them to the driver and begins to compile on threads
-  /// of its own: a few, and none where this process has one processor. Nothing else may be called before finish() but
-  /// join(), and release() behind that.
-  /// `place`: what the driver's watch is told while it compiles.
+  /// Unpacks kernels with memory from `workspace`, passes them to the driver and compiles on a few threads of its own
+  /// (none on a single processor). Until finish(), call only join(), and release() after it.
+  /// `place`: recorded by the driver's watch during compilation.
   Status start(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache,
                DriverPlace place, Workspace* workspace, const Log& log);
-  /// Compiles the rest on one more thread, and waits. A kernel with subgroup arithmetic that does not compile is replaced
-  /// by the one without, for which it borrows from `workspace`. Names any other kernel that does not.
+  /// Compiles the rest on one more thread, and waits. If a kernel with subgroup arithmetic does not compile, its version
+  /// without takes its place, with memory from `workspace`. Logs the name of any other kernel that fails.
   Status finish(Workspace* workspace, const Log& log, const StopCheck& stop);
-  /// Lets the threads end what they are at: nothing compiles afterwards, until finish() does what is left.
+  /// Lets the threads finish their present pipelines. finish() compiles the rest.
   void join();
   void release(const VulkanDevice& device);
 
   uint32_t count() const { return count_; }
-  /// Its shader's index.
+  /// Index of its shader.
   uint32_t shader(uint32_t index) const { return entries_[index].shader; }
-  /// Optional features that any of them needs.
+  /// Optional features that the pipelines need.
   uint32_t features() const;
   VkPipeline at(uint32_t index) const { return entries_[index].pipeline; }
-  /// After finish().
+  /// Call after finish().
   PipelineStats stats() const;
 
  private:
@@ -42,16 +41,16 @@ class Pipelines {
     uint32_t subgroup_size;
     bool full_subgroups;
     bool divisible;
-    bool told;              ///< the driver said where the pipeline came from
-    bool from_cache;        ///< and what it said
+    bool told;              ///< the driver reported the origin of the pipeline
+    bool from_cache;        ///< the reported origin
     VkResult result;        ///< VK_NOT_READY: still to be compiled
-    VkShaderModule module;  ///< until finish(); entries of one shader share it
+    VkShaderModule module;  ///< until finish(); shared by entries with one shader
     VkPipeline pipeline;
   };
-  /// A plan has at most 5 weight types in 3 lists and a handful of other ops; the self-test's multiply 3 types in
+  /// A plan has at most 5 weight types in 3 lists and a few other ops. The self-test multiplies 3 types in
   /// up to 14 ways, and all as experts, too.
   static constexpr uint32_t kMaxPipelines = 80;
-  /// More gain little: a plan has some ten pipelines, and weights are being repacked meanwhile.
+  /// More threads gain little: a plan has about ten pipelines, and weights are repacked at the same time.
   static constexpr uint32_t kMaxThreads = 3;
   /// Drivers' compilers recurse deeply.
   static constexpr uint32_t kStackBytes = 8u << 20;
@@ -63,7 +62,7 @@ class Pipelines {
   Status compileHere(const StopCheck& stop);
   Status compileRest(const StopCheck& stop);
   VkResult compile(Entry* entry) const;
-  /// Puts another kernel in the place of one that failed; false: there is none.
+  /// Replaces a kernel that failed to compile with its stand-in; false if it has none.
   static bool standIn(Entry* entry, const Log& log);
 
   Entry entries_[kMaxPipelines] = {};

@@ -5,11 +5,11 @@
 namespace oriel_internal {
 namespace {
 
-/// Longest single wait; some drivers mishandle very long ones. A process that is stopped, or asleep, loses one.
+/// Longest single wait; some drivers mishandle very long ones. A process that is stopped or asleep loses at most one.
 constexpr double kWaitSliceMs = 250.0;
 constexpr double kLeastWaitSliceMs = 1.0;
-constexpr double kLeastSlices = 16.0;  // of a whole wait
-/// A driver may have no memory for the moment; what it works on is done nevertheless.
+constexpr double kLeastSlices = 16.0;  // per full wait
+/// A driver may be out of memory for a moment; its work continues meanwhile.
 constexpr uint32_t kMostRefusals = 16;
 
 bool isMemory(VkResult result) {
@@ -73,7 +73,7 @@ Status Queue::takeCommands(VkCommandBuffer* commands, uint32_t count) const {
 
 Status Queue::submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence) {
   const VulkanApi& api = device_->api;
-  ORIEL_TRY(wait(fence));  // a wait that failed may have left it in use
+  ORIEL_TRY(wait(fence));  // a failed wait may have left it in use
   ORIEL_TRY(settle(
       checkVk(api.vkResetFences(device_->device, 1, &fences_[fence]), "reset a fence", log_)));
   ORIEL_TRY(settle(arenas_->flushStep(*device_, log_)));
@@ -95,7 +95,7 @@ Status Queue::wait(uint32_t fence) {
   }
   const bool failed_before = !failed_.ok();
   double left = failed_before ? left_ms_ : timeout_ms_;
-  // Where a slice took longer than asked this process was stopped, or asleep: it counts as what was asked.
+  // If a slice takes longer than requested, this process was stopped or asleep: count only the requested time.
   const double longest = std::clamp(timeout_ms_ / kLeastSlices, kLeastWaitSliceMs, kWaitSliceMs);
   uint32_t refusals = 0;
   VkResult result;

@@ -1,4 +1,4 @@
-// What is sent to the device: submissions, each with a fence, and the failure that nothing can follow.
+// Submissions to the device, each with a fence, and the failure that ends all further work.
 #pragma once
 
 #include "vulkan/memory.h"
@@ -7,46 +7,47 @@ namespace oriel_internal {
 
 /// Halves of the upload ring, used in turn.
 constexpr uint32_t kUploadHalves = 2;
-/// Submissions of a step that the queue holds at a time: the device goes on with one while the host takes
-/// note of the other.
+/// Submissions of a step that are queued at a time: the device works on one while the host handles
+/// the other.
 constexpr uint32_t kFlights = 2;
-/// Blocks that a step's numbers are written to: Plan::step and Plan::step_ahead.
+/// Blocks for a step's numbers: Plan::step and Plan::step_ahead.
 constexpr uint32_t kStepBlocks = 2;
 
-/// Fences: one per upload half, one per flight, which everything else uses the first of, and one per step
-/// block for what runs ahead.
+/// Fences: one per upload half, one per flight (the first also serves all other work), and one per step
+/// block for the step ahead.
 constexpr uint32_t kUploadFence = 0;
 constexpr uint32_t kRunFence = kUploadFence + kUploadHalves;
 constexpr uint32_t kAheadFence = kRunFence + kFlights;
 constexpr uint32_t kFences = kAheadFence + kStepBlocks;
 
-/// Of one thread at a time.
+/// Use from one thread at a time.
 class Queue {
  public:
   /// `device` and `arenas` outlive the queue.
   Status create(const VulkanDevice& device, const DeviceArenas& arenas, uint32_t timeout_ms,
                 const Log& log);
-  /// Waits for all that is under way, for what is left of the time that a failure leaves, and at least for `grace_ms`.
-  /// False: the device never came back, so that nothing of it may be destroyed.
+  /// Waits for all work in flight: the remaining time after a failure, and at least `grace_ms`. False if the device did
+  /// not finish, so that its objects must not be destroyed.
   bool drain(double grace_ms = 0);
-  /// All command buffers of the pool go with it.
+  /// Also frees all command buffers of the pool.
   void release();
 
   VkCommandPool pool() const { return pool_; }
-  /// From the pool.
+  /// Allocates from the pool.
   Status takeCommands(VkCommandBuffer* commands, uint32_t count) const;
 
-  /// Waits for the fence's submission before, if that is still under way. The device sees what the host wrote with a step.
+  /// Waits for the previous submission with this fence. Host writes to the step become visible to the device.
   Status submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence);
-  /// For the fence's submission, if there is one; then the host sees what that wrote of a step. ORIEL_ERROR_DEVICE, or ORIEL_ERROR_TIMEOUT: it is still under way. Only time in which
-  /// this process ran counts. After a failure all waits together take no longer than one, after a timeout none.
+  /// Waits for the fence's submission, if any, and makes its writes to the step visible to the host. ORIEL_ERROR_DEVICE,
+  /// or ORIEL_ERROR_TIMEOUT if it is still in flight. Counts only time in which this process ran. After a failure all
+  /// waits together take no longer than one, after a timeout no time.
   Status wait(uint32_t fence);
   Status submitAndWait(VkCommandBuffer commands);
   bool inFlight(uint32_t fence) const { return in_flight_[fence]; }
 
-  /// The failure that nothing can follow, or OK.
+  /// The failure that ends all further work, or OK.
   Status failed() const { return failed_; }
-  /// Remembers such a failure, the first; gives `status` back.
+  /// Records the first such failure; returns `status`.
   Status settle(Status status);
   void fail(Status status) { failed_ = status; }
 
@@ -54,7 +55,7 @@ class Queue {
   const VulkanDevice* device_ = nullptr;
   const DeviceArenas* arenas_ = nullptr;
   uint32_t timeout_ms_ = 0;
-  double left_ms_ = 0;  // of a wait, once something has failed
+  double left_ms_ = 0;  // time left for waits after a failure
   Log log_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkFence fences_[kFences] = {};

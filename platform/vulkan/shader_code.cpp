@@ -4,7 +4,7 @@
 namespace oriel_internal {
 namespace {
 
-// As cmake/renumber_spirv.py has them.
+// The same values as in cmake/renumber_spirv.py.
 constexpr uint32_t kResult = 0x80000000u;
 constexpr uint32_t kOther = 0x40000000u;
 constexpr uint32_t kReach = 0x8000;

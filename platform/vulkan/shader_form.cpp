@@ -10,23 +10,23 @@ namespace {
 constexpr size_t kBoundWord = 3;
 constexpr uint32_t kMostIds = 1u << 16;
 constexpr uint32_t kSpecId = 1;        // a decoration
-constexpr uint32_t kInputStorage = 1;  // of what the entry point lists
+constexpr uint32_t kInputStorage = 1;  // of entry point interface variables
 
 bool isTerminator(uint32_t code) { return code >= kOpBranch && code <= 255; }
 
-/// About an id.
+/// Facts about an id.
 struct Fact {
   uint32_t
       value;  ///< of a constant; of a label or function: where its first block's instructions begin
   uint32_t
       link;  ///< of a label: the next one to walk, then the only block that may follow (0: as it says)
-  bool is_known;  ///< a constant's value is
+  bool is_known;  ///< a constant with a known value
   bool is_form;   ///< a form constant, or computed from one
   bool is_label;
   bool is_variable;
   bool is_global;  ///< declared outside functions
-  bool is_alive;   ///< a function or block that is run
-  bool is_used;    ///< by what is alive
+  bool is_alive;   ///< a function or block that is reachable
+  bool is_used;    ///< by live code
 };
 
 struct Instruction {
@@ -76,7 +76,7 @@ class Cutter {
   }
 
  private:
-  // False: there is none.
+  // False at the end or at an invalid instruction.
   bool read(size_t at, Instruction* i) const {
     if (at >= count_ || words_[at] >> 16 == 0 || words_[at] >> 16 > count_ - at) {
       return false;
@@ -89,12 +89,12 @@ class Cutter {
   bool isDropped(uint32_t variable) const {
     return facts_[variable].is_variable && !facts_[variable].is_used;
   }
-  // What the rest reads is there.
+  // True if the instruction has all operands that the other functions read.
   bool isWhole(const Instruction& i) const {
     constexpr struct {
       uint32_t code;
       uint32_t operands;
-      uint32_t result;  // its place among them
+      uint32_t result;  // index of the result among the operands
     } kNeeds[] = {{kOpName, 1, 0},           {kOpConstant, 3, 1},       {kOpSpecConstant, 3, 1},
                   {kOpSpecConstantOp, 4, 1}, {kOpFunction, 4, 1},       {kOpVariable, 3, 1},
                   {kOpDecorate, 2, 0},       {kOpMemberDecorate, 3, 0}, {kOpPhi, 2, 1},
@@ -111,7 +111,7 @@ class Cutter {
   }
 
   bool readAll(const uint8_t form[kFormConstants]) {
-    uint32_t function = 0;  // whose first label is still to come
+    uint32_t function = 0;  // function whose first label has not been reached
     size_t at = kSpirvHeaderWords;
     for (Instruction i; at < count_; at += i.length) {
       if (!read(at, &i) || !isWhole(i)) {
@@ -170,7 +170,7 @@ class Cutter {
     }
   }
 
-  // The block that a branch goes to; 0: that is not known.
+  // Target block of a branch; 0 if unknown.
   uint32_t decided(const Instruction& branch) const {
     const bool two_ways = branch.code == kOpBranchConditional;
     if ((!two_ways && branch.code != kOpSwitch) || branch.operands() < 2 + (two_ways ? 1 : 0) ||
@@ -204,7 +204,7 @@ class Cutter {
     }
   }
 
-  // Finds every block that the entry point can come to.
+  // Finds every block that is reachable from the entry point.
   bool walk() {
     size_t at = kSpirvHeaderWords;
     for (Instruction i; at < first_function_; at += i.length) {
@@ -243,7 +243,7 @@ class Cutter {
         call(i.at(2));
       }
       ends = isTerminator(i.code);
-      // What merges is kept where control flow cannot come to it, too.
+      // Merge blocks are kept even if they are unreachable.
       const bool goes = ends || i.code == kOpSelectionMerge || i.code == kOpLoopMerge;
       for (uint32_t k = 0; k < i.operands() && i.code != kOpVariable; ++k) {
         if (isId(i.at(k))) {
@@ -319,7 +319,7 @@ class Cutter {
     }
   }
 
-  // From the blocks that still come to this one.
+  // Keeps operands from blocks that still branch here.
   void writePhi(const Instruction& i, uint32_t block) {
     const size_t begin = written_;
     put(kOpPhi, {i.at(0), i.at(1)});

@@ -1,8 +1,8 @@
 // The kernels' SPIR-V, packed: shaders/kernels_packed.cpp, which scripts/pack_kernels.sh makes from the shaders.
 //
 //   block   modules, packed together as .xz
-//   module  one compiled shader, for every type of weights or format of the cache that it knows
-//   kernel  a module cut down to one form: what the driver gets
+//   module  one compiled shader, for all its weight types or cache formats
+//   kernel  a module cut down to one form, for the driver
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ struct ShaderBlock {
 
 struct ShaderModule {
   uint32_t block;  ///< in kShaderBlocks
-  uint32_t begin;  ///< where in the block its words begin, in bytes
+  uint32_t begin;  ///< byte offset of its words in the block
   uint32_t bytes;
-  bool renumbered;  ///< restoreIds() makes SPIR-V of its words
+  bool renumbered;  ///< restoreIds() must convert its words to SPIR-V
 };
 
 /// Specialisation constants kFirstFormConstant and on of a module: shaders/lib/form.glsl.
@@ -39,17 +39,17 @@ extern const uint32_t kShaderBlockCount;
 extern const ShaderModule kShaderModules[];
 extern const ShaderCode kShaders[];
 extern const uint32_t kShaderCount;
-/// Of all of them, names included.
+/// Hash of all shaders, including their names.
 extern const uint64_t kShadersHash;
 
-/// Undoes what cmake/renumber_spirv.py did last: from the first function on, ids are distances from the latest result.
-/// False: these are no instructions one behind the other.
+/// Reverses the last step of cmake/renumber_spirv.py: from the first function on, ids are stored as distances from the
+/// latest result. False if the words are not a sequence of instructions.
 bool restoreIds(uint32_t* words, size_t count);
 
-/// Writes the part of a module that one form needs: its form constants become plain constants, branches on them are
-/// decided, and functions and variables that nothing uses any more are left out. So a driver compiles as little as if
-/// each form had a module of its own, and what it makes of it cannot depend on how well it folds constants.
-/// `out` has room for `count` words, `work` for formWorkBytes(). Gives back how many words it has; 0: no such module.
+/// Writes the part of a module that one form needs: form constants become plain constants, branches on them are
+/// decided, and unused functions and variables are removed. The driver compiles as little as with a module per
+/// form, and the result cannot depend on the driver's constant folding.
+/// `out` holds `count` words, `work` formWorkBytes(). Returns the number of words; 0 if the module is invalid.
 size_t cutToForm(const uint32_t* words, size_t count, const uint8_t form[kFormConstants],
                  uint32_t* out, void* work);
 /// 0: no module.

@@ -1,4 +1,4 @@
-// Numbers of SPIR-V 1.3 that kernels are read by.
+// The SPIR-V 1.3 numbers that Oriel reads kernels with.
 #pragma once
 
 #include <cstddef>

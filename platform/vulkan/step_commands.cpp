@@ -8,13 +8,13 @@
 namespace oriel_internal {
 namespace {
 
-/// Pieces of a list: enough that one is short where a whole step takes seconds.
+/// Pieces of a list: enough that each is short even if a step takes seconds.
 constexpr uint32_t kMostPieces[kStepLists] = {16, 88, 8, 32, 16, 16, 8, 2};
 constexpr uint32_t kCopies = 4;
 static_assert(16 + 88 + 8 + 32 + 16 + 16 + 8 + 2 + kStepLists + 2 + kCopies <=
                   StepCommands::kMaxPieces,
               "one more of each for what rounds, one where memories are filled, one of norms");
-/// Shorter pieces than this would only cost.
+/// Shorter pieces only add overhead.
 constexpr double kLeastPieceWork = 1 << 23;
 
 uint32_t hostOps(const Plan& plan, uint32_t list) {
@@ -22,7 +22,7 @@ uint32_t hostOps(const Plan& plan, uint32_t list) {
       std::count_if(plan.ops[list], plan.ops[list] + plan.n_ops[list], isDoneByHost));
 }
 
-// Of the lists before that one.
+// Number of such ops in the lists before `list`.
 uint32_t opsWithKernels(const Plan& plan, uint32_t list) {
   uint32_t count = plan.opsBefore(list);
   for (uint32_t i = 0; i < list; ++i) {
@@ -160,7 +160,7 @@ Status StepCommands::recordStepCopy(const Source& source, const BufferRef& step,
   const Plan& plan = *source.plan;
   *index = count_;
   ORIEL_TRY(open(source));
-  // After everything earlier: uploads, fills, the step before.
+  // Waits for all earlier work: uploads, fills, the previous step.
   recordBarrier(api, commands(), kCompute | kTransfer | kIndirect,
                 VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kCompute | kTransfer,
                 kShaderUse | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
@@ -191,19 +191,19 @@ void StepCommands::recordBindings(const Source& source, const Op& op, const OpHa
                          &op.push);
 }
 
-// A list on its way into commands.
+// State of recording a list.
 struct StepCommands::Recording {
   const Source& source;
   const StepList list;
   const uint32_t rows;
   const Op* const ops;
-  const OpHandles* handles;  // by number of op, less the host's ops so far
+  const OpHandles* handles;  // by op index, minus the host ops so far
   const double piece_work;
   const VkCommandBufferUsageFlags usage;
   double open_work = 0;  // of the last piece
   uint32_t running = 0;  // the first op since the last barrier
 
-  // Its input is staged, unless the op before did that for it.
+  // True if op i must stage its input: the previous op has not staged the same one.
   bool stages(uint32_t i) const {
     return handles[i].staging != kNoPipeline &&
            !(i > running && handles[i - 1].staging == handles[i].staging &&
@@ -212,7 +212,7 @@ struct StepCommands::Recording {
   bool waits(uint32_t i) const {
     const bool staging = stages(i);
     for (uint32_t earlier = running; earlier < i; ++earlier) {
-      // One that has been staged for may still read that.
+      // An op that was staged earlier may still read the staging piece.
       if (mustWait(ops[i], ops[earlier]) || (staging && handles[earlier].staging != kNoPipeline)) {
         return true;
       }
@@ -228,7 +228,7 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
   if (plan.n_ops[l] == 0) {
     return kOk;
   }
-  // The token that runs ahead is sent before the one in front of it is known to have ended.
+  // The step ahead is submitted before the previous token's step is known to have ended.
   const VkCommandBufferUsageFlags usage =
       list == StepList::kDecode ? VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT : 0;
   Recording recording = {source,
@@ -252,7 +252,7 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
   return kOk;
 }
 
-// In a piece behind the others.
+// Records into a piece after all others.
 Status StepCommands::recordTimed(const Source& source, StepList list, VkQueryPool times,
                                  VkCommandBuffer* commands) {
   const VulkanApi& api = source.device->api;
@@ -273,7 +273,7 @@ Status StepCommands::recordTimed(const Source& source, StepList list, VkQueryPoo
     api.vkCmdWriteTimestamp(*commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times, 0);
   }
   for (uint32_t i = 0; status.ok() && i < source.plan->n_ops[l]; ++i) {
-    recording.running = i;  // the barrier below is all that it waits for
+    recording.running = i;  // the barrier below is sufficient
     status = recordOp(&recording, i);
     api.vkCmdWriteTimestamp(*commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times, i + 1);
     recordBarrier(api, *commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
@@ -283,13 +283,13 @@ Status StepCommands::recordTimed(const Source& source, StepList list, VkQueryPoo
   return status;
 }
 
-// The first ops of the head, of all tokens of a chunk: the same kernels and bindings.
+// The first ops of the head, for all tokens of a chunk: the same kernels and bindings.
 Status StepCommands::recordNorms(const Source& source) {
   const Plan& plan = *source.plan;
   const uint32_t l = static_cast<uint32_t>(StepList::kHead);
   norms_ = {};
   const bool has_norm = plan.n_ops[l] != 0 && plan.ops[l][0].kind == OpKind::kRmsNorm;
-  if (!has_norm) {  // a plan of kernels alone
+  if (!has_norm) {  // a plan that only tests kernels
     return kOk;
   }
   norms_ = {count_, count_ + 1};
@@ -307,7 +307,7 @@ Status StepCommands::recordNorms(const Source& source) {
   return finishList(source);
 }
 
-// What comes next, and the host, may use what the list wrote.
+// Lets the next list and the host read the results of this list.
 Status StepCommands::finishList(const Source& source) {
   recordBarrier(source.device->api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT,
                 kCompute | VK_PIPELINE_STAGE_HOST_BIT, kShaderUse | VK_ACCESS_HOST_READ_BIT);
@@ -320,7 +320,7 @@ Status StepCommands::nextPiece(Recording* recording) {
   return open(recording->source, recording->usage);
 }
 
-// What is behind the op may use all that was before it, and what the host then wrote or sent.
+// Lets commands after the op use all earlier results and the host's writes and uploads.
 Status StepCommands::recordHostOp(Recording* recording, uint32_t index) {
   const VulkanApi& api = recording->source.device->api;
   recordBarrier(api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
@@ -339,7 +339,7 @@ Status StepCommands::recordOp(Recording* recording, uint32_t index) {
   const Op& op = recording->ops[index];
   const OpHandles& handles = recording->handles[index];
   Kernel kernel;
-  // Was chosen before, when its pipeline was made.
+  // The same choice as for its pipeline.
   (void)chooseKernel(op, {recording->rows, isBatch(recording->list)}, source.device->caps,
                      *source.choices, source.log, &kernel);
   const OpWork work = opWork(op, recording->rows);

@@ -1,5 +1,5 @@
-// The commands of a step: recorded once, in pieces, so that a submission may hold as many of them as the
-// device does in a moment.
+// The commands of a step, recorded once in pieces. A submission holds as many pieces as the device can do in a short
+// time.
 #pragma once
 
 #include "vulkan/attention_groups.h"
@@ -10,45 +10,45 @@
 
 namespace oriel_internal {
 
-/// Of an op that the host does, between two pieces of a step: it has no kernel.
+/// True for an op that the host does between two pieces of a step. It has no kernel.
 inline bool isDoneByHost(const Op& op) { return op.kind == OpKind::kFetchExperts; }
-/// Ops of all lists that the host does.
+/// Number of host ops in all lists.
 uint32_t hostOps(const Plan& plan);
 
-/// What is kept per op with a kernel, in ExecutorMemory.per_op: by list, then in order.
+/// State of an op with a kernel, in ExecutorMemory.per_op: by list, then in order.
 struct OpHandles {
   VkDescriptorSet set;
   uint16_t pipeline;
-  uint16_t staging;  ///< pipeline that goes before; kNoPipeline: none
+  uint16_t staging;  ///< staging pipeline that runs first; kNoPipeline: none
   uint32_t parts;    ///< dispatches that the op's grid is divided into
   VkBufferView texels[kMaxTexelViews];
 };
 constexpr uint16_t kNoPipeline = UINT16_MAX;
 static_assert(sizeof(OpHandles) <= kExecutorBytesPerOp, "handles per op");
 
-/// Work (plan/op.h) that a piece of the list should have.
+/// Target work of a piece of the list (plan/op.h).
 double pieceWork(const Plan& plan, StepList list);
-/// How many dispatches to divide an op into whose pieces should have so much work.
+/// Number of dispatches of an op for pieces of `piece_work`.
 uint32_t partsOf(const Op& op, uint32_t rows, const Kernel& kernel, double piece_work);
 
-/// Commands that go into a queue one after the other. They wait for what they need of earlier ones
-/// themselves.
+/// Commands that are submitted in sequence. They contain the barriers for their dependencies on
+/// earlier commands.
 struct StepPiece {
   VkCommandBuffer commands = VK_NULL_HANDLE;
   float fixed = 0;                 ///< work, as in OpWork
   float per_seen[kMaxViews] = {};  ///< by view
-  /// Number in the list of an op that the host does before, when all earlier pieces are done; kNoOp: none.
+  /// Index of a host op that runs before this piece, after all earlier pieces; kNoOp: none.
   uint32_t host_op = kNoOp;
   static constexpr uint32_t kNoOp = UINT32_MAX;
 };
-/// So that pieces which begin with such an op fit in where that has no handles.
+/// A piece that begins with a host op uses the memory of that op, which has no handles.
 static_assert(sizeof(StepPiece) <= kExecutorBytesPerOp, "pieces behind the handles");
 
-/// What a run has to do of what its pieces could have to.
+/// Share of the recorded work that a run has to do.
 struct StepLoad {
-  double share = 0;             ///< of the tokens that the body has room for
-  double head_share = 0;        ///< of the outputs that the head has room for
-  double seen[kMaxViews] = {};  ///< tokens that the last one sees, by view
+  double share = 0;             ///< share of the body's token capacity
+  double head_share = 0;        ///< share of the head's output capacity
+  double seen[kMaxViews] = {};  ///< tokens that the last token sees, by view
 
   double of(const StepPiece& piece, bool of_body) const {
     double work = double{piece.fixed};
@@ -69,17 +69,17 @@ class StepCommands {
     const MatmulChoices* choices;
     const AttentionGroups* groups;
     VkPipelineLayout layout;
-    VkCommandPool pool;  ///< the pieces' commands are taken from it and freed with it
+    VkCommandPool pool;  ///< owns the commands of the pieces
     const OpHandles* handles;
-    StepPiece* more_pieces;  ///< one for each op that the host does
+    StepPiece* more_pieces;  ///< one per host op
     uint32_t n_more_pieces;
     Log log;
   };
-  /// May be called again when pipelines have changed, with no step in flight.
+  /// May be called again after pipelines changed, with no step in flight.
   Status record(const Source& source);
 
-  /// Commands that run the list's ops one after the other, each alone, and write the time before the first and after each
-  /// into `times`. Valid until this or record() is called again.
+  /// Commands that run the list's ops in sequence, without overlap, and write timestamps before the first and after each
+  /// op to `times`. Valid until the next call of this or record().
   Status recordTimed(const Source& source, StepList list, VkQueryPool times,
                      VkCommandBuffer* commands);
 
@@ -87,13 +87,13 @@ class StepCommands {
     uint32_t begin = 0;
     uint32_t end = 0;
   };
-  /// A run is a copy of the step block, then its body, then its head. `many`: outputs, more than one.
+  /// A run is a copy of the step block, then its body, then its head. `many`: more than one output.
   VkCommandBuffer copy(StepRun what, bool many) const {
     const bool whole =
         many || what == StepRun::kBatch || (hasBody(what) && bodyOf(what) == StepList::kChunk);
     return piece(whole ? copy_chunk_ : copy_decode_).commands;
   }
-  /// Of step (0) or step_ahead (1), with the best token of the head before in place of its own.
+  /// Copies step (0) or step_ahead (1), and replaces its token with the best token of the preceding head.
   VkCommandBuffer copyAhead(uint32_t block) const { return piece(copy_ahead_[block]).commands; }
   Range body(StepRun what) const;
   Range head(StepRun what, bool many) const {
@@ -106,10 +106,10 @@ class StepCommands {
   const StepPiece& piece(uint32_t index) const {
     return index < kMaxPieces ? pieces_[index] : more_pieces_[index - kMaxPieces];
   }
-  /// As the step block has it.
+  /// Reads the load from the step block.
   static StepLoad load(const Plan& plan, StepRun what, const void* step);
 
-  /// Pieces of all lists together, at most, but for those that the host's ops begin.
+  /// Upper limit for all lists, not counting pieces that begin with a host op.
   static constexpr uint32_t kMaxPieces = 205;
 
  private:
@@ -139,7 +139,7 @@ class StepCommands {
   uint32_t count_ = 0;
   Range decode_;
   Range chunk_;
-  Range fill_;  // the first of the chunk's
+  Range fill_;  // the first pieces of a chunk
   Range tail_;
   Range head_;
   Range outputs_;

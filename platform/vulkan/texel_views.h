@@ -1,5 +1,5 @@
-// Bindings that a kernel reads as texels rather than as storage. CPUs' drivers fetch the texels of all
-// lanes with vector loads, but walk from lane to lane to load from a storage buffer.
+// Bindings that a kernel reads as texels instead of storage. CPU drivers fetch the texels of all
+// lanes with vector loads, but load from a storage buffer lane by lane.
 #pragma once
 
 #include "vulkan/memory.h"
@@ -10,8 +10,8 @@ namespace oriel_internal {
 /// allows.
 constexpr uint32_t kMaxTexelViews = 4;
 
-/// Makes the views that the kernel of `op` reads through and writes them to `set`; none where
-/// kernels read storage only. `views` must be null and holds what was made, also after a failure.
+/// Makes the texel views of `op`'s kernel and writes them to `set`; none if kernels read only
+/// storage buffers. `views` must be null. It holds the views that were made, even after a failure.
 Status writeTexelViews(const VulkanDevice& device, const DeviceArenas& arenas, const Op& op,
                        VkDescriptorSet set, const Log& log, VkBufferView views[kMaxTexelViews]);
 

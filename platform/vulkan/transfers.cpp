@@ -6,7 +6,7 @@
 namespace oriel_internal {
 namespace {
 
-// An arena of no bytes has no buffer.
+// An empty arena has no buffer.
 void recordFill(const VulkanApi& api, VkCommandBuffer commands, VkBuffer buffer) {
   if (buffer != VK_NULL_HANDLE) {
     api.vkCmdFillBuffer(commands, buffer, 0, VK_WHOLE_SIZE, 0);
@@ -131,7 +131,7 @@ Status Transfers::copy(const CopyPiece* pieces, size_t count) {
   return queue_->settle(queue_->submitAndWait(commands));
 }
 
-// The host's part even where something failed before.
+// Clears the host's part even after an earlier failure.
 Status Transfers::clear(ArenaSet arenas) {
   Status status = sendClearing(arenas);
   if (contains(arenas, ArenaKind::kIo) && arenas_->buffer(ArenaKind::kIo) != VK_NULL_HANDLE) {
@@ -171,7 +171,7 @@ Status Transfers::forget(const BufferRef* pieces, size_t count) {
   return status;
 }
 
-// What of it the device has, and was not given back.
+// Clears the pieces on the device, except in arenas that were given back.
 Status Transfers::sendForgetting(const BufferRef* pieces, size_t count) {
   const VkCommandBuffer commands = commands_[0];
   ORIEL_TRY(finishWrites());
@@ -183,7 +183,7 @@ Status Transfers::sendForgetting(const BufferRef* pieces, size_t count) {
     }
   };
   for (size_t i = 0; i < count; ++i) {
-    // Fills are of whole words; what else is in them was not written either.
+    // Fills cover whole words; the rest of these words is unused, too.
     fill(pieces[i].arena, pieces[i].segment, pieces[i].offset_bytes / 4 * 4,
          alignUp(pieces[i].offset_bytes + pieces[i].size_bytes, uint64_t{4}));
   }
@@ -193,7 +193,7 @@ Status Transfers::sendForgetting(const BufferRef* pieces, size_t count) {
   return queue_->settle(queue_->submitAndWait(commands));
 }
 
-// After whatever steps and transfers before wrote.
+// Waits for the writes of earlier steps and transfers.
 Status Transfers::begin(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) const {
   ORIEL_TRY(beginCommands(*device_, commands, usage, log_));
   recordBarrier(device_->api, commands, kCompute | kTransfer,
@@ -207,13 +207,13 @@ void Transfers::wipeHost(uint64_t begin, uint64_t bytes) const {
   (void)arenas_->flush(*device_, begin, bytes, log_);
 }
 
-// What recordRead() recorded.
+// Submits the commands of recordRead().
 Status Transfers::submitRead(VkCommandBuffer commands, uint64_t bytes) const {
   ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands)));
   return queue_->settle(arenas_->invalidate(*device_, plan_->upload.offset_bytes, bytes, log_));
 }
 
-// To the beginning of the upload ring, whose uploads must be over.
+// Copies to the beginning of the upload ring. Uploads must have ended.
 Status Transfers::recordRead(VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
                              const BufferRef& source, uint64_t offset_bytes, uint64_t bytes) const {
   ORIEL_TRY(begin(commands, usage));

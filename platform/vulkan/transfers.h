@@ -1,4 +1,4 @@
-// Bytes between the host and the device's arenas, through the upload ring (Plan::upload).
+// Transfers between the host and the device's arenas, through the upload ring (Plan::upload).
 #pragma once
 
 #include "exec/executor.h"
@@ -7,13 +7,13 @@
 
 namespace oriel_internal {
 
-/// Every function but the first gives the queue's failure back, if it has one, and remembers its own there.
+/// Every function except create() returns the queue's failure, if any, and records its own failures there.
 class Transfers {
  public:
-  /// All four outlive it.
+  /// All four must outlive this object.
   Status create(const VulkanDevice& device, Queue* queue, const DeviceArenas& arenas,
                 const Plan& plan, const Log& log);
-  /// Of the arenas as they are: before logits() is called of them.
+  /// Records for the present arenas. Call before logits() uses them.
   Status record();
 
   /// As in Executor.
@@ -21,18 +21,18 @@ class Transfers {
   Status endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes);
   Status finishWrites();
   Status read(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes, const void** piece);
-  /// As read(), of all logits of an output. Those of the first, which are wanted while tokens are generated, are
-  /// read by commands that were recorded once.
+  /// Like read(), for all logits of an output. The logits of the first output are needed in generation, so their
+  /// commands are recorded once.
   Status logits(uint32_t output, const float** values);
   Status keptLogits(uint32_t session, const float** values);
   Status copy(const CopyPiece* pieces, size_t count);
 
-  /// Zeros in the cache, in the activations (whose padding is read by products and must be zero, never NaN), and
-  /// in all that the host sees; in the latter even if the device has failed. What was given back is left out.
+  /// Zeroes the cache, the activations (products read their padding, which must be zero and never NaN) and all memory
+  /// that the host sees; the latter even if the device has failed. Skips arenas that were given back.
   Status forget() { return clear(kAllArenas); }
-  /// The same of some arenas; never of weights.
+  /// The same for some arenas; never for weights.
   Status clear(ArenaSet arenas);
-  /// The same where nothing of the cache but these pieces was written.
+  /// The same, if only these pieces of the cache were written.
   Status forget(const BufferRef* pieces, size_t count);
 
  private:
@@ -52,7 +52,7 @@ class Transfers {
   const DeviceArenas* arenas_ = nullptr;
   const Plan* plan_ = nullptr;
   Log log_;
-  /// One per half, the first also for reads; then one that is recorded once.
+  /// One per half, of which the first also serves reads; then a buffer that is recorded once.
   static constexpr uint32_t kLogitsCommands = kUploadHalves;
   static constexpr uint32_t kCommands = kLogitsCommands + 1;
   VkCommandBuffer commands_[kCommands] = {};

@@ -1,4 +1,4 @@
-// Ids of vendors and of drivers (VkDriverId): the oldest headers that will do do not know all.
+// Vendor and driver ids (VkDriverId). The oldest supported headers do not have all of them.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ constexpr uint32_t kSamsung = 0x144D;
 constexpr uint32_t kBroadcom = 0x14E4;
 constexpr uint32_t kQualcomm = 0x5143;
 constexpr uint32_t kIntel = 0x8086;
-constexpr uint32_t kMesa = 0x10005;  ///< of Apple's GPUs, for one
+constexpr uint32_t kMesa = 0x10005;  ///< for example of Apple GPUs
 }  // namespace vendor
 
 namespace driver {

@@ -23,8 +23,8 @@ constexpr uint32_t kMostRecordStarts = 192;
 struct RecordFile {
   char magic[8];
   uint32_t deaths;
-  uint32_t starts;  ///< still to come that go without
-  uint64_t hash;    ///< of everything before
+  uint32_t starts;  ///< remaining starts without Vulkan
+  uint64_t hash;    ///< of all preceding bytes
 };
 static_assert(sizeof(RecordFile) == 24, "no padding: hashed as bytes");
 
@@ -34,7 +34,7 @@ bool endsWith(const char* text, const char* end) {
   return length >= tail && std::strcmp(text + length - tail, end) == 0;
 }
 
-/// How many starts go without, where it had died so often before.
+/// Number of starts without it after `deaths` earlier crashes.
 uint32_t startsAfter(uint32_t deaths, uint32_t most) {
   uint32_t starts = Verdict::kSuspectStarts;
   for (uint32_t i = 0; i < deaths && starts < most; ++i) {
@@ -46,9 +46,9 @@ uint32_t startsAfter(uint32_t deaths, uint32_t most) {
 }  // namespace
 
 struct Verdict::File {
-  CacheHeader header;  ///< its detail is the number of kernels
+  CacheHeader header;  ///< its detail: the number of kernels
   Kept kept;
-  uint64_t hash;  ///< of everything before
+  uint64_t hash;  ///< of all preceding bytes
 };
 
 uint32_t featuresOfKernel(const char* name) {
@@ -74,7 +74,7 @@ uint32_t riskiest(uint32_t features) {
   return 0;
 }
 
-// Everything but what was found, and the hash.
+// Fills in the file except its findings and its hash.
 Verdict::File Verdict::expectedFile(const DeviceCaps& caps) {
   static_assert(sizeof(File) == 72 + sizeof(Kept) + 8 && sizeof(Kept) % 8 == 0,
                 "no padding: hashed as bytes");
@@ -147,14 +147,14 @@ uint64_t Verdict::asideHash() const {
   return none ? 0 : hashBytes(kept_.aside, sizeof(kept_.aside));
 }
 
-// Kernels that were kept are another matter: they are given up, nothing else.
+// A crash with cached kernels only discards those kernels.
 bool Verdict::died(const DriverContact& contact) {
   if (contact.place == DriverPlace::kNone || contact.place == DriverPlace::kKeptKernels) {
     return false;
   }
   const uint32_t more = contact.features & ~kept_.died.features;
   kept_.died.features |= more;
-  // Of the same again: in a start that asked for it again, or leaving it off does not help.
+  // The same features again: either a start retried them, or turning them off does not help.
   const bool asked_again = contact.features != 0 && kept_.died.suspect_starts == 0;
   kept_.died.deadly |= more == 0 && !asked_again ? 1 : 0;
   kept_.died.place = static_cast<uint32_t>(contact.place);

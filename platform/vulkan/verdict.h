@@ -1,6 +1,6 @@
-// What this machine has found out about a device and its driver: which kernels came out right, which wrong, and where
-// the driver ended a process. Kept in a small checked file in the cache folder, for this device, this driver and the
-// kernels of this build; a file of any other is as good as none. docs/drivers.md.
+// Findings about a device and its driver on this machine: kernels with right and wrong results, and calls in which the
+// driver ended a process. They are kept in a small checked file in the cache folder for this device, driver and kernel
+// build; any other file is ignored. docs/drivers.md.
 #pragma once
 
 #include "vulkan/driver_watch.h"
@@ -11,31 +11,31 @@ enum class KernelState : uint8_t {
   kUntried,
   kRight,
   kWrong,
-  kPassedOver,  ///< a test has nothing for it
+  kPassedOver,  ///< the self-test has no case for it
 };
 
-/// featureBit()s that the kernel needs, from the end of its name.
+/// featureBit()s that the kernel needs, by the suffix of its name.
 uint32_t featuresOfKernel(const char* name);
-/// The least safe feature of a set: turned off first. 0 of none.
+/// The least safe feature of a set, which is turned off first. 0 for an empty set.
 uint32_t riskiest(uint32_t features);
 
 class Verdict {
  public:
   static constexpr uint32_t kMaxKernels = 320;
-  /// Ways to multiply: by use, then by type of weights. The `position` of a candidate is that in its table.
+  /// Matmul candidates: by use, then by weight type. `position` is a candidate's index in its table.
   static constexpr uint32_t kChoices = kMatmulUses * kWeightTypes;
 
-  /// Reads the record of the device `caps` from DIR, if any. `begins`: for a start, which may be one that tries all
-  /// features again; otherwise suspected features are left off until such a start has succeeded.
+  /// Reads the record of the device `caps` from `dir`, if any. `begins`: for a start. Some starts retry suspected
+  /// features. Otherwise suspected features stay off until such a start succeeds.
   void read(const DeviceCaps& caps, const char* dir, bool begins = false);
-  /// Writes the file if there is a folder and something has changed. Crashes found by another process meanwhile stay. A
+  /// Writes the file if there is a folder and the record changed. Keeps crashes recorded by another process meanwhile. A
   /// failure here never fails a load.
   void keep(const DeviceCaps& caps, const char* dir);
 
   KernelState state(uint32_t shader) const {
     return static_cast<KernelState>(kept_.kernels[shader]);
   }
-  /// The latest word counts.
+  /// The latest call wins.
   void note(uint32_t shader, KernelState state);
   bool isAside(uint32_t choice, uint32_t position) const {
     return (kept_.aside[choice] >> position & 1u) != 0;
@@ -47,13 +47,13 @@ class Verdict {
   uint32_t wrongFeatures() const { return kept_.wrong_features; }
   uint64_t asideHash() const;
 
-  /// A driver ended a process: `contact` says at what. False: that says nothing about the device.
+  /// Records that a driver ended a process during `contact`. False if that does not implicate the device.
   bool died(const DriverContact& contact);
-  /// A start without the suspected features, or with them again after a number of such starts.
+  /// Records a start: without the suspected features, or, after a number of starts, with them.
   void starting();
-  /// The driver has done its first work.
+  /// Records that the first work of the driver succeeded.
   void survived();
-  /// It has done that in a test, which asks for everything.
+  /// The same in a test, which uses all features.
   void survivedTest();
   /// Features that crashed the driver and are not used in this start.
   uint32_t diedFeatures() const { return suspected_ ? kept_.died.features : 0; }
@@ -73,13 +73,13 @@ class Verdict {
     uint32_t features;
     uint32_t place;
     uint32_t count;
-    uint32_t suspect_starts;  ///< still to come
-    uint32_t deadly;          ///< 1: it died without anything optional
+    uint32_t suspect_starts;  ///< remaining
+    uint32_t deadly;          ///< 1: crashed without optional features
   };
   struct Kept {
     uint32_t wrong_features;
     Deaths died;
-    uint8_t aside[kChoices];  ///< candidates that came out wrong, a bit for each position
+    uint8_t aside[kChoices];  ///< candidates with wrong results, a bit per position
     uint8_t reserved[4];
     uint8_t kernels[kMaxKernels];
   };

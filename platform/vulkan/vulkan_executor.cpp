@@ -9,7 +9,7 @@
 namespace oriel_internal {
 namespace {
 
-/// What a device that was late still gets before its objects are left to it.
+/// Extra time for a late device before its objects are abandoned.
 constexpr double kLastGraceMs = 250;
 
 }  // namespace
@@ -32,7 +32,7 @@ Status VulkanExecutor::create() {
     ORIEL_TRY(takeDevice(options_));
   }
   options_.tester = nullptr;
-  options_.stop = nullptr;  // loadStop() is asked from here on
+  options_.stop = nullptr;  // from here on loadStop() is polled
 
   ORIEL_TRY(queue_.create(device_, arenas_, options_.timeout_ms, log));
   ORIEL_TRY(transfers_.create(device_, &queue_, arenas_, plan_, log));
@@ -45,12 +45,12 @@ Status VulkanExecutor::create() {
 
 VulkanExecutor::~VulkanExecutor() {
   pipelines_.join();
-  // Whatever went wrong: objects in use must not be destroyed.
+  // Even after an error, objects in use must not be destroyed.
   if (!queue_.drain(kLastGraceMs)) {
-    device_.watch.end();  // it is late, and no end of the process
+    device_.watch.end();  // it is late, but the process did not crash
     options_.log.write(ORIEL_LOG_INFO,
                        "the device never finished its work; its memory cannot be given back");
-    return;  // leaves the driver as it is, loaded and holding the device
+    return;  // leaves the driver loaded; it still holds the device
   }
   if (device_.device != VK_NULL_HANDLE) {
     queue_.release();
@@ -71,7 +71,8 @@ void VulkanExecutor::releaseSets() {
   bindings_.releaseSets(device_);
 }
 
-// Without what a conversation left. What names an arena goes with it. Recorded commands that do stay: they are recorded anew before they are sent.
+// Clears conversation data, then releases the arenas and all objects that refer to them. Recorded commands keep stale
+// references; they are recorded again before use.
 Status VulkanExecutor::giveBack(ArenaSet arenas) {
   pipelines_.join();
   (void)dropAhead();
@@ -90,7 +91,7 @@ Status VulkanExecutor::giveBack(ArenaSet arenas) {
   return kOk;
 }
 
-// As at first the upload ring comes with what begins to compile: beside whatever is uploaded.
+// As at first, the upload ring comes with pipeline compilation, in parallel with uploads.
 Status VulkanExecutor::takeAgain(ArenaSet arenas) {
   ORIEL_TRY(queue_.failed());
   ORIEL_TRY(queue_.settle(arenas_.take(device_, plan_, arenas, options_.log)));
@@ -109,7 +110,7 @@ Status VulkanExecutor::run(StepRun what, const StopCheck& stop) {
   return endRun(watchStep(what, many, stop));
 }
 
-// Once the first steps are done nobody watches any more.
+// The watch ends after the first steps.
 Status VulkanExecutor::watchStep(StepRun what, bool many, const StopCheck& stop) {
   device_.watch.enter(DriverPlace::kFirstSteps, features_in_use_);
   const Status status = submitStep(what, many, stop);
@@ -122,13 +123,13 @@ Status VulkanExecutor::endRun(Status status) {
   for (uint32_t fence = kRunFence; fence < kFences && !status.ok(); ++fence) {
     (void)queue_.settle(queue_.wait(fence));  // the step block is in use until then
     if (queue_.inFlight(fence)) {
-      queue_.fail(status);  // and still is: nothing may follow
+      queue_.fail(status);  // still in use: no further work is possible
     }
   }
   return status;
 }
 
-// Waits for a flight, if it has not landed, and learns from how long it took.
+// Waits for a flight, if it has not ended, and adjusts the pace to its duration.
 Status VulkanExecutor::land(uint32_t flight) {
   if (queue_.inFlight(kRunFence + flight)) {
     ORIEL_TRY(queue_.wait(kRunFence + flight));
@@ -139,8 +140,8 @@ Status VulkanExecutor::land(uint32_t flight) {
   return kOk;
 }
 
-// What the host does in the middle of a step: all that was begun is done, and all that the host sends has arrived
-// before the step goes on. Steps of no tokens need nothing of it.
+// Runs a host op in the middle of a step: all earlier work has ended, and the host's data arrives before the step
+// continues. Steps without tokens skip it.
 Status VulkanExecutor::runHostOp(const Op& op) {
   for (uint32_t flight = 0; flight < kFlights; ++flight) {
     ORIEL_TRY(land(flight));
@@ -156,8 +157,8 @@ Status VulkanExecutor::runHostOp(const Op& op) {
   return finishWrites();
 }
 
-// After the fetch before a piece of the body: that piece or, where no expert got a slot, the one that begins with the
-// next round of the same layer. Between rounds there is nothing but work on experts in slots (plan/experts.cpp).
+// Called after the fetch before a body piece. Returns that piece, or, if no expert got a slot, the piece that begins
+// the next round of the same layer. Only work on experts in slots is between rounds (plan/experts.cpp).
 uint32_t VulkanExecutor::afterIdleRound(const Op* ops, const StepCommands::Range& body,
                                         uint32_t piece) const {
   const Op& op = ops[steps_.piece(piece).host_op];
@@ -175,7 +176,7 @@ uint32_t VulkanExecutor::afterIdleRound(const Op* ops, const StepCommands::Range
   return piece;
 }
 
-// As many pieces at a time as the device does in a moment.
+// Submits as many pieces at a time as the device can do in a short time.
 Status VulkanExecutor::submitStep(StepRun what, bool many, const StopCheck& stop) {
   const StepCommands::Range body = steps_.body(what);
   const StepCommands::Range head = steps_.head(what, many);
@@ -221,7 +222,7 @@ Status VulkanExecutor::submitStep(StepRun what, bool many, const StopCheck& stop
     }
     flights_[flight] = {work, nowMs()};
     const Status sent = queue_.submit(commands, n, kRunFence + flight);
-    if (!sent.ok()) {  // nothing can follow where logits are half of one token and half of another
+    if (!sent.ok()) {  // half-updated logits allow no further work
       return first > body_count ? Status(ORIEL_ERROR_DEVICE) : sent;
     }
   }
@@ -242,9 +243,9 @@ Status VulkanExecutor::runAhead(bool* more) {
   return status;
 }
 
-// The device is to have all of the next token but its head when it is done with this one; that head waits until
-// the host has seen this one's result, so that it can be kept. A token is one submission then, and what is
-// under way when a call is cancelled two of them at most.
+// The device gets the whole next token except its head before it finishes this one. The head waits until the host
+// has seen this result, so that the result can be kept. A token is then a single submission, and a cancelled call
+// leaves at most two submissions in flight.
 Status VulkanExecutor::submitAhead(bool* more) {
   const StepCommands::Range body = steps_.body(StepRun::kDecode);
   const StepCommands::Range head = steps_.head(StepRun::kDecode, false);
@@ -285,7 +286,7 @@ Status VulkanExecutor::submitAhead(bool* more) {
   }
   ORIEL_TRY(queue_.wait(kRunFence));
   landed_ms_ = nowMs();
-  // When the device began is known only where it had nothing before; that it was slow, always.
+  // The start time on the device is known only if it was idle before; slowness is always known.
   if (const double ms = landed_ms_ - sent_ms; !ahead_ || ms > kSubmissionMs) {
     paces_[0].took(work, ms);
   }
@@ -317,7 +318,7 @@ Status VulkanExecutor::finishLoad() {
 
   features_in_use_ = pipelines_.features();
   ORIEL_TRY(takeFirstSteps());
-  if (options_.verdict == nullptr && !options_.uses_wrong) {  // those of a test are watched on
+  if (options_.verdict == nullptr && !options_.uses_wrong) {  // a test is watched further
     device_.watch.end();
     device_.verdict.survived();
     device_.verdict.keep(device_.caps, options_.trust_dir);
@@ -326,8 +327,8 @@ Status VulkanExecutor::finishLoad() {
   return kOk;
 }
 
-// Some drivers compile at the first dispatch. Neither tokens nor outputs, as the step block says: next to nothing
-// is done, but in layers that keep a state, where nobody has one yet.
+// Some drivers compile at the first dispatch. The step block has 0 tokens and 0 outputs, so that little work is
+// done; only state layers write, while no session has a state yet.
 Status VulkanExecutor::takeFirstSteps() {
   ORIEL_TRY(run(StepRun::kDecode, loadStop()));
   ORIEL_TRY(run(StepRun::kChunk, loadStop()));
@@ -401,7 +402,7 @@ Status VulkanExecutor::timeOps(StepList list, VkQueryPool times, double* ms) {
   return kOk;
 }
 
-// Pipelines of every op, still to be compiled.
+// Adds the pipelines of every op, to be compiled later.
 Status VulkanExecutor::choosePipelines() {
   OpHandles* handles = handles_;
   for (uint32_t l = 0; l < kStepLists; ++l) {
@@ -453,7 +454,7 @@ Status VulkanExecutor::startPipelines() {
 }
 
 Status VulkanExecutor::finishPipelines() {
-  Workspace workspace = ringWorkspace();  // nothing is uploaded any more
+  Workspace workspace = ringWorkspace();  // uploads have ended
   ORIEL_TRY(pipelines_.finish(&workspace, options_.log, loadStop()));
   const PipelineStats stats = pipelines_.stats();
   options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms, %s%u of them from the cache",

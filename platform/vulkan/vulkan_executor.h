@@ -1,4 +1,4 @@
-// Carries out plans through Vulkan compute.
+// Runs plans with Vulkan compute.
 #pragma once
 
 #include "base/descriptions.h"
@@ -8,11 +8,11 @@ namespace oriel_internal {
 
 /// Finds the loader at run time, chooses a device (discrete, integrated, virtual, software; or
 /// options.device_number), and takes the plan's arenas. ORIEL_ERROR_NO_DEVICE, with the reason for each
-/// refused device in the log, when none is usable.
+/// refused device in the log, if none is usable.
 Status createVulkanExecutor(const Plan& plan, const ExecutorOptions& options,
                             const ExecutorMemory& memory, Executor** executor);
 
-/// See oriel_device_describe; lists Vulkan devices only. Of the options what says what is known about them and left off.
+/// See oriel_device_describe; lists Vulkan devices only. Uses the options with known faults and disabled features.
 Status listVulkanDevices(const ExecutorOptions& options, DeviceInfo* devices, size_t capacity,
                          size_t* needed);
 /// See oriel_device_describe(ORIEL_DEVICE_FORGET).

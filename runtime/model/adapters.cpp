@@ -10,7 +10,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Matrices that adapters change: those that products are made with.
+/// Matrices that adapters can change.
 constexpr TensorRole kAdapted[] = {TensorRole::kTokenEmbedding,
                                    TensorRole::kOutput,
                                    TensorRole::kQuery,
@@ -102,7 +102,7 @@ class AdapterReader {
     return kOk;
   }
 
-  // `range`: layers, both ends included.
+  // `range`: first and last layer, both included.
   Status control(const uint32_t (&range)[2]) {
     adapter_.is_control = true;
     ORIEL_TRY(expect("general.architecture", "controlvector", "a control vector"));
@@ -110,7 +110,7 @@ class AdapterReader {
     for (GgufTensor tensor; file_.nextTensor(&cursor, &tensor);) {
       ORIEL_TRY(addDirection(tensor, range));
     }
-    // The stream may be kept divided by a number (ModelDesc::residual_eps).
+    // The residual stream may be stored divided by a factor (ModelDesc::residual_eps).
     adapter_.stream_factor = std::sqrt(desc_.residual_eps / desc_.rms_eps);
     return addGate(adapter_.stream_factor);
   }
@@ -139,7 +139,7 @@ class AdapterReader {
 
   Status readInvocation() {
     constexpr char kKey[] = "adapter.alora.invocation_tokens";
-    constexpr uint32_t kU32 = 4;  // GGUF's number of the type
+    constexpr uint32_t kU32 = 4;  // GGUF type number
     GgufArray array;
     if (!file_.has(kKey)) {
       return kOk;
@@ -184,7 +184,7 @@ class AdapterReader {
     uint32_t layer = 0;
     if (!tensors_.findName(stem, all_.file_layers, &role, &layer)) {
       (void)std::snprintf(name, sizeof(name), "%.*s", static_cast<int>(stem.bytes), stem.data);
-      GgufTensor unused;  // of a layer that reads another's memory
+      GgufTensor unused;  // discarded: its layer reads another layer's KV cache
       return base_.findTensor(name, &unused)
                  ? kOk
                  : refuse(tensor, "is of a matrix that the model lacks");
@@ -199,7 +199,7 @@ class AdapterReader {
     return is_a ? addPair(tensor, other, role, layer) : Status(kOk);
   }
 
-  // Of the embedding A is looked up, row by row.
+  // An embedding's matrix A is looked up by row.
   Status addPair(const GgufTensor& a, const GgufTensor& b, TensorRole role, uint32_t layer) {
     const GgufTensor& base = tensors_.find(role, layer);
     const bool looked_up = role == TensorRole::kTokenEmbedding;

@@ -1,7 +1,7 @@
-// Adapters of a model: low-rank changes of its matrices (LoRA) and vectors added behind layers (control vectors).
+// Adapters of a model: low-rank matrix changes (LoRA) and vectors added to the output of layers (control vectors).
 //
 // y = W x + gate * B (A x); a layer's output += gate * direction. A gate is the adapter's scale, which a session chooses,
-// times a constant of the tensor. Gates of a token are in the step block, so that each token has its own.
+// times a constant of the tensor. The step block holds the gates of each token, so that every token can have its own.
 #pragma once
 
 #include "base/status.h"
@@ -12,40 +12,40 @@ namespace oriel_internal {
 constexpr uint32_t kMaxAdapters = 16;
 constexpr uint32_t kMaxAdapterGates = 64;
 constexpr uint32_t kMaxInvocation = 64;
-/// Columns of a pair's thin vector begin at multiples of this: they are bound by themselves.
+/// The columns of a pair's thin vector are padded to a multiple of this, because each gets a buffer binding.
 constexpr uint32_t kThinColumns = kBufferAlignment / sizeof(float);
 
 struct Adapter {
-  char name[64] = "";  ///< of its file, without folder and ".gguf"
-  float scale = 1;     ///< unless a session has another
+  char name[64] = "";  ///< file name without folder and ".gguf"
+  float scale = 1;     ///< default scale of a session
   float alpha = 0;
   bool is_control = false;
-  float stream_factor = 1;  ///< of a control vector: the residual stream's own scale
-  /// Activated LoRA: it acts from the last occurrence of these tokens on. 0: on every token.
+  float stream_factor = 1;  ///< control vector: scale of the residual stream
+  /// Activated LoRA: active from the last occurrence of these tokens on. 0: active on every token.
   uint32_t n_invocation = 0;
   int32_t invocation[kMaxInvocation] = {};
-  uint64_t hash = 0;  ///< of its file
+  uint64_t hash = 0;  ///< hash of the file
 };
 
-/// A number that products of an adapter are multiplied by: its scale times `factor`.
+/// Factor of an adapter's products: the adapter's scale times `factor`.
 struct AdapterGate {
   uint32_t adapter = 0;
   float factor = 1;
 };
 
 struct Adapters {
-  /// In the TensorIndex adapter i has its matrices A at the layers from first_layer + 2 i n_layers on, in the roles and
-  /// layers of the model's, and B n_layers behind them. Control vectors are where A is, as kDirection.
+  /// In the TensorIndex the matrices A of adapter i start at layer first_layer + 2 i n_layers, with the roles and layer
+  /// order of the model. B follows n_layers later. A control vector takes the place of A, with the role kDirection.
   uint32_t layerOf(uint32_t adapter, uint32_t half, uint32_t layer) const {
     return first_layer + (2 * adapter + half) * n_layers + layer % file_layers;
   }
-  /// The number of this gate; it is there.
+  /// Index of this gate, which must exist.
   uint32_t gateOf(uint32_t adapter, float factor) const;
-  /// Of a pair of this rank.
+  /// Constant of a pair of this rank: alpha / rank, or 1 without alpha.
   float factorOf(uint32_t adapter, uint64_t rank) const {
     return list[adapter].alpha != 0 ? list[adapter].alpha / static_cast<float>(rank) : 1.0f;
   }
-  /// The adapter of this name; `count`: there is none.
+  /// Index of the adapter with this name, or `count` if the model has none.
   uint32_t find(const char* name, size_t bytes) const;
   /// Words of a token's gates in the step block, an even number.
   uint32_t gateWords() const { return (n_gates + 1) / 2 * 2; }
@@ -53,7 +53,7 @@ struct Adapters {
   uint32_t count = 0;
   uint32_t first_layer = 0;
   uint32_t n_layers = 1;
-  uint32_t file_layers = 1;  ///< of the model's file: passes through layers share adapters
+  uint32_t file_layers = 1;  ///< of the model's file: all passes share adapters
   uint32_t most_rank = 0;
   uint32_t most_expert_rank = 0;
   uint32_t n_gates = 0;
@@ -61,8 +61,8 @@ struct Adapters {
   Adapter list[kMaxAdapters];
 };
 
-/// Checks an adapter's file against the model, and adds its tensors to `tensors` as GgufTensor::file `file`. The model's
-/// file has its header. ORIEL_ERROR_FORMAT, _UNSUPPORTED with a line that names the tensor and both shapes.
+/// Checks an adapter's file against the model, and adds its tensors to `tensors` with `file` as GgufTensor::file. Needs
+/// the header of the model's file. ORIEL_ERROR_FORMAT or _UNSUPPORTED, with a line that names the tensor and both shapes.
 Status readAdapter(const GgufFile& adapter, const GgufFile& base, const ModelDesc& desc,
                    bool is_control, const uint32_t (&range)[2], uint32_t file, const Log& log,
                    Adapters* adapters, TensorIndex* tensors);

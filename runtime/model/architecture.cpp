@@ -17,7 +17,7 @@ constexpr CountKey kCounts[] = {
     {"embedding_length_out", &ModelDesc::target_embd, 0, kMaxEmbedding, false},
 };
 
-// Groups of tensors. Norm weights of the Gemmas come with the 1 that they add to them.
+// Groups of tensors. Gemma norm weights in files already include the added 1.
 // clang-format off
 constexpr TensorRule kEnd = {TensorRole::kTokenEmbedding, nullptr, Where::kModel, Extent::kOne, Extent::kOne, false};
 
@@ -67,8 +67,8 @@ constexpr TensorRule kFeedForward[] = {
     {TensorRole::kUp, "ffn_up.weight", Where::kEveryLayer, Extent::kFeedForward, Extent::kEmbedding, true},
     {TensorRole::kDown, "ffn_down.weight", Where::kEveryLayer, Extent::kEmbedding, Extent::kFeedForward, true},
     kEnd};
-// Gemma 4: values are those of the keys where a layer has no matrix for them; only layers with a memory of their own
-// have keys.
+// Gemma 4: a layer without a value matrix uses its keys as values. A layer that reads another layer's cache has no keys
+// of its own.
 constexpr TensorRule kSharedAttention[] = {
     {TensorRole::kQuery, "attn_q.weight", Where::kAttentionLayers, Extent::kQueries, Extent::kEmbedding, true},
     {TensorRole::kKey, "attn_k.weight", Where::kMemoryLayers, Extent::kKeyValues, Extent::kEmbedding, true},
@@ -102,7 +102,7 @@ constexpr TensorRule kDenseFeedForward[] = {
     {TensorRole::kUp, "ffn_up.weight", Where::kDenseLayers, Extent::kFeedForward, Extent::kEmbedding, true},
     {TensorRole::kDown, "ffn_down.weight", Where::kDenseLayers, Extent::kEmbedding, Extent::kFeedForward, true},
     kEnd};
-// Gates and what they gate in two tensors or in one.
+// Gate and up matrices, separate or in one tensor.
 constexpr TensorRule kExperts[] = {
     {TensorRole::kRouter, "ffn_gate_inp.weight", Where::kExpertLayers, Extent::kExperts, Extent::kEmbedding, true},
     {TensorRole::kExpertGate, "ffn_gate_exps.weight", Where::kExpertLayers, Extent::kExpertFeedForward, Extent::kEmbedding, true, Extent::kExperts, TensorRole::kExpertGateUp},
@@ -124,7 +124,7 @@ constexpr TensorRule kFused[] = {
     {TensorRole::kGateUp, "ffn_up.weight", Where::kEveryLayer, Extent::kGateUp, Extent::kEmbedding, true},
     {TensorRole::kDown, "ffn_down.weight", Where::kEveryLayer, Extent::kEmbedding, Extent::kFeedForward, true},
     kEnd};
-// The final norm has the embedding's name.
+// The final norm is stored under the embedding's name.
 constexpr TensorRule kLfm2Head[] = {
     {TensorRole::kOutputNorm, "token_embd_norm.weight", Where::kModel, Extent::kOne, Extent::kEmbedding, true},
     {TensorRole::kOutput, "output.weight", Where::kModel, Extent::kVocabulary, Extent::kEmbedding, false},
@@ -134,8 +134,8 @@ constexpr TensorRule kShortConv[] = {
     {TensorRole::kConvTaps, "shortconv.conv.weight", Where::kConvLayers, Extent::kEmbedding, Extent::kConvTaps, true},
     {TensorRole::kConvOut, "shortconv.out_proj.weight", Where::kConvLayers, Extent::kEmbedding, Extent::kEmbedding, true},
     kEnd};
-// DeepSeek-V2 and what follows it. Matrices of keys are laid out for queries, which are multiplied by them; where they
-// share a tensor with those of values they are not.
+// DeepSeek-V2 and its successors. A separate key matrix has the layout for multiplying queries. In a joint tensor with
+// values it has the opposite layout.
 constexpr TensorRule kLatentAttention[] = {
     {TensorRole::kQuery, "attn_q.weight", Where::kQueryWholeLayers, Extent::kQueries, Extent::kEmbedding, true},
     {TensorRole::kQueryLatent, "attn_q_a.weight", Where::kQueryLatentLayers, Extent::kQueryLatent, Extent::kEmbedding, true},
@@ -152,7 +152,7 @@ constexpr TensorRule kTwoRopeFactors[] = {
     {TensorRole::kRopeFactorsLong, "rope_factors_long.weight", Where::kModel, Extent::kOne, Extent::kRopePairs, false},
     {TensorRole::kRopeFactorsShort, "rope_factors_short.weight", Where::kModel, Extent::kOne, Extent::kRopePairs, false},
     kEnd};
-// What states are made of, behind their input; Mamba-2's steps, rates and skip have one value a head.
+// Inputs of a state after the input projection. Mamba-2's steps, rates and skip have one value per head.
 constexpr TensorRule kDelta[] = {
     {TensorRole::kStateIn, "attn_qkv.weight", Where::kStateLayers, Extent::kStateChannels, Extent::kEmbedding, true},
     {TensorRole::kStateGate, "attn_gate.weight", Where::kStateLayers, Extent::kStateValues, Extent::kEmbedding, true},
@@ -164,7 +164,7 @@ constexpr TensorRule kDelta[] = {
     {TensorRole::kStateNorm, "ssm_norm.weight", Where::kStateLayers, Extent::kOne, Extent::kStateValue, true},
     {TensorRole::kStateOut, "ssm_out.weight", Where::kStateLayers, Extent::kEmbedding, Extent::kStateValues, true},
     kEnd};
-// As that, with factors and decays in one matrix.
+// The same, with factors and decays in one matrix.
 constexpr TensorRule kDeltaJoined[] = {
     {TensorRole::kStateIn, "attn_qkv.weight", Where::kStateLayers, Extent::kStateChannels, Extent::kEmbedding, true},
     {TensorRole::kStateGate, "attn_gate.weight", Where::kStateLayers, Extent::kStateValues, Extent::kEmbedding, true},
@@ -191,7 +191,7 @@ constexpr TensorRule kGatedAttention[] = {
     {TensorRole::kValue, "attn_v.weight", Where::kAttentionLayers, Extent::kKeyValues, Extent::kEmbedding, true},
     {TensorRole::kAttentionOut, "attn_output.weight", Where::kAttentionLayers, Extent::kEmbedding, Extent::kQueries, true},
     kEnd};
-// Queries, keys and values by matrices of their own or by one, with biases or without.
+// Queries, keys and values in separate matrices or in one, with or without biases.
 constexpr TensorRule kAnyAttention[] = {
     {TensorRole::kQuery, "attn_q.weight", Where::kAttentionLayers, Extent::kQueries, Extent::kEmbedding, true, Extent::kOne, TensorRole::kQkv},
     {TensorRole::kKey, "attn_k.weight", Where::kAttentionLayers, Extent::kKeyValues, Extent::kEmbedding, true, Extent::kOne, TensorRole::kQkv},
@@ -207,7 +207,7 @@ constexpr TensorRule kAnyAttention[] = {
 constexpr TensorRule kGate[] = {
     {TensorRole::kAttentionGate, "attn_gate.weight", Where::kGatedLayers, Extent::kGates, Extent::kEmbedding, true},
     kEnd};
-// Where every model has one.
+// Required in every model.
 constexpr TensorRule kNeededGate[] = {
     {TensorRole::kAttentionGate, "attn_gate.weight", Where::kAttentionLayers, Extent::kGates, Extent::kEmbedding, true},
     kEnd};
@@ -218,7 +218,7 @@ constexpr TensorRule kOptionalHeadNorms[] = {
     {TensorRole::kQueryNorm, "attn_q_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kHead, false},
     {TensorRole::kKeyNorm, "attn_k_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kHead, false},
     kEnd};
-// A weight of its own for each head.
+// Separate weights per head.
 constexpr TensorRule kOwnHeadNorms[] = {
     {TensorRole::kQueryNorm, "attn_q_norm.weight", Where::kAttentionLayers, Extent::kHeads, Extent::kHead, false, Extent::kOne, kNoRole, true},
     {TensorRole::kKeyNorm, "attn_k_norm.weight", Where::kAttentionLayers, Extent::kKeyHeads, Extent::kHead, false, Extent::kOne, kNoRole, true},
@@ -230,7 +230,7 @@ constexpr TensorRule kOptionalPostNorms[] = {
 constexpr TensorRule kNeededRopeFactors[] = {
     {TensorRole::kRopeFactors, "rope_freqs.weight", Where::kModel, Extent::kOne, Extent::kRopePairs, true},
     kEnd};
-// Layer norms, with biases or without; what a layer does not have it takes from the other branch.
+// Layer norms, with or without biases. A branch without a norm uses the norm of the other branch.
 constexpr TensorRule kLayerNorms[] = {
     {TensorRole::kAttentionNorm, "attn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
     {TensorRole::kAttentionNormBias, "attn_norm.bias", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
@@ -243,7 +243,7 @@ constexpr TensorRule kBothLayerNorms[] = {
     {TensorRole::kFeedForwardNorm, "ffn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
     {TensorRole::kFeedForwardNormBias, "ffn_norm.bias", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
     kEnd};
-// Attention has the second norm where there are two.
+// If there are two norms, attention has the second.
 constexpr TensorRule kFalconLayerNorms[] = {
     {TensorRole::kFeedForwardNorm, "attn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
     {TensorRole::kFeedForwardNormBias, "attn_norm.bias", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
@@ -297,7 +297,7 @@ constexpr TensorRule kShortExpertBias[] = {
 constexpr TensorRule kSharedGate[] = {
     {TensorRole::kSharedGate, "ffn_gate_inp_shexp.weight", Where::kSharedLayers, Extent::kOne, Extent::kEmbedding, true},
     kEnd};
-// Gemma 4: router, experts and the feed-forward beside them have norms of their own.
+// Gemma 4: router, experts and dense feed-forward have separate norms.
 constexpr TensorRule kExpertsBeside[] = {
     {TensorRole::kRouterNorm, "ffn_gate_inp.scale", Where::kExpertLayers, Extent::kOne, Extent::kEmbedding, true},
     {TensorRole::kExpertNorm, "pre_ffw_norm_2.weight", Where::kExpertLayers, Extent::kOne, Extent::kEmbedding, true},
@@ -309,7 +309,7 @@ constexpr TensorRule kValueExperts[] = {
     {TensorRole::kValueRouterBias, "attn_v_gate.bias", Where::kValueExpertLayers, Extent::kOne, Extent::kValueExperts, false},
     {TensorRole::kValueExperts, "attn_v_exps.weight", Where::kValueExpertLayers, Extent::kKeyValues, Extent::kEmbedding, true, Extent::kValueExperts},
     kEnd};
-// The name that others give to a norm behind attention.
+// A different name of the attention post-norm.
 constexpr TensorRule kQwen35Norms[] = {
     {TensorRole::kAttentionNorm, "attn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
     {TensorRole::kFeedForwardNorm, "post_attention_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
@@ -321,7 +321,7 @@ constexpr TensorRule kFalconNorms[] = {
 constexpr TensorRule kMixerNorm[] = {
     {TensorRole::kAttentionNorm, "attn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
     kEnd};
-// Encoders. The embedding's norm, which others have none of; types of tokens; norms of the residual stream behind each
+// Encoders: norm of the embedding, token types, and norms of the residual stream after each
 // branch.
 constexpr TensorRule kEmbeddingNorm[] = {
     {TensorRole::kEmbeddingNorm, "token_embd_norm.weight", Where::kModel, Extent::kOne, Extent::kEmbedding, true},
@@ -444,7 +444,7 @@ constexpr Traits kGemma3Traits = traits([](Traits* t) {
   t->scaled_embedding = true;
   t->sliding_period = 6;
   t->sliding_rope_theta = 10000.0;
-  t->width_scaled_layers = 62;  // 27B; all others have scores scaled by the head as usual
+  t->width_scaled_layers = 62;  // 27B; other sizes scale scores by the head size
 });
 constexpr Traits kGemma2Traits = traits([](Traits* t) {
   t->activation = kGelu;
@@ -474,7 +474,7 @@ constexpr Traits kMistral3Traits = traits([](Traits* t) {
 constexpr Traits kExaone4Traits = traits([](Traits* t) {
   t->sliding_period = 4;
   t->sliding_window = 4096;
-  t->sliding_layers = 64;  // 32B; a window in a smaller model's file says nothing
+  t->sliding_layers = 64;  // 32B; smaller models ignore the window in their files
   t->ignores_pattern = true;
   t->sliding_main_rope = t->no_rope_in_full = true;
 });
@@ -547,7 +547,7 @@ constexpr Traits kMiniCpm3Traits = traits([](Traits* t) {
   t->latent_attention = t->scale_defaults = true;
   t->no_attention_scale = true;
 });
-// What most mixtures of experts with a shared one have; their weights' keys are optional.
+// Common traits of mixtures of experts with a shared expert. The keys of the weights are optional.
 template <typename Change>
 constexpr Traits mixture(const Change& change) {
   Traits made = {};
@@ -583,7 +583,7 @@ constexpr Traits kQwen3NextTraits = mixture([](Traits* t) {
 });
 constexpr Traits kGptOssTraits = mixture([](Traits* t) {
   t->activation = kClampedSilu;
-  t->expert_normalised = true;  // a softmax over the chosen is that over all, divided by their sum
+  t->expert_normalised = true;  // equals a softmax over the selected
   t->sliding_period = 2;
   t->sliding_main_rope = true;
 });
@@ -796,7 +796,7 @@ constexpr Architecture row(const char* name, RopePairing pairing,
 
 // clang-format off
 constexpr Architecture kArchitectures[] = {
-    // Llama 1 to 3, Mistral, SmolLM 1 and 2, TinyLlama, and most that were converted to look like them.
+    // Llama 1 to 3, Mistral, SmolLM 1 and 2, TinyLlama, and most models converted to the llama format.
     row("llama", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kPlain),
     row("qwen2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kBiases, kFeedForward}, kPlain),
     row("qwen3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kFeedForward}, kPlain),
@@ -810,7 +810,7 @@ constexpr Architecture kArchitectures[] = {
     row("exaone4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kExaone4Traits),
     row("olmo2", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPostNorms, kAttention, kRowNorms, kFeedForward}, kOlmo2Traits),
     row("gemma2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kFeedForward}, kGemma2Traits),
-    // LFM2 and LFM2.5: layers without heads of keys are short convolutions.
+    // LFM2 and LFM2.5: layers without KV heads are short convolutions.
     row("lfm2", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kFeedForward}, kLfm2Traits),
     row("lfm2moe", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kDenseFeedForward, kExperts, kExpertBias}, kLfm2MoeTraits),
     row("granitemoe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kExperts, kSharedExpert}, kGraniteMoeTraits),
@@ -818,7 +818,7 @@ constexpr Architecture kArchitectures[] = {
     row("qwen3moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kExperts}, kQwen3MoeTraits),
     row("gemma4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kSharedAttention, kFeedForward, kLayerInputs, kExperts, kExpertsBeside}, kGemma4Traits),
     row("gemma4-assistant", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kDraftAttention, kFeedForward, kDraftEnds}, kGemma4AssistantTraits),
-    // States: the gated delta rule, Mamba-2 between attention layers, beside attention, and alone.
+    // States: the gated delta rule; Mamba-2 between attention layers, in parallel with attention, and alone.
     row("qwen35", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kGatedAttention, kHeadNorms, kDelta, kFeedForward}, kQwen35Traits),
     row("granitehybrid", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kMamba2, kDenseFeedForward, kExperts, kSharedExpert}, kGraniteHybridTraits),
     row("falcon-h1", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kFalconNorms, kAttention, kMamba2, kFeedForward}, kFalconH1Traits),
@@ -887,8 +887,8 @@ constexpr Architecture kArchitectures[] = {
 };
 // clang-format on
 
-// The rotation's inverse frequencies, which rope.freq_base gives anyway; and what makes an assistant look at fewer
-// logits than there are.
+// The inverse frequencies of the rotation, which follow from rope.freq_base, and a table with which an assistant
+// computes fewer logits.
 constexpr const char* kIgnored[] = {"attn_rot_embd.weight", "masked_embd_centroids.weight",
                                     "masked_embd_ordering", "masked_embd_ordering.weight", nullptr};
 

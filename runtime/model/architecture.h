@@ -1,5 +1,5 @@
-// Architectures as data: which keys give a model's numbers, which tensors it is made of, and what it does that its
-// files do not say. Adding an architecture means adding a row; all of them are read the same way.
+// Architectures as data: metadata keys, tensors, and the behaviour that files do not state.
+// To add an architecture, add a row. All rows are read the same way.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,10 @@ struct CountKey {
   uint32_t ModelDesc::*field;
   uint32_t minimum;
   uint32_t maximum;
-  bool
-      required;  ///< otherwise the field stays 0 when the key is missing and is derived from others
+  bool required;  ///< otherwise a missing key leaves 0, and the value is derived from others
 };
 
-/// Rows or columns of a tensor, in terms of the numbers of the model and of the layer's kind.
+/// Rows or columns of a tensor, as sizes of the model or of the layer's kind.
 enum class Extent : uint8_t {
   kOne,
   kEmbedding,
@@ -36,21 +35,21 @@ enum class Extent : uint8_t {
   kExpertFeedForward,  ///< n_ff of an expert
   kLayerInput,         ///< layer_input
   kLayerInputs,        ///< layer_input of all layers
-  kGatedQueries,       ///< 2 n_heads * head_dim: of each head its query, then its gate
-  kStateInputs,        ///< of Mamba-2: gates, channels and heads
+  kGatedQueries,       ///< 2 n_heads * head_dim: for each head its query, then its gate
+  kStateInputs,        ///< Mamba-2: gates, channels and heads
   kStateChannels,      ///< StateShape::channels
   kStateTaps,          ///< conv_taps of a state
   kStateHeads,
   kStateKeyHeads,
   kStateValue,   ///< value_dim
   kStateValues,  ///< heads * value_dim
-  kStateGroup,   ///< of those, the values of the heads that share a key
+  kStateGroup,   ///< values of the heads that share a key
   // Latent attention.
   kHeads,               ///< n_heads
   kQueryLatent,         ///< query_latent_dim
   kLatent,              ///< latent_dim
   kLatentAndKey,        ///< latent_dim + rope_dim
-  kPlainHead,           ///< values of a query's head without the rotated ones
+  kPlainHead,           ///< values of a query head that are not rotated
   kValueHead,           ///< value_dim
   kValueHeads,          ///< n_heads * value_dim
   kPlainAndValueHeads,  ///< n_heads of both
@@ -62,139 +61,139 @@ enum class Extent : uint8_t {
   kExpertLatent,        ///< Experts::latent
   kValueExperts,        ///< experts that make values
   kTwoStateHeads,       ///< 2 heads of a state
-  // Of encoders.
+  // Encoders.
   kTokenTypes,  ///< ModelDesc::token_types
   kDense,       ///< ModelDesc::dense
   kLabels,      ///< ModelDesc::labels
-  // Of a model that guesses for another.
+  // Draft models.
   kTarget,       ///< target_embd
   kTargetTwice,  ///< 2 target_embd
 };
 
 /// Which layers have a tensor.
 enum class Where : uint8_t {
-  kModel,             ///< none: it is one of the whole model
-  kModelLayerInputs,  ///< likewise, of models whose layers have inputs of their own
+  kModel,             ///< a tensor of the whole model
+  kModelLayerInputs,  ///< of the whole model, if layers have their own inputs
   kEveryLayer,
   kAttentionLayers,
-  kMemoryLayers,  ///< attention with a memory of its own; what others carry means nothing
+  kMemoryLayers,  ///< attention with its own KV cache; ignored in other layers
   kConvLayers,
-  kDenseLayers,   ///< those with a feed-forward that every token takes, beside experts or without
-  kExpertLayers,  ///< those with experts
-  kSharedLayers,  ///< those with both
-  kLayerInputs,   ///< all, where layers have inputs of their own
+  kDenseLayers,   ///< layers with a dense feed-forward, with or without experts
+  kExpertLayers,  ///< layers with experts
+  kSharedLayers,  ///< layers with experts and a dense feed-forward
+  kLayerInputs,   ///< all layers, if the model has per-layer inputs
   kStateLayers,
-  kNormedStateLayers,  ///< where what states give is normed
+  kNormedStateLayers,  ///< state layers with a norm on the state's output
   // Latent attention.
-  kQueryLatentLayers,   ///< queries are made of a vector of their own
-  kQueryWholeLayers,    ///< of the layer's input
-  kSplitLatentLayers,   ///< matrices of keys and of values are tensors of their own
-  kJoinedLatentLayers,  ///< are one tensor
-  kGatedLayers,         ///< what attention gives has a gate
-  kPostNormLayers,      ///< all, where branches may have norms behind them and do
-  kWholeValueLayers,    ///< attention whose values are one matrix's
-  kValueExpertLayers,   ///< are experts'
-  kLaterLayers,         ///< all but the first
-  kSplitGateLayers,     ///< gates and what they gate are two tensors
-  kFusedGateLayers,     ///< are one
-  kRank,                ///< none: of the whole model, of one that ranks texts
-  kDenseHead,           ///< likewise, of one with ModelDesc::dense
+  kQueryLatentLayers,   ///< queries come from a latent of their own
+  kQueryWholeLayers,    ///< queries come from the layer's input
+  kSplitLatentLayers,   ///< keys and values have separate matrices
+  kJoinedLatentLayers,  ///< keys and values share a matrix
+  kGatedLayers,         ///< attention output is gated
+  kPostNormLayers,      ///< all layers, if branches have optional post-norms
+  kWholeValueLayers,    ///< attention with one value matrix
+  kValueExpertLayers,   ///< attention with value experts
+  kLaterLayers,         ///< all except the first
+  kSplitGateLayers,     ///< gate and up matrices are separate
+  kFusedGateLayers,     ///< gate and up matrices share a tensor
+  kRank,                ///< whole model, if it is a reranker
+  kDenseHead,           ///< whole model, with ModelDesc::dense
 };
 
 struct TensorRule {
   TensorRole role;
-  const char* name;  ///< in layers: what follows "blk.N."
+  const char* name;  ///< in layers: the part after "blk.N."
   Where where;
   Extent rows;  ///< kOne: a vector
   Extent cols;
   bool required;
-  Extent depth = Extent::kOne;  ///< matrices, one behind the other
-  TensorRole unless = kNoRole;  ///< not required where this one is there
-  bool vector = false;          ///< rows are vectors of float values, not those of a matrix
+  Extent depth = Extent::kOne;  ///< number of stacked matrices
+  TensorRole unless = kNoRole;  ///< not required if this role is present
+  bool vector = false;          ///< rows are float vectors, not matrix rows
 };
 
-/// Whether a layer has such a tensor; false for those of the whole model.
+/// True if the layer has such a tensor. False for tensors of the whole model.
 bool isIn(const TensorRule& rule, const ModelDesc& desc, uint32_t layer);
-/// `kind`: of the tensor's layer; any for those of the whole model.
+/// `kind`: the kind of the tensor's layer. Tensors of the whole model accept any kind.
 uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent);
 
 /// Which layers keep a state.
 enum class StateLayers : uint8_t {
   kNone,
-  kWithoutHeads,  ///< those without heads of keys
-  kMost,  ///< all but every full_attention_interval-th, unless attention.recurrent_layers lists them
+  kWithoutHeads,  ///< layers without KV heads
+  kMost,  ///< all except each full_attention_interval-th, or the layers in attention.recurrent_layers
   kAll,
-  kAllBeside,  ///< all, beside attention
-  kBranches,  ///< those without heads of keys and without a feed-forward: every layer has one of these
+  kAllBeside,  ///< all, in parallel with attention
+  kBranches,   ///< layers without KV heads and feed-forward; each layer has a single branch
 };
 
-/// Which pairs of a rotation text turns, by rope.dimension_sections.
+/// Rotary pairs that turn in text, by rope.dimension_sections.
 enum class RopeSections : uint8_t {
   kNone,         ///< all: the key is not read
   kInterleaved,  ///< sections take pairs in turn (Qwen3-VL)
   kContiguous,   ///< each section has pairs next to each other (Qwen2-VL)
 };
 
-/// What norms do (attention.layer_norm_rms_epsilon, attention.layer_norm_epsilon).
+/// Kind of norm; kByKey: by the file's key, attention.layer_norm_rms_epsilon or attention.layer_norm_epsilon.
 enum class NormRule : uint8_t { kRms, kLayer, kByKey };
 
 /// A group of rules that architectures share; ends with a null name.
 using TensorRules = const TensorRule*;
 constexpr uint32_t kMaxRuleGroups = 14;
-/// What any architecture may have: that of scores and vectors of whole texts.
+/// Rules for the classification head and the dense head, which any architecture may have.
 extern const TensorRules kTextHead;
 
-/// What an architecture does that its files do not say. Keys are "<architecture>.<suffix>".
+/// Behaviour of an architecture that its files do not state. Keys are "<architecture>.<suffix>".
 struct Traits {
-  uint8_t activation = kSilu;  ///< of the feed-forward; of kXielu "xielu." keys have the numbers
+  uint8_t activation = kSilu;  ///< of the feed-forward; kXielu reads its numbers from "xielu." keys
   bool plain : 1;              ///< LayerKind::plain
   bool parallel : 1;           ///< LayerKind::parallel
-  bool parallel_by_key : 1;    ///< use_parallel_residual says so
-  bool parallel_without_norm : 1;  ///< a layer without ffn_norm is
+  bool parallel_by_key : 1;    ///< by the key use_parallel_residual
+  bool parallel_without_norm : 1;  ///< a layer without ffn_norm is parallel
   NormRule norms = NormRule::kRms;
   bool bare_norms : 1;           ///< ModelDesc::bare_norms
   bool grouped_norms : 1;        ///< attention.group_norm_groups is read
-  bool optional_post_norms : 1;  ///< ModelDesc::post_norms: the first layer's tensors say so
+  bool optional_post_norms : 1;  ///< ModelDesc::post_norms, decided by the first layer's tensors
   bool head_norms : 1;           ///< LayerKind::head_norms
-  uint8_t gate = kNoGate;        ///< of attention's result, where attn_gate is there
+  uint8_t gate = kNoGate;        ///< gate of the attention output, if attn_gate is present
   bool qkv_limit : 1;            ///< attention.clamp_kqv is read
   bool learned_positions : 1;    ///< ModelDesc::learned_positions
   bool loops : 1;                ///< num_loops and skip_loop_final_norm are read
   bool scaled_embedding : 1;     ///< embeddings times sqrt(n_embd)
   bool row_norms : 1;            ///< LayerKind::row_norms
   // Encoders.
-  bool encoder : 1;                 ///< ModelDesc::encoder, whatever the file says
+  bool encoder : 1;                 ///< ModelDesc::encoder, regardless of the file
   bool alibi : 1;                   ///< LayerKind::alibi
-  bool fused_gates : 1;             ///< the first layer says whether ffn_up has its gates, too
-  uint8_t rank_activation = kTanh;  ///< between the matrices that make a score
-  FilePooling rank_pooling = FilePooling::kLast;  ///< what a score is made of
+  bool fused_gates : 1;             ///< the first layer decides if ffn_up includes the gates
+  uint8_t rank_activation = kTanh;  ///< between the classification matrices
+  FilePooling rank_pooling = FilePooling::kLast;  ///< source vector of the score
   bool norms_after_rope : 1;                      ///< LayerKind::norms_after_rope
 
   // Which layers have RoPE.
   uint32_t no_rope_period =
-      0;  ///< every so many layers one has none, the last of them; 0: all have it
-  bool no_rope_in_full : 1;  ///< where there are sliding-window layers, the others have none
-  bool rope_in_dense : 1;    ///< but for layers before those with experts
-  bool no_rope : 1;          ///< no layer has it
-  bool head_of_rope : 1;     ///< rope.dimension_count is the head size where no key says that
+      0;                     ///< the last layer of each period has no RoPE; 0: all layers have it
+  bool no_rope_in_full : 1;  ///< in a model with sliding-window layers only those have RoPE
+  bool rope_in_dense : 1;    ///< except layers before the expert layers
+  bool no_rope : 1;          ///< no layer has RoPE
+  bool head_of_rope : 1;     ///< default head size: rope.dimension_count
   bool finetuned_rope : 1;   ///< rope.scaling.finetuned = false turns RoPE off everywhere
 
   // Sliding-window layers.
-  /// One layer of so many sees the session's window, the last of them; the others slide. 0: no such layers; a
-  /// window in the file is then one of all layers.
+  /// The last layer of each period sees the session's window; the others slide. 0: no sliding period, so that a window in
+  /// the file applies to all layers.
   uint32_t sliding_period = 0;
-  uint32_t sliding_window = 0;   ///< where the file names none; 0: see sliding_is_optional
-  bool sliding_is_optional : 1;  ///< no window in the file: no sliding-window layers; else an error
-  bool full_first : 1;        ///< of a period the first layer does not slide, rather than the last
-  bool pattern_required : 1;  ///< the file must say which layers slide
-  bool all_slide : 1;         ///< a window in the file is that of every attention layer, and slides
-  uint32_t sliding_layers = 0;    ///< only models of so many layers slide; 0: all
-  bool ignores_pattern : 1;       ///< a list of flags in the file says nothing
-  bool sliding_main_rope : 1;     ///< sliding-window layers share the scaling of RoPE
-  double sliding_rope_theta = 0;  ///< their base, unless the file says otherwise
+  uint32_t sliding_window = 0;   ///< default window; 0: see sliding_is_optional
+  bool sliding_is_optional : 1;  ///< without a window in the file, no layer slides; else an error
+  bool full_first : 1;          ///< the first layer of a period does not slide, instead of the last
+  bool pattern_required : 1;    ///< the file must mark the sliding layers
+  bool all_slide : 1;           ///< every attention layer slides, with the window of the file
+  uint32_t sliding_layers = 0;  ///< only models with this layer count slide; 0: all
+  bool ignores_pattern : 1;     ///< ignore a list of flags in the file
+  bool sliding_main_rope : 1;   ///< sliding-window layers share the scaling of RoPE
+  double sliding_rope_theta = 0;  ///< default RoPE base of sliding layers
 
-  bool shared_memories : 1;  ///< attention.shared_kv_layers: the last so many have no memory
-  bool sliding_head : 1;     ///< sliding-window layers have a head size of their own (.._swa)
+  bool shared_memories : 1;  ///< attention.shared_kv_layers: this many last layers have no KV cache
+  bool sliding_head : 1;     ///< separate head size of sliding-window layers (.._swa)
   bool value_norm : 1;       ///< LayerKind::value_norm
   bool layer_inputs : 1;     ///< embedding_length_per_layer_input is read
 
@@ -208,32 +207,32 @@ struct Traits {
   bool shared_expert : 1;      ///< expert_shared_feed_forward_length is read
   /// expert_shared_count, expert_weights_scale and expert_weights_norm are read; expert_gating_func may be missing.
   bool expert_weight_keys : 1;
-  bool expert_sigmoid : 1;    ///< what a missing expert_gating_func means
+  bool expert_sigmoid : 1;    ///< default of expert_gating_func
   bool expert_by_tensor : 1;  ///< layers with a router have experts
-  bool expert_interval : 1;   ///< interleave_moe_layer_step or moe_every_n_layers is read
-  bool shared_by_width : 1;  ///< a missing expert_shared_feed_forward_length is feed_forward_length
-  bool shared_times : 1;     ///< that and expert_shared_count are multiplied
-  bool shared_gate : 1;      ///< Experts::shared_gate
-  bool shared_mean : 1;      ///< experts and the one beside them count half each
-  bool routed_first : 1;     ///< Experts::routed_first
+  bool expert_interval : 1;   ///< read interleave_moe_layer_step or moe_every_n_layers
+  bool shared_by_width : 1;   ///< default of expert_shared_feed_forward_length: feed_forward_length
+  bool shared_times : 1;      ///< multiply that width by expert_shared_count
+  bool shared_gate : 1;       ///< Experts::shared_gate
+  bool shared_mean : 1;       ///< average the experts and the dense feed-forward
+  bool routed_first : 1;      ///< Experts::routed_first
   bool expert_own_input : 1;  ///< Experts::own_input
   bool norms_summed : 1;      ///< LayerKind::norms_summed, in layers with experts
   bool expert_latent : 1;     ///< moe_latent_size is read
   bool value_experts : 1;     ///< attention.value_expert_count is read
 
-  bool latent_attention : 1;  ///< layers remember latents: attention.kv_lora_rank is read
+  bool latent_attention : 1;  ///< latent attention: attention.kv_lora_rank is read
 
   // States.
   StateRule state = StateRule::kNone;
   StateLayers state_layers = StateLayers::kNone;
-  bool state_norm_optional : 1;  ///< the tensor says whether StateShape::normed
-  bool state_in_order : 1;       ///< heads that share a key follow each other; else keys take turns
+  bool state_norm_optional : 1;  ///< StateShape::normed depends on the tensor
+  bool state_in_order : 1;       ///< adjacent heads share a key; else keys alternate
   bool gated : 1;                ///< LayerKind::gate_beside
   RopeSections rope_sections = RopeSections::kNone;
-  bool no_trained_context : 1;  ///< a context_length of 2^20 says nothing
-  bool extra_layers : 1;        ///< nextn_predict_layers at the end predict further tokens: not run
+  bool no_trained_context : 1;  ///< a context_length of 2^20 means "not stated"
+  bool extra_layers : 1;  ///< nextn_predict_layers last layers (multi-token prediction) are not run
 
-  bool hybrid_keys : 1;  ///< files carry numbers of state-space layers that they do not have
+  bool hybrid_keys : 1;  ///< files state sizes of state-space layers that the model lacks
 
   // Multipliers.
   bool scales : 1;              ///< embedding_scale, residual_scale, logit_scale are read
@@ -242,16 +241,16 @@ struct Traits {
   bool no_attention_scale : 1;  ///< attention.scale is not read
   bool unit_scores : 1;         ///< scores are not scaled
   uint32_t width_scaled_layers =
-      0;                 ///< models of so many layers scale scores by 1 / sqrt(n_embd / n_heads)
-  double score_cap = 0;  ///< attn_logit_softcapping is read; this where it is missing
-  double logit_cap = 0;  ///< final_logit_softcapping, likewise
-  bool query_temperature : 1;    ///< attention.temperature_scale is read
+      0;                       ///< at this layer count, scale scores by 1 / sqrt(n_embd / n_heads)
+  double score_cap = 0;        ///< default of attn_logit_softcapping
+  double logit_cap = 0;        ///< default of final_logit_softcapping
+  bool query_temperature : 1;  ///< attention.temperature_scale is read
   bool yarn_log_multiplier : 1;  ///< rope.scaling.yarn_log_multiplier is read
   bool rope_alpha : 1;           ///< rope.scaling.alpha is read
 
-  bool feed_forward_by_tensor : 1;  ///< n_ff is what ffn_gate says; files carry wrong numbers
+  bool feed_forward_by_tensor : 1;  ///< n_ff comes from ffn_gate; the key is unreliable
 
-  /// The layers read memories of another model, for which they guess: this is none to be loaded by itself.
+  /// A draft model: its layers read the KV cache of a target model. It cannot be loaded alone.
   bool drafts : 1;
 };
 
@@ -267,16 +266,16 @@ struct Architecture {
 
 /// Numbers that all architectures read.
 const CountKey* countKeys(uint32_t* count);
-/// Names of tensors (as in TensorRule, ends with null) that may be there and carry nothing: derived values that old
+/// Names of optional tensors to ignore (as in TensorRule, ends with null): derived values that old
 /// converters wrote.
 const char* const* ignoredTensors();
 
-/// Null when there is no such architecture.
+/// Null for an unknown architecture.
 const Architecture* findArchitecture(const GgufString& name);
 uint32_t architectureCount();
 const Architecture& architectureAt(uint32_t index);
 
-/// visit(rule) for all of an architecture's tensors.
+/// Calls visit(rule) for all tensors of an architecture.
 template <typename Visit>
 void forEachRule(const Architecture& architecture, const Visit& visit) {
   for (uint32_t g = 0; g < architecture.n_tensors; ++g) {

@@ -19,7 +19,7 @@ Status differs(const char* what, uint64_t draft, uint64_t target, const Log& log
                   what, draft, target);
 }
 
-// The last layer that slides, or of those that do not; n_layers: none.
+// Last layer of the target that slides (or does not, by `slides`); n_layers if not found.
 uint32_t lastLayer(const ModelDesc& target, bool slides) {
   for (uint32_t layer = target.n_layers; layer-- != 0;) {
     if (target.kind(layer).attends() && target.slides(layer) == slides) {
@@ -80,7 +80,7 @@ Status joinDraft(const ModelDesc& draft, const TensorIndex& draft_tensors, const
   if (draft.target_embd != target->n_embd) {
     return differs("a width of", draft.target_embd, target->n_embd, log);
   }
-  // What it reads is a vector behind another, and both are bound by themselves.
+  // The draft reads two concatenated vectors, and each needs an aligned buffer binding.
   if (target->n_embd * sizeof(float) % kBufferAlignment != 0 ||
       draft.n_layers > DraftDesc::kMaxLayers) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,

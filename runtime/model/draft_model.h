@@ -1,13 +1,13 @@
-// A model that guesses for another: what of it has to agree with its target, and what it reads there.
+// Draft models: which properties must match the target, and which KV caches of the target the draft reads.
 #pragma once
 
 #include "model/tensor_index.h"
 
 namespace oriel_internal {
 
-/// Makes `draft`, of readDraftDesc(), the model that guesses for `target`: its layers read the memory of the target's last
-/// layer that slides, or of the last that does not, as they do themselves. ORIEL_ERROR_FORMAT where the two do not belong
-/// together. `tensors`, the target's, gets those of the draft.
+/// Makes `draft`, from readDraftDesc(), the draft model of `target`. Draft layers that slide read the KV cache of the
+/// target's last sliding layer; the others read the target's last full layer. ORIEL_ERROR_FORMAT if the two do not match.
+/// Adds the draft's tensors to `tensors` of the target.
 Status joinDraft(const ModelDesc& draft, const TensorIndex& draft_tensors, const Log& log,
                  ModelDesc* target, TensorIndex* tensors);
 

@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kMaxTokenTypes = 1024;
 constexpr uint32_t kMaxLabels = 4096;
 
-// Layers that remember something else than tokens go on as those of a decoder.
+// False for layers with a state or a convolution: those layers run as in a decoder.
 bool canBeWhole(const ModelDesc& desc) {
   bool latent = false;
   for (uint32_t k = 0; k < desc.n_kinds; ++k) {
@@ -74,7 +74,7 @@ Status readEncoder(const GgufFile& file, const Architecture& architecture, const
   for (uint32_t v = 0; v < desc->n_views; ++v) {
     LayerView& view = desc->views[v];
     const bool slides = view.kind == ViewKind::kSliding;
-    // A window of so many tokens is half of it either way, or all of it backwards.
+    // A window covers half of its tokens in each direction, or all of them backwards.
     const uint32_t window = causal ? view.window - 1 : view.window / 2;
     view = {ViewKind::kText, slides ? std::max(window, 1u) : 0};
   }

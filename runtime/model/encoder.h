@@ -1,11 +1,11 @@
-// What makes a model one that reads whole texts, for vectors or scores.
+// Encoders: models that read a whole text and return a vector or scores.
 #pragma once
 
 #include "model/architecture.h"
 
 namespace oriel_internal {
 
-/// After readLayers(): layers see their text, and the numbers of what comes behind them.
+/// Call after readLayers(). Sets the text view of the layers and reads the sizes of the heads after them.
 Status readEncoder(const GgufFile& file, const Architecture& architecture, const Log& log,
                    ModelDesc* desc);
 

@@ -32,7 +32,7 @@ Status readGroups(const GgufFile& file, const Architecture& architecture, const 
   return kOk;
 }
 
-/// How weights of experts are scaled, and as how many experts the shared one counts.
+/// Reads groups, normalisation and scale of the expert weights, and the number of shared experts.
 Status readExpertWeights(const GgufFile& file, const Architecture& architecture, const Log& log,
                          ExpertCounts* found) {
   Experts& experts = found->experts;
@@ -45,7 +45,7 @@ Status readExpertWeights(const GgufFile& file, const Architecture& architecture,
                         kMaxFeedForward / experts.n_ff, log, &found->shared_count);
 }
 
-/// Width of the feed-forward beside experts. `n_ff`: of layers without experts.
+/// Width of the shared feed-forward. `n_ff`: width in layers without experts.
 Status readShared(const GgufFile& file, const Architecture& architecture, uint32_t n_ff,
                   const Log& log, ExpertCounts* found) {
   const Traits& traits = architecture.traits;
@@ -91,14 +91,14 @@ Status readExperts(const GgufFile& file, const Architecture& architecture, uint3
                  &experts.used));
   experts.n_ff = traits.expert_width_own ? n_ff / experts.used : n_ff;
   if (traits.expert_width_own) {
-    // Some files leave out an expert's width and state that of all that are used.
+    // Some files omit the width of an expert and state the total width of the used experts.
     ORIEL_TRY(read("expert_feed_forward_length",
                    traits.expert_gating || experts.n_ff == 0 ? Need::kRequired : Need::kOptional, 1,
                    kMaxFeedForward, &experts.n_ff));
   }
   uint32_t gating = traits.expert_sigmoid ? 2 : 1;
   if (traits.expert_gating) {
-    // 3: a softmax over the chosen, which normalised weights of one over all are.
+    // 3: a softmax over the selected, which equals the normalised softmax over all.
     ORIEL_TRY(read("expert_gating_func",
                    traits.expert_weight_keys ? Need::kOptional : Need::kRequired, 1, 3, &gating));
   }

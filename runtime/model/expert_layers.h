@@ -1,4 +1,4 @@
-// What a mixture's experts are like, and which layers have some: reads a file's numbers.
+// Reads the sizes of a mixture of experts, and which layers have experts.
 #pragma once
 
 #include "base/log.h"
@@ -7,22 +7,22 @@
 
 namespace oriel_internal {
 
-/// What the layers with experts have in common.
+/// Properties that all expert layers share.
 struct ExpertCounts {
   Experts experts;
-  uint32_t dense_layers = 0;  ///< the first so many have none
+  uint32_t dense_layers = 0;  ///< number of first layers without experts
   uint32_t shared_count = 0;  ///< experts that every token uses
-  uint32_t shared_ff = 0;     ///< of the feed-forward beside them
-  uint32_t period = 0;        ///< not 0: of so many layers the second alone has some
-  uint32_t interval = 1;      ///< and of the others the last of every so many have some
-  bool by_tensor = false;     ///< of those, the ones that have a router
-  Experts value_experts;      ///< that make values, in the same layers
+  uint32_t shared_ff = 0;     ///< n_ff of the dense feed-forward
+  uint32_t period = 0;        ///< not 0: only the second layer of each period has experts
+  uint32_t interval = 1;      ///< among the others, the last of each interval has experts
+  bool by_tensor = false;     ///< among those, only layers with a router
+  Experts value_experts;      ///< make values, in the same layers
 
-  /// Whether a layer has experts.
+  /// True if the layer has experts.
   bool isIn(const GgufFile& file, uint32_t layer) const;
 };
 
-/// Nothing where the model has no experts. `n_ff`: the width that files state for all layers.
+/// Leaves the output empty if the model has no experts. `n_ff`: the width that files state for all layers.
 Status readExperts(const GgufFile& file, const Architecture& architecture, uint32_t n_layers,
                    uint32_t n_ff, const Log& log, ExpertCounts* found);
 

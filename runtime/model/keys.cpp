@@ -10,7 +10,7 @@ Status readCount(const GgufFile& file, const char* key, const Log& log, uint64_t
     return kOk;
   }
   GgufArray array;
-  (void)file.getArray(key, &array);  // stays empty when it is no array
+  (void)file.getArray(key, &array);  // stays empty if it is not an array
   GgufArrayReader reader(array);
   int64_t first = 0;
   if (reader.nextInt(&first) && first >= 0) {

@@ -10,7 +10,7 @@
 
 namespace oriel_internal {
 
-/// "llama.block_count": the longest architecture and suffix of the tables fit with room to spare.
+/// "llama.block_count". Longer than the longest architecture and suffix in the tables.
 struct KeyName {
   KeyName() : text{} {}
   KeyName(const Architecture& architecture, const char* suffix) {
@@ -19,27 +19,27 @@ struct KeyName {
   char text[96];
 };
 
-/// The error of a key that must be there.
+/// The error for a missing required key.
 Status missingKey(const char* key, const Log& log);
 
-/// Fails for a count outside `minimum` to `maximum`, what this build runs.
+/// Fails for a count outside `minimum` to `maximum`, the limits of this build.
 Status checkRange(const char* key, uint64_t value, uint32_t minimum, uint32_t maximum,
                   const Log& log);
 
-/// Fails for a list of another length than one entry per layer.
+/// Fails if a list does not have one entry per layer.
 Status checkPerLayer(const char* key, const GgufArray& list, uint32_t n_layers, const Log& log);
 
-/// A whole number, or an array with the same number for every layer.
+/// Reads a whole number, or an array that repeats one number for every layer.
 Status readCount(const GgufFile& file, const char* key, const Log& log, uint64_t* value);
 
-/// A whole number per layer: one for all layers, or an array.
+/// A whole number per layer: a scalar for all layers, or an array.
 class LayerCounts {
  public:
-  /// `minimum` to `maximum`: what this build runs.
+  /// `minimum` to `maximum`: limits of this build.
   Status open(const GgufFile& file, const Architecture& architecture, const char* suffix,
               uint32_t n_layers, uint32_t minimum, uint32_t maximum, const Log& log);
   bool present() const { return present_; }
-  /// Of the next layer; called n_layers times at most, and only where present().
+  /// Reads the next layer's value. Call at most n_layers times, and only if present().
   Status next(const Log& log, uint32_t* value);
 
  private:
@@ -52,26 +52,26 @@ class LayerCounts {
   uint32_t maximum_ = 0;
 };
 
-/// All counts of the whole model.
+/// Reads all model-wide counts.
 Status readCounts(const GgufFile& file, const Architecture& architecture, const Log& log,
                   ModelDesc* desc);
 
 enum class Need : uint8_t { kOptional, kRequired };
 
-/// A count of the whole model; `*count` does not change if the key is missing and not required.
+/// Reads a model-wide count. Leaves `*count` unchanged if an optional key is missing.
 Status readModelCount(const GgufFile& file, const Architecture& architecture, const char* suffix,
                       Need need, uint32_t minimum, uint32_t maximum, const Log& log,
                       uint32_t* count);
 
-/// A positive, finite number; `*value` does not change if the key is missing and not required.
+/// Reads a positive, finite number. Leaves `*value` unchanged if an optional key is missing.
 Status readReal(const GgufFile& file, const Architecture& architecture, const char* suffix,
                 Need need, const Log& log, double* value);
 
-/// As readReal; some converters write 0 for "not scaled".
+/// Like readReal, but 0 means "not scaled", as some converters write.
 Status readScale(const GgufFile& file, const Architecture& architecture, const char* suffix,
                  Need need, const Log& log, double* value);
 
-/// A positive whole number; `*value` does not change if the key is missing.
+/// Reads a positive whole number. Leaves `*value` unchanged if the key is missing.
 Status readCountAsReal(const GgufFile& file, const Architecture& architecture, const char* suffix,
                        const Log& log, double* value);
 

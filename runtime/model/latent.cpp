@@ -12,8 +12,8 @@ bool hasTensor(const GgufFile& file, const char* name) {
   return file.findTensor(name, &tensor);
 }
 
-/// Files whose matrices of keys and values are tensors of their own state the widths of heads under names of their own;
-/// what others call so is then the memory's.
+/// Files with separate key and value matrices state the head widths under other keys (_mla). The usual keys then give
+/// the widths of the KV cache.
 Status readHeads(const GgufFile& file, const Architecture& architecture, const Log& log,
                  LayerKind* kind, const ModelDesc& desc) {
   const bool own_names = file.has(KeyName(architecture, "attention.key_length_mla").text);
@@ -35,7 +35,7 @@ Status readLatent(const GgufFile& file, const Architecture& architecture, const 
                            kMaxLatentDim, log, &kind->latent_dim));
   ORIEL_TRY(readModelCount(file, architecture, "rope.dimension_count", Need::kRequired, 1,
                            kMaxLatentRopeDim, log, &kind->rope_dim));
-  // Files of DeepSeek-V2-Lite may state a width that the model does not have.
+  // Some files of DeepSeek-V2-Lite state a width that the model does not use.
   if (!hasTensor(file, "blk.0.attn_q.weight")) {
     ORIEL_TRY(readModelCount(file, architecture, "attention.q_lora_rank", Need::kRequired, 1,
                              kMaxEmbedding, log, &kind->query_latent_dim));

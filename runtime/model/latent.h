@@ -1,4 +1,4 @@
-// Latent attention: the widths of a layer's vectors, as files name them.
+// Latent attention: reads the widths of a layer's vectors.
 #pragma once
 
 #include "base/log.h"
@@ -7,8 +7,8 @@
 
 namespace oriel_internal {
 
-/// Fills in head_dim and what of LayerKind belongs to latents, in `kind` and the description's largest numbers; counts
-/// heads and layers are there. Main RoPE turns the rotated key.
+/// Fills in head_dim and the latent fields, in `kind` and in the description's largest numbers. Counts of heads and
+/// layers must be set. The main RoPE table rotates the shared key.
 Status readLatent(const GgufFile& file, const Architecture& architecture, const Log& log,
                   LayerKind* kind, ModelDesc* desc);
 

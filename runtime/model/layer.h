@@ -1,4 +1,4 @@
-// What a layer does: a handful of kinds a model, an index a layer.
+// Layer descriptions: a model has a few kinds, and each layer has the index of its kind.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace oriel_internal {
 
-/// What a layer makes of the tokens before.
+/// How a layer mixes in earlier tokens.
 enum class Mixer : uint8_t {
   kAttention,  ///< softmax attention over keys and values
   kShortConv,  ///< a gated causal convolution over a few tokens (LFM2)
   kState,      ///< a recurrent state
-  kParallel,   ///< attention, and a state beside it: both of the same input, both added
-  kNone,       ///< nothing: the layer is a feed-forward alone
+  kParallel,   ///< attention and a state in parallel: same input, outputs added
+  kNone,       ///< the layer is a feed-forward alone
 };
 
-/// Where attention's result has no gate (LayerKind::gate).
+/// Attention output without a gate (LayerKind::gate).
 constexpr uint8_t kNoGate = UINT8_MAX;
 
 /// How a state takes in a token (StateScanPush has the formulas).
@@ -29,14 +29,13 @@ enum class StateRule : uint8_t {
 /// A recurrent state: a matrix [value_dim][key_dim] for each head, and the last inputs of a short convolution.
 struct StateShape {
   StateRule rule = StateRule::kNone;
-  bool normed = false;  ///< what it gives is normed: Mamba-2 may leave that out
-  bool in_order =
-      false;  ///< kDelta: heads that share a key follow each other; else keys take turns
+  bool normed = false;     ///< the output is normed; optional in Mamba-2
+  bool in_order = false;   ///< kDelta: adjacent heads share a key; else keys alternate
   uint32_t conv_taps = 0;  ///< 2 .. kMaxConvTaps tokens, itself included
-  uint32_t key_heads = 0;  ///< of keys and queries: divides heads
-  uint32_t heads = 0;      ///< of values
+  uint32_t key_heads = 0;  ///< heads of keys and queries: divides heads
+  uint32_t heads = 0;      ///< heads of values
   uint32_t key_dim = 0;    ///< 1 .. kMaxStateDim
-  uint32_t value_dim = 0;  ///< likewise
+  uint32_t value_dim = 0;  ///< 1 .. kMaxStateDim
   bool operator==(const StateShape& b) const {
     return rule == b.rule && normed == b.normed && in_order == b.in_order &&
            conv_taps == b.conv_taps && key_heads == b.key_heads && heads == b.heads &&
@@ -44,7 +43,7 @@ struct StateShape {
   }
   uint32_t keyCols() const { return key_heads * key_dim; }
   uint32_t valueCols() const { return heads * value_dim; }
-  /// What is convolved: queries, keys and values.
+  /// Channels of the convolution: queries, keys and values.
   uint32_t channels() const { return 2 * keyCols() + valueCols(); }
   uint32_t matrixValues() const { return valueCols() * key_dim; }
   uint32_t columnWords() const { return (conv_taps - 1) * channels(); }
@@ -56,21 +55,21 @@ constexpr uint8_t kMainRope = 0;
 constexpr uint8_t kSlidingRope = 1;
 constexpr uint32_t kMaxRopes = 2;
 
-/// A mixture of experts: feed-forwards of which a token takes the best few by a router's word.
+/// A mixture of experts: a router selects the best few feed-forwards for each token.
 struct Experts {
   uint32_t count = 0;  ///< 0: none; else 1 .. kMaxExperts
-  uint32_t used = 0;   ///< by a token: 1 .. kMaxExpertsUsed, at most count
+  uint32_t used = 0;   ///< experts per token: 1 .. kMaxExpertsUsed, at most count
   uint32_t n_ff = 0;
-  bool sigmoid = false;       ///< scores are sigmoids, not a softmax over all experts
-  bool normalised = false;    ///< weights of the chosen are divided by their sum
-  float scale = 1;            ///< and multiplied by this
+  bool sigmoid = false;       ///< scores are sigmoids; else a softmax over all experts
+  bool normalised = false;    ///< divide the selected weights by their sum
+  float scale = 1;            ///< factor of the selected weights
   uint32_t groups = 1;        ///< equal runs of experts: divides count
-  uint32_t used_groups = 1;   ///< of which only the best so many have experts that may be chosen
-  bool routed_first = false;  ///< by the layer's input as it is, before attention
-  bool own_input = false;  ///< router, experts and the feed-forward beside have norms of their own
-  bool shared_gate = false;  ///< the feed-forward beside is multiplied by a sigmoid
-  float shared_scale = 1;    ///< or by this
-  uint32_t latent = 0;  ///< experts work on a vector of so many values made of the input; 0: on it
+  uint32_t used_groups = 1;   ///< experts are selected from the best groups only
+  bool routed_first = false;  ///< router input: the layer's input, before attention
+  bool own_input = false;     ///< separate norms for router, experts and dense feed-forward
+  bool shared_gate = false;   ///< multiply the dense feed-forward by a sigmoid
+  float shared_scale = 1;     ///< constant factor of the dense feed-forward
+  uint32_t latent = 0;        ///< experts work on a projection of this size; 0: on the input
 
   bool operator==(const Experts& b) const {
     return count == b.count && used == b.used && n_ff == b.n_ff && sigmoid == b.sigmoid &&
@@ -84,40 +83,40 @@ struct Experts {
 /// One kind of layer. All counts are within base/limits.h.
 struct LayerKind {
   Mixer mixer = Mixer::kAttention;
-  uint8_t rope = kMainRope;  ///< index of ModelDesc::ropes; kNoRope: positions are not encoded
-  uint8_t view = 0;  ///< index of ModelDesc::views: which tokens it sees; of kState: of its state
-  uint8_t activation = kSilu;  ///< of the feed-forward's gate
-  bool plain = false;          ///< the feed-forward has no gate: its one matrix is activated
-  bool parallel = false;       ///< the feed-forward reads what attention reads, not its result
-  bool norms_summed = false;   ///< what experts and the feed-forward beside give is normed together
-  bool row_norms = false;      ///< norms of queries and keys are over all heads together
-  bool norms_after_rope = false;  ///< and come after RoPE
-  bool value_norm = false;        ///< values are divided by their root mean square, head by head
-  bool head_norms = false;        ///< those have weights of their own for each head
-  uint8_t gate = kNoGate;         ///< what attention gives is multiplied by: kGateSigmoid and so on
-  bool gate_heads = false;        ///< one gate a head; else one a value
+  uint8_t rope = kMainRope;       ///< index of ModelDesc::ropes; kNoRope: no rotation
+  uint8_t view = 0;               ///< index of ModelDesc::views: visible tokens; kState: its state
+  uint8_t activation = kSilu;     ///< of the feed-forward's gate
+  bool plain = false;             ///< no gate: activate the feed-forward's one matrix
+  bool parallel = false;          ///< the feed-forward reads the input of attention, not its result
+  bool norms_summed = false;      ///< norm the sum of experts and dense feed-forward
+  bool row_norms = false;         ///< query and key norms span all heads
+  bool norms_after_rope = false;  ///< query and key norms come after RoPE
+  bool value_norm = false;        ///< divide values by their root mean square, head by head
+  bool head_norms = false;        ///< query and key norms have weights per head
+  uint8_t gate = kNoGate;         ///< gate of the attention output: kGateSigmoid and so on
+  bool gate_heads = false;        ///< a gate per head; else per value
   bool alibi = false;             ///< scores fall with the distance: AttentionPush::alibi_heads
-  bool gate_beside = false;       ///< made beside queries, by their matrix; else by one of its own
+  bool gate_beside = false;       ///< the query matrix also makes the gates; else a separate one
   uint8_t state_view = 0;         ///< kParallel: index of the view of its state
   uint32_t n_heads = 0;
   uint32_t n_kv_heads = 0;  ///< divides n_heads
   uint32_t head_dim = 0;    ///< even, kMinHeadDim .. kMaxHeadDim
-  // Multi-head latent attention (DeepSeek-AI, "DeepSeek-V2", 2024): a token is remembered as one vector, the latent, of
-  // which every head makes its key and its value, and one rotated key that all heads share. A query has head_dim values,
-  // of which the last rope_dim are scored with that key.
-  uint32_t latent_dim = 0;        ///< values of the latent; 0: keys and values of heads
+  // Multi-head latent attention (DeepSeek-AI, "DeepSeek-V2", 2024): the cache holds two vectors of each token. Every head
+  // makes its key and its value from the first, the latent. All heads share the second, a rotated key; it is scored with
+  // the last rope_dim of the head_dim values of a query.
+  uint32_t latent_dim = 0;        ///< values of the latent; 0: ordinary keys and values
   uint32_t rope_dim = 0;          ///< values of the rotated key: even, below head_dim
-  uint32_t value_dim = 0;         ///< values that a head makes of a latent
-  uint32_t query_latent_dim = 0;  ///< queries are made of a vector of so many; 0: of the input
-  bool joined_latent = false;     ///< the file has matrices of keys and values in one tensor
-  uint32_t n_ff = 0;  ///< of the feed-forward that every token takes; 0: none, experts alone
+  uint32_t value_dim = 0;         ///< values that a head makes from a latent
+  uint32_t query_latent_dim = 0;  ///< size of the query latent; 0: queries come from the input
+  bool joined_latent = false;     ///< the file stores key and value matrices in one tensor
+  uint32_t n_ff = 0;              ///< of the dense feed-forward; 0: experts only
   Experts experts;
-  Experts value_experts;      ///< that make values; n_ff is not used
+  Experts value_experts;      ///< make values; their n_ff is not used
   uint32_t conv_taps = 0;     ///< kShortConv: 1 .. kMaxConvTaps tokens, itself included
-  uint32_t state_words = 0;   ///< of layers with a state: 32-bit words of one, in float32
-  StateShape state;           ///< and what it is made of
-  float attention_scale = 0;  ///< of scores
-  float soft_cap = 0;         ///< of scores, as in AttentionPush; 0: none
+  uint32_t state_words = 0;   ///< state layers: size of one state in 32-bit words, as float32
+  StateShape state;           ///< shape of the state
+  float attention_scale = 0;  ///< factor of scores
+  float soft_cap = 0;         ///< cap of scores, as in AttentionPush; 0: none
 
   bool attends() const { return mixer == Mixer::kAttention || mixer == Mixer::kParallel; }
   bool convolves() const { return mixer == Mixer::kShortConv; }
@@ -127,49 +126,49 @@ struct LayerKind {
   uint32_t queryCols() const { return n_heads * head_dim; }
   uint32_t kvCols() const { return n_kv_heads * head_dim; }
   bool isLatent() const { return latent_dim != 0; }
-  /// Of a query's head: values that are scored with the latent.
+  /// Values of a query head that are scored with the latent.
   uint32_t plainDim() const { return head_dim - rope_dim; }
-  /// What a token's memory holds of it.
+  /// Values of a token in the cache.
   uint32_t latentCols() const { return latent_dim + rope_dim; }
   uint32_t gateCols() const { return gate == kNoGate ? 0 : gate_heads ? n_heads : attendedCols(); }
-  /// What an expert reads and gives, where a layer's vectors have `n_embd` values.
+  /// Input and output columns of an expert; `n_embd`: columns of the layer.
   uint32_t expertCols(uint32_t n_embd) const {
     return experts.latent != 0 ? experts.latent : n_embd;
   }
-  /// Its branches need two vectors beside the residual stream and what is normed.
+  /// The branches need two vectors in addition to the residual stream and its normed copy.
   bool hasBranches() const {
     return parallel || (experts.count != 0 && (norms_summed || experts.latent != 0));
   }
-  /// What the matrix behind attention reads.
+  /// Columns of the attention output, the input of the output matrix.
   uint32_t attendedCols() const { return isLatent() ? n_heads * value_dim : queryCols(); }
 };
 
 struct Layer {
   uint8_t kind = 0;  ///< index of ModelDesc::kinds
   uint16_t memory_of =
-      0;  ///< the layer whose memory it reads: itself, or an earlier one of the same shape
-  float activation[4] = {};  ///< of kXielu: a, b, c and d
+      0;  ///< layer whose KV cache it reads: itself, or an earlier layer of equal shape
+  float activation[4] = {};  ///< kXielu: a, b, c and d
 };
 
-/// Versions of a state that every session has: a step reads one and writes another, so that the one after the last
-/// committed token is always there. Checkpoints come on top.
+/// Versions of a state per session: a step reads one and writes another, so that the state after the last committed
+/// token is always available. Checkpoints use additional versions.
 constexpr uint32_t kStateSlots = 2;
 
-/// How the tokens of a session take, and see, the slots of a group of layers' memories.
+/// Which tokens the KV cache of a group of layers holds, and which of them a token sees.
 enum class ViewKind : uint8_t {
   kSession,  ///< the session's sinks and window
-  kSliding,  ///< a window that the layers were trained with: the last tokens, no sinks
-  kColumns,  ///< the last few tokens whatever was evicted
-  kState,    ///< no tokens: versions of a state
-  kText,     ///< of encoders: all tokens of the text, or those at most `window` away either way
+  kSliding,  ///< the window of the training: the last tokens, no sinks
+  kColumns,  ///< the last few tokens, regardless of eviction
+  kState,    ///< versions of a state, no tokens
+  kText,     ///< encoders: all tokens of the text, or at most `window` away in each direction
 };
-/// Parts that a session's window has for layers that see less than all of it.
+/// Number of parts of a session's window, for layers that see only some of it.
 constexpr uint32_t kWindowParts = 256;
 
 struct LayerView {
   ViewKind kind = ViewKind::kSession;
-  uint32_t window = 0;  ///< tokens: of kSliding and kColumns; of kText, where 0 is no bound
-  /// Of kSession: so many kWindowParts of the window, the latest, behind the same sinks. 0: all of it.
+  uint32_t window = 0;  ///< tokens, in kSliding, kColumns and kText; kText: 0 is unlimited
+  /// kSession: the sinks and the latest `parts` kWindowParts of the window. 0: the whole window.
   uint32_t parts = 0;
 
   bool isWholeSession() const { return kind == ViewKind::kSession && parts == 0; }

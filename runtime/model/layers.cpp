@@ -33,7 +33,7 @@ Status checkHeads(const Architecture& architecture, uint32_t layer, uint32_t n_h
   return kOk;
 }
 
-/// Fills in what optional keys left open and checks how the numbers fit together.
+/// Fills in defaults of missing optional keys, and checks that the numbers fit together.
 Status completeHeads(const GgufFile& file, const Architecture& architecture, const Log& log,
                      ModelDesc* desc) {
   if (desc->n_kv_heads == 0) {
@@ -78,7 +78,7 @@ Status completeHeads(const GgufFile& file, const Architecture& architecture, con
   return kOk;
 }
 
-/// How many values of a head of `head_dim` a table turns; `*dims` stays as it is when the key is missing.
+/// Number of rotated values in a head of `head_dim`. Leaves `*dims` unchanged if the key is missing.
 Status readRopeDims(const GgufFile& file, const Architecture& architecture, const char* suffix,
                     uint32_t head_dim, const Log& log, uint32_t* dims) {
   const KeyName key(architecture, suffix);
@@ -97,7 +97,7 @@ Status readRopeDims(const GgufFile& file, const Architecture& architecture, cons
   return kOk;
 }
 
-/// Of all tables; `sliding_head`: head_dim of sliding-window layers.
+/// Reads the rotated values of all tables; `sliding_head`: head_dim of sliding-window layers.
 Status readRopeDims(const GgufFile& file, const Architecture& architecture, uint32_t sliding_head,
                     const Log& log, ModelDesc* desc) {
   bool finetuned = !architecture.traits.no_rope;
@@ -117,7 +117,7 @@ Status readRopeDims(const GgufFile& file, const Architecture& architecture, uint
   return kOk;
 }
 
-/// Sliding-window layers may have a size of head of their own.
+/// Reads the head size of sliding-window layers, which may differ.
 Status readSlidingHead(const GgufFile& file, const Architecture& architecture, const Log& log,
                        uint32_t* head_dim) {
   if (!architecture.traits.sliding_head) {
@@ -139,7 +139,7 @@ Status readSlidingHead(const GgufFile& file, const Architecture& architecture, c
 
 // --- Windows -------------------------------------------------------------------------------------
 
-/// Which layers slide: a period, a flag for each layer, or what the architecture does.
+/// Which layers slide: a period, a flag per layer, or the architecture's default.
 class SlidingPattern {
  public:
   Status open(const GgufFile& file, const Architecture& architecture, const Log& log,
@@ -184,7 +184,7 @@ class SlidingPattern {
     return openPattern(file, architecture, log, desc->n_layers);
   }
 
-  /// Of the next layer: its window, or 0.
+  /// Window of the next layer, or 0.
   Status next(uint32_t layer, const Log& log, uint32_t* window) {
     bool slides = window_ != 0 && (all_ || (period_ != 0 && layer % period_ != full_));
     if (window_ != 0 && is_list_ && !flags_.nextBool(&slides)) {
@@ -296,7 +296,7 @@ Status readMultipliers(const GgufFile& file, const Architecture& architecture, c
   return kOk;
 }
 
-/// What all attention layers have in common.
+/// Reads the attention properties that all layers share.
 Status readAttention(const GgufFile& file, const Architecture& architecture, const Log& log,
                      const ModelDesc& desc, LayerKind* kind) {
   const Traits& traits = architecture.traits;
@@ -340,7 +340,7 @@ uint8_t ropeOf(const Traits& traits, const ModelDesc& desc, uint32_t layer, bool
   return rope;
 }
 
-/// Layers at the end that read the memory of the last one of their sort before them.
+/// The last layers read the KV cache of the last earlier layer with the same sliding behaviour.
 Status shareMemories(const GgufFile& file, const Architecture& architecture, const Log& log,
                      ModelDesc* desc) {
   uint32_t shared = 0;
@@ -366,7 +366,7 @@ Status shareMemories(const GgufFile& file, const Architecture& architecture, con
 Status describeLayer(const Architecture& architecture, uint32_t layer, LayerKind kind,
                      uint32_t window, bool some_slide, const Log& log, ModelDesc* desc) {
   if (!kind.attends()) {
-    // What has no meaning there is the same in all such layers.
+    // Unused fields get equal values in all such layers, so that they share a kind.
     kind.n_heads = kind.n_kv_heads = kind.head_dim = 0;
     kind.attention_scale = kind.soft_cap = 0;
     kind.rope = kNoRope;
@@ -410,7 +410,7 @@ Status describeLayer(const Architecture& architecture, uint32_t layer, LayerKind
   return kOk;
 }
 
-/// Layers' attn_gate: one gate a head or one a value.
+/// Reads the layers' attn_gate: per head or per value.
 void readGate(const GgufFile& file, const Traits& traits, uint32_t layer, LayerKind* kind) {
   char name[kMaxTensorNameBytes + 1];
   std::snprintf(name, sizeof(name), "blk.%" PRIu32 ".attn_gate.weight", layer);
@@ -421,7 +421,7 @@ void readGate(const GgufFile& file, const Traits& traits, uint32_t layer, LayerK
   }
 }
 
-/// What is said of the whole model: of norms, passes and positions.
+/// Reads model-wide properties: norms, passes and positions.
 Status readForm(const GgufFile& file, const Architecture& architecture, const Log& log,
                 ModelDesc* desc) {
   const Traits& traits = architecture.traits;
@@ -461,7 +461,7 @@ Status readForm(const GgufFile& file, const Architecture& architecture, const Lo
   return kOk;
 }
 
-/// The numbers of xIELU: one for all layers or one for each.
+/// The numbers of xIELU: a scalar for all layers or an array.
 Status readXielu(const GgufFile& file, const Log& log, ModelDesc* desc) {
   constexpr const char* kKeys[] = {"xielu.alpha_p", "xielu.alpha_n", "xielu.beta", "xielu.eps"};
   for (uint32_t i = 0; i < 4; ++i) {
@@ -502,7 +502,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   const bool attends = traits.state_layers != StateLayers::kAll;
   const bool mixed = has_convs || traits.state != StateRule::kNone;
   if (traits.no_trained_context && desc->context_train == 1u << 20) {
-    desc->context_train = 0;  // what converters write where positions are not encoded
+    desc->context_train = 0;  // converters' value for models without position encoding
   }
   if (traits.extra_layers) {
     ORIEL_TRY(readModelCount(file, architecture, "nextn_predict_layers", Need::kOptional, 0,
@@ -531,7 +531,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     }
   }
 
-  // What differs between layers first: heads are as wide as the widest layer says.
+  // Per-layer numbers come first: the widest layer decides the head width.
   struct Counts {
     uint32_t heads, kv_heads, ff;
     Mixer mixer;
@@ -653,7 +653,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     desc->layers[layer] = desc->layers[layer % n_once];
     desc->layers[layer].memory_of = static_cast<uint16_t>(layer);
   }
-  if (traits.shared_memories && !traits.drafts) {  // those of an assistant share another's
+  if (traits.shared_memories && !traits.drafts) {  // an assistant's layers read another model's
     ORIEL_TRY(shareMemories(file, architecture, log, desc));
   }
   return checkMemories(*desc, log);

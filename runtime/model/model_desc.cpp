@@ -176,7 +176,7 @@ bool ofLayers(const TensorRule& rule) {
          rule.where != Where::kRank && rule.where != Where::kDenseHead;
 }
 
-/// Whether such a tensor of the whole model means something.
+/// True if the rule applies to this model's model-wide tensors.
 bool isOfModel(const TensorRule& rule, const ModelDesc& desc) {
   return rule.where == Where::kModel ||
          (rule.where == Where::kModelLayerInputs && desc.layer_input != 0) ||
@@ -196,8 +196,8 @@ struct TensorName {
   char text[kMaxTensorNameBytes + 1];
 };
 
-/// Splits "blk.12.attn_q.weight" into 12 and the rest. Other names, also ones with a number that is
-/// not written the usual way, are left alone.
+/// Splits "blk.12.attn_q.weight" into 12 and the rest. Leaves other names alone, including names with
+/// a non-canonical number.
 bool splitLayer(const GgufString& name, uint32_t* layer, GgufString* rest) {
   if (name.bytes < 7 || std::memcmp(name.data, "blk.", 4) != 0) {
     return false;
@@ -216,7 +216,7 @@ bool splitLayer(const GgufString& name, uint32_t* layer, GgufString* rest) {
   return true;
 }
 
-// Of rules with the same name that of the layer's kind.
+// Finds the rule of a name; among rules with equal names, the rule that matches the layer's kind.
 const TensorRule* findRule(const Architecture& architecture, const GgufString& name, bool in_layers,
                            const ModelDesc& desc, uint32_t layer) {
   const TensorRule* found = nullptr;
@@ -235,7 +235,7 @@ bool isIgnored(const GgufString& name) {
       return true;
     }
   }
-  // Of activations in four bits, which this build does not round.
+  // Scales of 4-bit activations. This build does not round activations to 4 bits.
   constexpr char kInputScale[] = ".input_scale";
   constexpr size_t kBytes = sizeof(kInputScale) - 1;
   return name.bytes > kBytes &&
@@ -301,7 +301,7 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
   const uint64_t cols = extentOf(desc, kind, rule.cols);
   const uint64_t depth = extentOf(desc, kind, rule.depth);
   const bool matrix = isMatrix(rule);
-  // Vectors for each head may come as one.
+  // Norm vectors of all heads may be stored as one.
   const bool flat = !matrix && rule.rows != Extent::kOne && tensor.dims[0] == rows * cols &&
                     tensor.dims[1] == 1 && depth == 1 && tensor.dims[2] == 1;
   if (flat) {
@@ -323,7 +323,7 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
   return checkType(tensor, matrix, log);
 }
 
-/// "attn_q.scale": what the products of "attn_q.weight" are multiplied by.
+/// "attn_q.scale": factor of the products of "attn_q.weight".
 const TensorRule* findScaled(const Architecture& architecture, const GgufString& name,
                              bool in_layers, const ModelDesc& desc, uint32_t layer) {
   constexpr char kScale[] = ".scale";
@@ -341,7 +341,7 @@ const TensorRule* findScaled(const Architecture& architecture, const GgufString&
                                                                                          : nullptr;
 }
 
-/// A tensor that its layer has no use for.
+/// Error for a tensor that its layer does not use.
 Status misplaced(const GgufFile& file, const GgufTensor& tensor, const Architecture& architecture,
                  const TensorRule& rule, const ModelDesc& desc, uint32_t layer, const Log& log) {
   const bool of_experts = rule.where == Where::kExpertLayers ||
@@ -371,11 +371,11 @@ Status misplaced(const GgufFile& file, const GgufTensor& tensor, const Architect
                                                               : "states");
 }
 
-/// One walk: every tensor is checked and noted.
+/// A single pass checks and records every tensor.
 Status checkTensors(const GgufFile& file, const Architecture& architecture,
                     const oriel_allocator& allocator, const Log& log, ModelDesc* desc,
                     TensorIndex* tensors) {
-  const uint32_t n_layers = desc->n_layers / desc->loops;  // that the file has
+  const uint32_t n_layers = desc->n_layers / desc->loops;  // layers in the file
   ORIEL_TRY(tensors->create(file.tensorCount(), desc->n_layers, allocator, log));
   uint64_t cursor = 0;
   GgufTensor tensor;
@@ -411,7 +411,7 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
     }
     if (in_layer && !isIn(*rule, *desc, layer)) {
       if (rule->where == Where::kMemoryLayers || rule->where == Where::kJoinedLatentLayers) {
-        continue;  // of a layer that reads another's memory; what other tensors say, too
+        continue;  // its layer reads another layer's KV cache: ignored
       }
       return misplaced(file, tensor, architecture, *rule, *desc, layer, log);
     }
@@ -459,7 +459,7 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
   return status;
 }
 
-/// From its key, or else from the embedding; the tokenizer must agree.
+/// Reads the vocabulary size from its key, or from the embedding. The tokenizer must agree.
 Status completeVocabulary(const GgufFile& file, const Log& log, ModelDesc* desc) {
   if (desc->n_vocab == 0) {
     GgufTensor embedding;
@@ -486,7 +486,7 @@ Status completeVocabulary(const GgufFile& file, const Log& log, ModelDesc* desc)
   return kOk;
 }
 
-// `drafts`: the model is to guess for another.
+// `drafts`: read as a draft model.
 Status readAnyDesc(const GgufFile& file, bool drafts, const oriel_allocator& allocator,
                    const Log& log, ModelDesc* desc, TensorIndex* tensors) {
   GgufString name;

@@ -1,4 +1,4 @@
-// What a model is: its shape as plain numbers, and the tensors its architecture expects.
+// Description of a model: its shape as plain numbers, and the tensors of its architecture.
 #pragma once
 
 #include <algorithm>
@@ -11,23 +11,23 @@
 
 namespace oriel_internal {
 
-/// Whose vectors a file says become that of a text: the numbers of its "pooling_type".
+/// How the vectors of tokens become the vector of a text. Values are those numbers in a file's "pooling_type".
 enum class FilePooling : uint8_t { kNone, kMean, kFirst, kLast, kRank, kUnknown };
 
-/// Which values of a head a rotation pairs up.
+/// The values of a head that form a rotary pair.
 enum class RopePairing : uint32_t {
   kInterleaved,  ///< (2i, 2i + 1): llama as converted for GGUF
   kHalves,       ///< (i, i + dims / 2)
 };
 
-/// How positions turn into angles: pair i of a head turns by theta^(-2i / dims) / divisors[i] a token, and what was
-/// turned is multiplied by `magnitude`. Every known scaling of RoPE is one of these.
+/// Angles from positions: pair i of a head turns by theta^(-2i / dims) / divisors[i] per token. The rotated values are
+/// multiplied by `magnitude`. This covers every known kind of RoPE scaling.
 struct RopeTable {
   RopeTable() { std::fill(divisors, divisors + kMaxHeadDim / 2, 1.0); }
-  uint32_t dims = 0;  ///< the first values of a head: even, <= head_dim of the layers that use it
+  uint32_t dims = 0;  ///< first values of a head that turn: even, <= head_dim of the layers
   double theta = 10000.0;
   double magnitude = 1.0;
-  double divisors[kMaxHeadDim / 2];  ///< positive and finite; a pair with a huge one never turns
+  double divisors[kMaxHeadDim / 2];  ///< positive and finite; very large: never turns
 };
 
 enum class RopeScaling : uint32_t {
@@ -43,9 +43,9 @@ const char* ropeScalingName(
 /// Kinds of layers that one model may have.
 constexpr uint32_t kMaxLayerKinds = 16;
 
-/// A model that guesses what another, its target, writes next: layers with queries only, which read memories of the
-/// target. Their tensors are in the target's TensorIndex as those of layers behind the target's; those of the whole
-/// model are the first such layer's.
+/// A draft model predicts the next tokens of its target. Its layers have queries only, and read the target's KV cache.
+/// The target's TensorIndex holds its tensors as extra layers after the target's own layers. The draft's model-wide
+/// tensors are in the first extra layer.
 struct DraftDesc {
   static constexpr uint32_t kMaxLayers = 16;
   struct Layer {
@@ -53,7 +53,7 @@ struct DraftDesc {
     uint32_t n_ff = 0;
     uint32_t memory_of = 0;  ///< layer of the target
   };
-  uint32_t n_layers = 0;  ///< 0: there is none
+  uint32_t n_layers = 0;  ///< 0: no draft model
   uint32_t n_embd = 0;
   float rms_eps = 0;
   Layer layers[kMaxLayers];
@@ -61,21 +61,21 @@ struct DraftDesc {
 
 struct Adapters;  // model/adapters.h
 
-/// Shape of a decoder-only model. Everything the budgeter and the plan need, nothing from the device. All
+/// Shape of a decoder-only model: all input of the budgeter and the plan, independent of the device. All
 /// counts are within base/limits.h once readModelDesc has returned kOk.
 struct ModelDesc {
   const char* architecture = "";  ///< NUL-terminated constant
   uint32_t n_layers = 0;
-  uint32_t extra_layers = 0;  ///< behind them in the file, for predicting further tokens: not run
+  uint32_t extra_layers = 0;  ///< extra layers of the file for multi-token prediction: not run
   uint32_t n_embd = 0;
   uint32_t n_vocab = 0;
   uint32_t context_train = 0;  ///< tokens; 0: not stated
-  // The largest of all layers.
+  // Largest numbers of all layers.
   uint32_t n_heads = 0;
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t n_ff = 0;
-  /// Values of an input that every layer has of its own, made of the token and of its embedding (Gemma 4); 0: none.
+  /// Values of the per-layer inputs, made from the token and its embedding (Gemma 4); 0: none.
   uint32_t layer_input = 0;
 
   LayerKind kinds[kMaxLayerKinds];
@@ -87,51 +87,50 @@ struct ModelDesc {
   RopePairing rope_pairing = RopePairing::kInterleaved;
   RopeScaling rope_scaling = RopeScaling::kNone;
   RopeTable ropes[kMaxRopes];
-  /// Used instead of the main one when a cache may hold more than so many tokens; 0: never.
+  /// `rope_long` replaces the main table if a cache may hold more tokens than this; 0: never.
   uint32_t rope_short_tokens = 0;
   RopeTable rope_long;
-  /// Queries at position p of the cache are multiplied by 1 + temperature * ln(floor(p / tokens) + 1); 0: not.
+  /// Queries at position p of the cache are multiplied by 1 + temperature * ln(floor(p / tokens) + 1); 0: no temperature.
   double query_temperature = 0;
   double temperature_tokens = 0;
 
-  /// Every layer was trained to see at most so many tokens; 0: as many as the context has.
+  /// Tokens that every layer was trained to see; 0: the whole context.
   uint32_t window_train = 0;
 
   float rms_eps = 1e-5f;
-  // Branches that are added to the residual stream times s (Granite's residual_scale) need no multiplication: the
-  // stream is kept divided by s, for which embeddings are divided by s and the epsilon of norms that read the
-  // stream by s * s; norms undo it.
-  float residual_eps = 1e-5f;  ///< of norms that read the residual stream
+  // Branches that are added to the residual stream times s (Granite's residual_scale) need no multiplication. The
+  // stream is stored divided by s: embeddings are divided by s, and the epsilon of norms that read the stream by
+  // s * s. Norms undo the factor.
+  float residual_eps = 1e-5f;  ///< epsilon of norms that read the residual stream
   float embedding_scale = 1.0f;
-  float logit_scale = 1.0f;  ///< logits are multiplied by it
-  float logit_cap = 0;       ///< and then soft-capped, as in SoftCapPush; 0: not
-  bool tied_output = false;  ///< the output matrix is the embedding
-  bool layer_norms = false;  ///< norms take the mean off first
-  bool bare_norms = false;   ///< and have no weights
-  uint32_t norm_groups =
-      1;  ///< norms of the residual stream divide so many equal parts each by its own
-  bool post_norms = false;  ///< of models that may have norms behind branches: it has them
-  float qkv_limit = 0;      ///< queries, keys and values are cut at so much either way; 0: not
-  bool learned_positions = false;  ///< a vector for each position is added to embeddings
-  /// The layers are so many passes through the first n_layers / loops, each with memories of its own.
+  float logit_scale = 1.0f;        ///< logits are multiplied by it
+  float logit_cap = 0;             ///< and then soft-capped, as in SoftCapPush; 0: not
+  bool tied_output = false;        ///< the output matrix is the embedding
+  bool layer_norms = false;        ///< norms take the mean off first
+  bool bare_norms = false;         ///< and have no weights
+  uint32_t norm_groups = 1;        ///< parts of a norm of the residual stream, each normed alone
+  bool post_norms = false;         ///< branches have post-norms
+  float qkv_limit = 0;             ///< clamp queries, keys and values to +- this; 0: no clamp
+  bool learned_positions = false;  ///< add a vector per position to the embeddings
+  /// Number of passes through the first n_layers / loops layers. Each pass has its own KV cache.
   uint32_t loops = 1;
-  bool loop_norms = false;  ///< the last norm is applied between passes, too
+  bool loop_norms = false;  ///< also apply the last norm between passes
   FilePooling pooling = FilePooling::kNone;
-  /// It reads whole texts, each for its vector or its score, and writes none: no cache is kept between steps.
+  /// The model returns a vector or a score of each text, and generates no text. It keeps no cache between steps.
   bool encoder = false;
-  bool causal = false;       ///< of an encoder: a token sees those before it, not those behind
-  bool fused_gates = false;  ///< ffn_up has gates, too
-  uint32_t token_types = 0;  ///< of tokens of an encoder; 0: they have none
-  uint32_t labels = 0;       ///< scores that a text has; 0: a vector
-  uint32_t dense = 0;  ///< values between two matrices that a vector goes through; 0: it does not
+  bool causal = false;       ///< of an encoder: tokens see earlier tokens only
+  bool fused_gates = false;  ///< ffn_up includes the gates
+  uint32_t token_types = 0;  ///< token types of an encoder; 0: none
+  uint32_t labels = 0;       ///< number of scores of a text; 0: the output is a vector
+  uint32_t dense = 0;        ///< inner size of the dense head (two matrices); 0: no dense head
   uint8_t rank_activation = kTanh;
-  /// Values that a text becomes.
+  /// Values of a text's output.
   uint32_t textCols() const { return labels != 0 ? labels : n_embd; }
-  /// Values of a row of outputs: those, or logits.
+  /// Values of an output row: of a text, or logits.
   uint32_t outputCols() const { return encoder ? textCols() : n_vocab; }
-  uint32_t target_embd = 0;  ///< of a model that guesses: n_embd of the one that it guesses for
-  DraftDesc draft;           ///< what guesses for this one
-  const Adapters* adapters = nullptr;  ///< loaded with it; null: none
+  uint32_t target_embd = 0;            ///< draft model: n_embd of its target
+  DraftDesc draft;                     ///< the draft model of this model
+  const Adapters* adapters = nullptr;  ///< adapters loaded with the model; null: none
 
   const LayerKind& kind(uint32_t layer) const { return kinds[layers[layer].kind]; }
   bool ownsMemory(uint32_t layer) const {
@@ -139,7 +138,7 @@ struct ModelDesc {
   }
   const LayerView& viewOf(uint32_t layer) const { return views[kind(layer).view]; }
   bool slides(uint32_t layer) const { return viewOf(layer).kind == ViewKind::kSliding; }
-  /// Layers at the end that have no memory of their own: tokens whose logits nobody wants need not pass them.
+  /// Number of last layers without a KV cache. A token whose logits are not requested can skip them.
   uint32_t layersWithoutMemory() const {
     uint32_t count = 0;
     while (count < n_layers && !ownsMemory(n_layers - 1 - count)) {
@@ -147,11 +146,11 @@ struct ModelDesc {
     }
     return count;
   }
-  /// Whether some layer keeps a state; whether some layer remembers tokens.
+  /// True if a layer keeps a state, or has a KV cache.
   bool keepsStates() const { return hasKind(&LayerKind::keepsState); }
   bool attends() const { return hasKind(&LayerKind::attends); }
   bool convolves() const { return hasKind(&LayerKind::convolves); }
-  /// Whether some layer's queries or keys are rotated by the table.
+  /// True if the table rotates queries or keys of a layer.
   bool usesRope(uint8_t rope) const {
     for (uint32_t k = 0; k < n_kinds; ++k) {
       if (kinds[k].attends() && kinds[k].rope == rope) {
@@ -160,12 +159,12 @@ struct ModelDesc {
     }
     return false;
   }
-  /// The main table in a cache of so many tokens.
+  /// The main table for a cache of `visible_tokens`.
   const RopeTable& mainRope(uint64_t visible_tokens) const {
     return rope_short_tokens != 0 && visible_tokens > rope_short_tokens ? rope_long
                                                                         : ropes[kMainRope];
   }
-  /// Tokens that a query was trained to see; 0: not stated.
+  /// Context of the training in tokens; 0: not stated.
   uint32_t visibleTrain() const {
     return window_train != 0 && (context_train == 0 || window_train < context_train)
                ? window_train
@@ -179,17 +178,17 @@ struct ModelDesc {
   }
 };
 
-/// The kind with these fields, added if there is none yet; UINT8_MAX when there is no room for it.
+/// Index of the kind with these fields; adds it if it is new. UINT8_MAX if the table is full.
 uint8_t addKind(const LayerKind& kind, ModelDesc* desc);
-/// Likewise of views.
+/// Index of the view with these fields; adds it if it is new. UINT8_MAX if the table is full.
 uint8_t addView(const LayerView& view, ModelDesc* desc);
-/// Layers that see the session's window see `parts[layer]` kWindowParts of it from now on, those that read another's
-/// memory as much as that one; 0: all. False where that makes more kinds or views than there is room for: the
-/// description is of no use then.
+/// Limits layers that see the session's window to `parts[layer]` kWindowParts of it; 0: all. A layer that reads the
+/// cache of another layer sees as much as that layer. False if this needs too many kinds or views: the description is
+/// then unusable.
 bool shareWindow(const uint8_t* parts, ModelDesc* desc);
-/// Makes every layer one of the same kind, with the description's largest numbers, that sees the session's window.
+/// Gives every layer the same kind, which has the largest numbers of the description and sees the session's window.
 void makeLayersAlike(ModelDesc* desc);
-/// Fails where a layer reads the memory of a later layer, or of one of another shape.
+/// Fails if a layer reads the KV cache of a later layer, or of a layer with a different shape.
 Status checkMemories(const ModelDesc& desc, const Log& log);
 
 enum class TensorRole : uint8_t {
@@ -212,7 +211,7 @@ enum class TensorRole : uint8_t {
   kGateUp,               // [2 n_ff][n_embd]: gate, up stacked
   kQueryNorm,            // [head_dim], of every head
   kKeyNorm,              // [head_dim]
-  kAttentionPostNorm,    // [n_embd], of what attention adds to the residual
+  kAttentionPostNorm,    // [n_embd], of the attention branch
   kFeedForwardPostNorm,  // [n_embd]
   kRopeFactors,          // [pairs of the main RoPE table]
   kRopeFactorsLong,      // [pairs of the main RoPE table]
@@ -225,7 +224,7 @@ enum class TensorRole : uint8_t {
   kExpertGate,           // [experts][expert n_ff][n_embd]
   kExpertUp,             // [experts][expert n_ff][n_embd]
   kExpertDown,           // [experts][n_embd][expert n_ff]
-  kLayerScale,           // [1], what the residual is multiplied by behind the layer
+  kLayerScale,           // [1], factor of the residual after the layer
   kLayerInputEmbedding,  // [n_vocab][n_layers * layer_input]
   kLayerInputProjection,  // [n_layers * layer_input][n_embd]
   kLayerInputNorm,        // [layer_input], of every layer's
@@ -238,9 +237,9 @@ enum class TensorRole : uint8_t {
   kStateDecay,            // [heads][n_embd]
   kStateTaps,             // [channels][conv_taps]
   kStateTapsBias,         // [channels]
-  kStateSteps,            // [heads], added to what decays are made of
-  kStateRates,            // [heads], what those are multiplied by: negative
-  kStateSkip,             // [heads], how much of a value goes by the state
+  kStateSteps,            // [heads], added to the decay inputs
+  kStateRates,            // [heads], factors of the decay inputs: negative
+  kStateSkip,             // [heads], share of a value that skips the state
   kStateNorm,             // [value_dim], or [key_heads][value cols / key_heads] (Mamba-2)
   kStateOut,              // [n_embd][value cols]
   kQueryLatent,           // [query_latent_dim][n_embd]
@@ -254,7 +253,7 @@ enum class TensorRole : uint8_t {
   kDraftIn,               // [n_embd][2 target_embd]
   kDraftOut,              // [target_embd][n_embd]
   kAttentionGate,         // [n_heads or attended cols][n_embd]
-  kScoreBeside,           // [n_heads], one more score of each head
+  kScoreBeside,           // [n_heads], an additional score of each head (attention sink)
   kAttentionOutBias,      // [n_embd]
   kQkvBias,               // [(n_heads + 2 n_kv_heads) * head_dim]
   kUpBias,                // [n_ff]
@@ -264,7 +263,7 @@ enum class TensorRole : uint8_t {
   kOutputNormBias,        // [n_embd]
   kOutputBias,            // [n_vocab]
   kPositionEmbedding,     // [context_train][n_embd]
-  kSharedGate,            // [1][n_embd], of the feed-forward beside experts
+  kSharedGate,            // [1][n_embd], of the dense feed-forward
   kRouterAddend,          // [experts], of the router's product
   kRouterNorm,            // [n_embd], of the router's own input
   kExpertGateUp,          // [experts][2 expert n_ff][n_embd]: gate, up stacked
@@ -272,12 +271,12 @@ enum class TensorRole : uint8_t {
   kExpertUpBias,          // [experts][expert n_ff]
   kExpertDownBias,        // [experts][n_embd]
   kExpertNorm,            // [n_embd], of the experts' own input
-  kExpertPostNorm,        // [n_embd], of what experts give
-  kDensePostNorm,         // [n_embd], of what the feed-forward beside them gives
+  kExpertPostNorm,        // [n_embd], of the experts' output
+  kDensePostNorm,         // [n_embd], of the dense feed-forward's output
   kExpertLatentIn,        // [latent][n_embd]
   kExpertLatentOut,       // [n_embd][latent]
-  kAttentionSubNorm,      // [n_heads * head_dim], of what the matrix behind attention reads
-  kFeedForwardSubNorm,    // [n_ff], of what the last matrix of the feed-forward reads
+  kAttentionSubNorm,      // [n_heads * head_dim], before the attention output matrix
+  kFeedForwardSubNorm,    // [n_ff], before the down matrix
   kValueRouter,           // [value experts][n_embd]
   kValueRouterBias,       // [value experts], added to scores for choosing
   kValueExperts,          // [value experts][n_kv_heads * head_dim][n_embd]
@@ -285,11 +284,11 @@ enum class TensorRole : uint8_t {
   kEmbeddingNorm,      // [n_embd]
   kEmbeddingNormBias,  // [n_embd]
   kTokenTypes,         // [token_types][n_embd]
-  kAttentionStreamNorm,      // [n_embd], of the residual stream behind attention
+  kAttentionStreamNorm,      // [n_embd], of the residual stream after attention
   kAttentionStreamNormBias,  // [n_embd]
-  kSecondStreamNorm,         // [n_embd], of that and what was there before
+  kSecondStreamNorm,         // [n_embd], of the sum of that and the stream before it
   kSecondStreamNormBias,     // [n_embd]
-  kLayerStreamNorm,          // [n_embd], of the residual stream behind the layer
+  kLayerStreamNorm,          // [n_embd], of the residual stream after the layer
   kLayerStreamNormBias,      // [n_embd]
   kQueryNormBias,            // [n_heads * head_dim]
   kKeyNormBias,              // [n_kv_heads * head_dim]
@@ -303,27 +302,26 @@ enum class TensorRole : uint8_t {
   kDirection,                // [n_embd], of a control vector
 };
 constexpr uint32_t kMatrixRoles = 108;
-/// That of what a matrix's products are multiplied by: one number, or one for each expert.
+/// Role of the factors of a matrix's products: one number, or a number per expert.
 constexpr TensorRole scaleOf(TensorRole matrix) {
   return static_cast<TensorRole>(static_cast<uint32_t>(matrix) + kMatrixRoles);
 }
 constexpr uint32_t kTensorRoles = 2 * kMatrixRoles;
-/// Of no tensor.
+/// No tensor.
 constexpr TensorRole kNoRole = static_cast<TensorRole>(kTensorRoles);
 
 class TensorIndex;  // model/tensor_index.h
 
-/// A matrix of this type of the file has kernels.
+/// True if matrices of this type in the file have kernels.
 bool runsAsMatrix(uint32_t tensor_type);
 
-/// Reads and checks the hyperparameters and every tensor the architecture's table expects: present,
-/// of the right shape, of a type this build can run. `file` must already be validated (GgufFile::open).
-/// Also refuses tensors the table does not know (they would be silently ignored otherwise), except
-/// ones every llama file may carry and that carry no information (see the .cpp). `tensors`, which is empty, gets
-/// them.
+/// Reads and checks the hyperparameters and every tensor of the architecture's table: present, of the right
+/// shape, and of a type that this build can run. `file` must already be validated (GgufFile::open). Refuses
+/// tensors that the table does not have, except harmless ones in any llama file (see the .cpp). Adds the
+/// tensors to `tensors`, which must be empty.
 Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
                      ModelDesc* desc, TensorIndex* tensors);
-/// The same of a model that guesses for another, as a description of its own.
+/// Reads a draft model as its own description.
 Status readDraftDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
                      ModelDesc* desc, TensorIndex* tensors);
 

@@ -10,7 +10,7 @@
 namespace oriel_internal {
 namespace {
 
-/// A divisor with which a pair does not turn within any number of tokens.
+/// With this divisor a pair does not turn in any context.
 constexpr double kNeverTurns = 1e30;
 
 constexpr double kPi = 3.14159265358979323846;
@@ -20,9 +20,9 @@ struct Yarn {
   double original_context = 0;  ///< tokens
   double extrapolation = 1;     ///< share of the unscaled angle in fast pairs
   double beta_fast = 32;        ///< turns in the original context from which a pair is fast
-  double beta_slow = 1;         ///< and below which it is slow
-  double log_multiplier = 0;    ///< takes back so much of the temperature
-  bool scales_scores = false;   ///< it is one of scores instead: see scaleScores
+  double beta_slow = 1;         ///< turns below which a pair is slow
+  double log_multiplier = 0;    ///< divides the temperature by 1 + 0.1 * this * ln(factor)
+  bool scales_scores = false;   ///< the temperature multiplies scores instead: see scaleScores
 };
 
 /// Index of the pair that turns `turns` times in the original context.
@@ -32,7 +32,7 @@ double pairOfTurns(const RopeTable& rope, const Yarn& yarn, double turns) {
 }
 
 // Peng et al., "YaRN", 2023, section 3.2 and 3.4: slow pairs are interpolated, fast ones are not, those
-// between partly; the temperature of attention becomes a magnitude of rotated values.
+// between partly; the temperature of attention becomes the magnitude of rotated values.
 void applyYarn(const Yarn& yarn, RopeTable* rope) {
   const double low = std::max(0.0, std::floor(pairOfTurns(*rope, yarn, yarn.beta_fast)));
   const double high =
@@ -48,7 +48,7 @@ void applyYarn(const Yarn& yarn, RopeTable* rope) {
   }
 }
 
-// Where only a part of a head is rotated the temperature is one of whole scores (DeepSeek-V2); files carry the
+// If only a part of a head is rotated, the temperature applies to whole scores (DeepSeek-V2). Files state the
 // multiplier of the logarithm.
 void scaleScores(const Yarn& yarn, ModelDesc* desc) {
   const double root = 1 + yarn.log_multiplier * std::log(yarn.factor);
@@ -58,7 +58,7 @@ void scaleScores(const Yarn& yarn, ModelDesc* desc) {
   }
 }
 
-/// Divides the table by a tensor's factors if the file has them.
+/// Divides the table by the factors of a tensor, if the file has it.
 Status applyFactors(const GgufFile& file, const GgufTensor& tensor, const Log& log, bool* found,
                     RopeTable* rope) {
   *found = tensor.bytes != 0;
@@ -101,7 +101,7 @@ Status readYarn(const GgufFile& file, const Architecture& architecture, const Lo
   return kOk;
 }
 
-/// One factor for all pairs, under its present or its former name.
+/// A common factor of all pairs, under its present or former key.
 Status readFactor(const GgufFile& file, const Architecture& architecture, Need need, const Log& log,
                   double* factor) {
   const bool former = !file.has(KeyName(architecture, "rope.scaling.factor").text) &&
@@ -109,7 +109,7 @@ Status readFactor(const GgufFile& file, const Architecture& architecture, Need n
   const char* suffix = former ? "rope.scale_linear" : "rope.scaling.factor";
   double none = 1;
   if (file.getFloat(KeyName(architecture, suffix).text, &none) && none == 0) {
-    return kOk;  // how some converters say "not scaled"
+    return kOk;  // some converters write 0 for "not scaled"
   }
   return readReal(file, architecture, suffix, need, log, factor);
 }
@@ -162,7 +162,7 @@ Status applyScaling(const GgufFile& file, const Architecture& architecture, cons
       PrintableText(name).text);
 }
 
-/// Two sets of factors and the context from which on the long ones count.
+/// Two sets of factors, and the context above which the long set applies.
 Status applyLongrope(const GgufFile& file, const Architecture& architecture,
                      const TensorIndex& tensors, const Log& log, ModelDesc* desc) {
   bool has_long = false;
@@ -190,12 +190,12 @@ Status applyLongrope(const GgufFile& file, const Architecture& architecture,
 }
 
 /// Rotations of several dimensions (of images) share a head: text moves along the first three, so that pairs of the
-/// fourth do not turn. Where sections take turns, pair i is of dimension i mod 3 while that has pairs left, and else of
+/// fourth do not turn. If sections alternate, pair i belongs to dimension i mod 3 while that has pairs left, else to
 /// the fourth.
 Status applySections(const GgufFile& file, const Architecture& architecture, const Log& log,
                      RopeTable* rope) {
   const bool in_turn = architecture.traits.rope_sections == RopeSections::kInterleaved;
-  uint64_t turned = 0;  // pairs of the sections before
+  uint64_t turned = 0;  // pairs of earlier sections
   const KeyName key(architecture, "rope.dimension_sections");
   GgufArray list;
   constexpr uint32_t kDimensions = 4;
@@ -254,7 +254,7 @@ Status readRope(const GgufFile& file, const Architecture& architecture, const Te
     // bloc97, "NTK-aware scaled RoPE", 2023.
     main.theta *= std::pow(alpha, main.dims / (main.dims - 2.0));
   }
-  // What scales the context of the others is of no use to layers with a short window.
+  // Layers with a short window do not need the context scaling of the other layers.
   sliding.theta = main.theta;
   if (architecture.traits.sliding_rope_theta != 0) {
     sliding.theta = architecture.traits.sliding_rope_theta;

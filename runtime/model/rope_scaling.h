@@ -1,4 +1,4 @@
-// Scaled RoPE as files describe it, reduced to tables of divisors.
+// Scaled RoPE of a file, reduced to tables of divisors.
 #pragma once
 
 #include "gguf/gguf.h"
@@ -6,9 +6,9 @@
 
 namespace oriel_internal {
 
-/// Fills in everything about rotations but which layers have none: bases, scaling, factors. Needs the
-/// counts, and tensors that were checked. ORIEL_ERROR_FORMAT for numbers and factors that are missing or
-/// not positive and finite, ORIEL_ERROR_UNSUPPORTED for kinds of scaling that are not known.
+/// Fills in bases, scaling and factors of rotations, but not the layers without RoPE. Needs the counts and
+/// checked tensors. ORIEL_ERROR_FORMAT if numbers or factors are missing, not positive or not finite;
+/// ORIEL_ERROR_UNSUPPORTED for unknown kinds of scaling.
 Status readRope(const GgufFile& file, const Architecture& architecture, const TensorIndex& tensors,
                 const Log& log, ModelDesc* desc);
 

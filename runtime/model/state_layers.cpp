@@ -10,7 +10,7 @@ namespace {
 constexpr char kRecurrentLayers[] = "attention.recurrent_layers";
 constexpr char kInterval[] = "full_attention_interval";
 
-/// That `of` is so many times `part`.
+/// Checks that `value`, of the key `of`, is a multiple of `by`, of the key `part`.
 Status checkMultiple(const Architecture& architecture, const char* of, uint32_t value,
                      const char* part, uint32_t by, const Log& log) {
   if (value % by != 0) {

@@ -1,24 +1,24 @@
-// Which layers keep a state, and what states are like: reads a file's numbers.
+// Reads which layers keep a state, and the shape of the states.
 #pragma once
 
 #include "model/architecture.h"
 
 namespace oriel_internal {
 
-/// The states of all layers that keep one; nothing where the architecture has none. `normed` is left open.
+/// Reads the shape of all states; empty if the architecture has none. Leaves `normed` unset.
 Status readState(const GgufFile& file, const Architecture& architecture, const Log& log,
                  StateShape* state);
 
-/// The key, without the architecture's name, that says which layers have attention.
+/// The key, without the architecture's name, that marks the attention layers.
 const char* mixerKey(const GgufFile& file, const Architecture& architecture);
 
-/// What the layers' mixers are. One layer after the other.
+/// Mixers of the layers, read in the order of the layers.
 class MixerPattern {
  public:
-  /// `n_blocks`: layers in the file, those that are not run included.
+  /// `n_blocks`: layers in the file, including skipped ones.
   Status open(const GgufFile& file, const Architecture& architecture, uint32_t n_blocks,
               const Log& log);
-  /// Of the next layer, which has so many heads of keys, and such a feed-forward.
+  /// Mixer of the next layer, given its KV heads and the width of its feed-forward.
   Status next(uint32_t layer, uint32_t n_kv_heads, uint32_t n_ff, const Log& log, Mixer* mixer);
 
  private:

@@ -1,4 +1,4 @@
-// Where a model's tensors lie: every name of the file is looked up once, when the model is described.
+// Index of a model's tensors. Each name of the file is looked up once, when the model is described.
 #pragma once
 
 #include "base/workspace.h"
@@ -8,7 +8,7 @@ namespace oriel_internal {
 
 inline constexpr GgufTensor kNoTensor = {};
 
-/// Borrows memory until it is destroyed; must not outlive the allocator.
+/// Owns allocated memory until destruction; must not outlive the allocator.
 class TensorIndex {
  public:
   TensorIndex() = default;
@@ -16,25 +16,25 @@ class TensorIndex {
   TensorIndex& operator=(const TensorIndex&) = delete;
   ~TensorIndex() { release(); }
 
-  /// Makes room for so many tensors of a model of so many layers. ORIEL_ERROR_OUT_OF_MEMORY.
+  /// Allocates room for `n_tensors` tensors and `n_layers` layers. ORIEL_ERROR_OUT_OF_MEMORY.
   Status create(uint64_t n_tensors, uint32_t n_layers, const oriel_allocator& allocator,
                 const Log& log);
   void release();
-  /// There is room, and nothing plays this role in the layer yet (0 for roles outside the layers).
+  /// Adds a tensor. There must be room, and the role must be free in the layer (0 for roles outside the layers).
   void add(TensorRole role, uint32_t layer, const GgufTensor& tensor);
-  /// Layers behind the first so many have the tensors of those, again and again.
+  /// Makes every later layer share the tensors of the first `n_layers` layers, in rotation.
   void repeat(uint32_t n_layers);
-  /// The output matrix of a model that has none of its own.
+  /// Uses the embedding as the output matrix, if the model has no separate one.
   void tieOutput();
-  /// The tensors of a model that guesses for this one, as those of layers behind its own. ORIEL_ERROR_OUT_OF_MEMORY.
+  /// Adds the tensors of a draft model as layers after the model's own. ORIEL_ERROR_OUT_OF_MEMORY.
   Status addDraft(const TensorIndex& draft, const Log& log);
-  /// Room for so many more tensors and layers, which have none. ORIEL_ERROR_OUT_OF_MEMORY.
+  /// Allocates room for more tensors and empty layers. ORIEL_ERROR_OUT_OF_MEMORY.
   Status extend(uint64_t n_tensors, uint32_t n_layers, const Log& log);
-  /// What a tensor of the model's file is; the first role and one of the first `n_layers`. False: it is not there.
+  /// Finds a tensor by name: its first role, and its layer, which is below `n_layers`. False if the name is unknown.
   bool findName(const GgufString& name, uint32_t n_layers, TensorRole* role, uint32_t* layer) const;
 
   bool has(TensorRole role, uint32_t layer = 0) const { return slot(role, layer) != 0; }
-  /// Of no bytes where there is none.
+  /// An empty tensor (0 bytes) if the role is not filled.
   const GgufTensor& find(TensorRole role, uint32_t layer = 0) const {
     const uint16_t index = slot(role, layer);
     return index != 0 ? tensors_[index - 1] : kNoTensor;

@@ -1,4 +1,4 @@
-// Single values of a small float tensor: biases, norms, factors.
+// Reads single values of a small float tensor: biases, norms, factors.
 #pragma once
 
 #include "base/limits.h"
@@ -7,11 +7,11 @@
 
 namespace oriel_internal {
 
-/// What is read at a time at most.
+/// Upper limit of one call.
 constexpr uint32_t kMostTensorValues = kMaxHeadDim;
 
-/// Reads `count` <= kMostTensorValues values from number `first` on of a tensor in F32, F16 or BF16, which must
-/// have them. ORIEL_ERROR_IO as GgufFile::read.
+/// Reads `count` <= kMostTensorValues values from index `first` on. The tensor must be F32, F16 or BF16 and have
+/// these values. ORIEL_ERROR_IO as GgufFile::read.
 Status readValues(const GgufFile& file, const GgufTensor& tensor, uint64_t first, uint32_t count,
                   const Log& log, double* values);
 

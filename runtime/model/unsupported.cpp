@@ -40,7 +40,7 @@ constexpr Needed kArchitectures[] = {
 };
 // clang-format on
 
-// By a part of a tensor's name.
+// By part of a tensor's name.
 constexpr Needed kTensors[] = {
     {"_exps.", "belongs to a mixture of experts"},
     {"_shexp.", "belongs to a mixture of experts"},
@@ -62,7 +62,7 @@ constexpr Needed kTensors[] = {
     {".bias", "is a bias"},
 };
 
-// Keys that are there and not zero.
+// Keys that are present and not zero.
 constexpr Needed kKeys[] = {
     {"expert_count", kExperts},
     {"ssm.state_size", kStateSpace},
@@ -89,7 +89,7 @@ bool contains(const GgufString& text, const char* part) {
   return false;
 }
 
-/// "mixture of experts" and the like for architectures that are known not to run; null for others.
+/// "mixture of experts" and the like for architectures known not to run; null for others.
 const char* missingFor(const GgufString& architecture) {
   for (const Needed& known : kArchitectures) {
     if (architecture.equals(known.text)) {
@@ -99,7 +99,7 @@ const char* missingFor(const GgufString& architecture) {
   return contains(architecture, "moe") ? kExperts : nullptr;
 }
 
-/// Whether the architecture's row says how to read the key, or that it means nothing.
+/// True if the architecture reads the key or ignores it on purpose.
 bool reads(const Traits& traits, const char* suffix) {
   struct Read {
     const char* suffix;
@@ -127,7 +127,7 @@ bool reads(const Traits& traits, const char* suffix) {
 }  // namespace
 
 Status refuseArchitecture(const GgufString& name, const Log& log) {
-  // As many as there is room for.
+  // Lists as many as fit.
   constexpr size_t kLongestEnd = 48;
   char runs[kMaxMessageBytes / 2] = "";
   size_t at = 0;
