@@ -235,7 +235,7 @@ size_t smolLmWordEnd(const Reader& reader, size_t begin) {
   return first.number() ? begin + first.bytes : gpt2WordEnd(reader.within(region, begin), begin);
 }
 
-/// qwen2's expression behind [^\n]+|\n+.
+/// qwen2's expression after [^\n]+|\n+.
 size_t lagunaWordEnd(const Reader& reader, size_t begin) {
   const auto region = [](const Char& c) -> uint8_t { return c.is('\n') ? 1 : 0; };
   return llama3WordEnd<&Char::letter, &Char::rest>(reader.within(region, begin), begin, 1,
@@ -266,7 +266,7 @@ size_t exaoneMoeWordEnd(const Reader& reader, size_t begin) {
   return end + (behind_rest && reader.at(end).newline() ? 1 : 0);
 }
 
-/// llama-bpe's behind \p{N}{1,3}.
+/// llama-bpe's expression after \p{N}{1,3}.
 size_t miniCpm5WordEnd(const Reader& reader, size_t begin) {
   const auto region = [](const Char& c) -> uint8_t { return c.number() ? 1 : 0; };
   return reader.at(begin).number() ? numberEnd(reader, begin, 3)

@@ -131,7 +131,7 @@ class DeepSeekLlm {
         return end;
       }
       if (isAsian(c) != asian) {
-        // White space with changing ranges may be all that is left.
+        // The rest may be only white space with changing ranges.
         size_t behind = end;
         while (solid > begin && solid < end && reader_.at(behind).space() && !gapEndsAt(behind)) {
           behind += reader_.at(behind).bytes;
@@ -181,7 +181,7 @@ size_t deepSeek3PartEnd(const Reader& reader, size_t begin, bool lines = true) {
   if (first.space()) {
     return spaceEnd(reader, begin, lines);
   }
-  // Controls and the like match nothing, except that the last one before letters leads them.
+  // Controls and similar characters match nothing, except the last character before letters: it joins the word.
   size_t end = begin + first.bytes;
   for (Char c = reader.at(end); c.other() && !reader.at(end + c.bytes).letterOrMark();
        c = reader.at(end)) {

@@ -10,7 +10,7 @@
 namespace oriel_internal {
 namespace {
 
-/// What a character costs that no token has, below the lowest score.
+/// A character without a token scores this much less than the lowest score.
 constexpr double kUnknownPenalty = 10;
 /// Bytes of one replacement: files have less.
 constexpr size_t kMostMapped = 255;

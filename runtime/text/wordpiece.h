@@ -5,7 +5,7 @@
 
 namespace oriel_internal {
 
-/// Takes a text character by character. A word ends at a blank, beside a mark of punctuation or an ideograph, and at end().
+/// Takes a text character by character. A word ends at a blank, at a punctuation mark, at an ideograph and at end().
 class WordPieces {
  public:
   explicit WordPieces(const Tokenizer& tokenizer) : t_(tokenizer) {}
@@ -49,10 +49,10 @@ class WordPieces {
   static bool isBlank(uint32_t code_point);
   static bool isIdeograph(uint32_t code_point);
   static bool isPunctuation(uint32_t code_point);
-  /// What is left of a character: small, without accents, as the file says. Of blanks nothing.
+  /// Normalises a character: lower case and no accents if the file says so. Returns 0 parts for a blank.
   uint32_t partsOf(uint32_t code_point, uint32_t (&parts)[kMostDecomposed]) const;
   void append(uint32_t code_point);
-  /// The pieces of the word, which is over.
+  /// Writes the pieces of the finished word. Returns their number.
   uint32_t split(int32_t (&ids)[kMostChars]);
 
   const Tokenizer& t_;
