@@ -152,14 +152,8 @@ bool isChineseOrJapanese(const Char& c) {
   return c.between(0x4E00, 0x9FA5) || c.between(0x3040, 0x30FF);
 }
 
-/// [!-/:-@[-`{-~][A-Za-z]+|[^\r
-/// \p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r
-/// ]*|\s*[\r
-/// ]+
-/// |\s+(?!\S)|\s+ in text without numbers. Without `lines`, [\r
-/// ] replaces [\r
-/// ]* and \s*[\r
-/// ]+.
+/// [!-/:-@[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+
+/// |\s+(?!\S)|\s+ in text without numbers. Without `lines`, [\r\n] replaces [\r\n]* and \s*[\r\n]+.
 size_t deepSeek3PartEnd(const Reader& reader, size_t begin, bool lines = true) {
   const Char first = reader.at(begin);
   if (first.asciiPunctuation() && reader.at(begin + 1).asciiLetter()) {

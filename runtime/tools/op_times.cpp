@@ -93,7 +93,7 @@ Status OpTimer::load() {
   return executor_->finishLoad();
 }
 
-// Tokens behind `depth` others: what kernels see of the cache, whatever is in it.
+// Prepares the step block for n_tokens tokens after `depth` others. The content of the cache does not matter.
 void OpTimer::fillStep(uint32_t n_tokens, uint32_t depth) {
   std::memset(executor_->step(), 0, static_cast<size_t>(plan_.step.size_bytes));
   const StepBlock block(executor_->step());

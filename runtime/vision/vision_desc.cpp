@@ -237,7 +237,7 @@ class Reader {
     bool silu = false;
     (void)file_.getBool("clip.use_gelu", &gelu);
     (void)file_.getBool("clip.use_silu", &silu);
-    // Gemma 4's files name no activation; the published model uses the one of use_gelu.
+    // Gemma 4's files name no activation; the published model uses the activation of use_gelu.
     if (silu || (!gelu && !is(Projector::kGemma4))) {
       return log_.fail(ORIEL_ERROR_UNSUPPORTED,
                        "the encoder's activation is not the one this build runs (clip.use_gelu "
