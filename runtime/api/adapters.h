@@ -1,4 +1,4 @@
-// Adapters of a load: their files while they are read, and how sessions choose among them.
+// The adapters of a model: opens and reads their files, and reads a session's choice of adapters.
 #pragma once
 
 #include "api/trim.h"
@@ -48,11 +48,11 @@ class AdapterFiles {
 
  private:
   struct File {
-    const char* path = nullptr;  ///< as the system takes it
+    const char* path = nullptr;  ///< in the form that the system opens
     ModelFile file;
     uint64_t header_hash = 0;
-    GgufFile data;       ///< where the model has the file open already
-    bool given = false;  ///< and `file` is unused
+    GgufFile data;       ///< if `given`: the file that the model has open
+    bool given = false;  ///< `data` is used instead of `file`
   };
   Status takeRoom(uint32_t count, size_t path_bytes, const Log& log);
   static Status refuseOther(const ModelSource& source, const Log& log);

@@ -92,7 +92,7 @@ Status checkKind(const oriel_model& model, bool scores, const Log& log) {
                            desc.architecture);
 }
 
-// To probabilities, as the decoders that rank are trained to answer.
+// Turns scores into probabilities: ranking decoders are trained with softmax.
 void softmax(float* values, uint32_t count) {
   double sum = 0;
   const double most = *std::max_element(values, values + count);

@@ -171,7 +171,7 @@ class Weigher {
     return all.largestBlock() <= request_.max_block_bytes && all.total() <= request_.memory_bytes;
   }
 
-  // A text of an encoder is read in one step, which may have several.
+  // An encoder reads a text in one step. A step may have several texts.
   uint32_t stepOf(uint32_t window) const { return std::max(window, request_.chunk); }
 
   // Bytes grow with the window: the largest that fits is found by bisection.
@@ -335,7 +335,7 @@ Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_
                    const Log& log, WindowRange* windows) {
   *windows = {request.window, request.window};
   uint32_t context = chosenContext(model);
-  if (model.encoder && !model.learned_positions) {  // attention without a bound of its own
+  if (model.encoder && !model.learned_positions) {  // its attention has no limit
     context = std::max(context, kShortEncoderWindow);
   }
   if (model.learned_positions && model.encoder && request.window > context) {

@@ -1,4 +1,4 @@
-// How unevenly routers choose: what plans expect, and what scripts/make_model.py draws routers by.
+// The distribution of routers' choices over experts. Plans use it for predictions, scripts/make_model.py for routers.
 //
 // Published for Qwen3.6-35B-A3B: the hottest 26 to 28 of a layer's 256 experts take half of all choices, and the Gini
 // index of the choices is 0.65 (oRKLLM/ork-driver, "MoE Routing Skew", June 2026). The table meets both figures.

@@ -136,7 +136,7 @@ constexpr uint32_t sessionSlots(uint32_t ring) { return ring + ring % 2; }
 /// One session's part of a cache for several. `session` may be SessionWindows::count: the part of the prefix that is not
 /// in sinks, in memories without sinks.
 CacheShape sessionCache(const CacheShape& cache, uint32_t session);
-/// The session with the longest window, the first of equals; plans and kernels are made for it.
+/// The session with the longest window, the first on a tie. Plans and kernels are made for it.
 CacheShape longestSession(const CacheShape& cache);
 
 /// 32-bit words of one token's values for one head, without scales.

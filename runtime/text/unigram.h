@@ -1,5 +1,5 @@
-// Unigram as SentencePiece has it (Kudo, "Subword Regularization", 2018): a text is normalised by a map of the file, then
-// cut into the tokens whose scores have the largest sum.
+// SentencePiece's unigram tokenizer (Kudo, "Subword Regularization", 2018): normalises a text by a map in the file, then
+// cuts it into the tokens with the largest sum of scores.
 #pragma once
 
 #include "text/tokenizer.h"

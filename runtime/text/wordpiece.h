@@ -1,4 +1,5 @@
-// WordPiece as BERT has it: words between blanks and punctuation, each the fewest longest pieces from its beginning on.
+// BERT's WordPiece: splits a text at blanks and punctuation into words, and a word into pieces. Each piece is the longest
+// token that matches.
 #pragma once
 
 #include "text/tokenizer.h"
@@ -43,7 +44,7 @@ class WordPieces {
   }
 
  private:
-  static constexpr uint32_t kMostChars = 100;  ///< of a word; a longer one is unknown
+  static constexpr uint32_t kMostChars = 100;  ///< a longer word is unknown
 
   static bool isDropped(uint32_t code_point);
   static bool isBlank(uint32_t code_point);
