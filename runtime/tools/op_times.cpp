@@ -147,7 +147,7 @@ Status OpTimer::time(uint64_t depth, uint32_t repeat, oriel_op_time_fn on_op, vo
   return kOk;
 }
 
-// Ops of a kind, and of a type of weights, are one line, in the order of the plan.
+// Ops of the same kind and type of weights are one line. Lines are in the order of the plan.
 void OpTimer::report(const TimedList& timed, const double* ms, oriel_op_time_fn on_op,
                      void* user) const {
   const uint32_t l = static_cast<uint32_t>(timed.list);
