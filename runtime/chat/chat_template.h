@@ -16,7 +16,7 @@ struct ChatTemplate {
   const OwnTemplate* row = nullptr;
   const char* jinja = nullptr;  ///< not NUL-terminated; null: no template
   size_t jinja_bytes = 0;
-  /// The prompt of a ranking model, with {query} and {document}. Ends in NUL after keep(). Null: none.
+  /// The prompt of a ranking model, with {query} and {document}. Ends in NUL after keepTemplate(). Null: none.
   const char* rerank = nullptr;
   size_t rerank_bytes = 0;
   char bos[kMaxToken] = "";  ///< texts of the model's tokens
