@@ -68,7 +68,7 @@ if(CMAKE_USE_PTHREADS_INIT AND NOT ANDROID)
   list(APPEND pc_needs -pthread)
 endif()
 list(JOIN pc_needs " " pc_needs)
-# Where both are installed, -loriel is the shared one, and a static one is asked for: pkg-config --static.
+# If both libraries are installed, -loriel selects the shared library. pkg-config --static selects the static library.
 set(pc_private "")
 if(oriel_type STREQUAL "SHARED_LIBRARY")
   set(pc_needs "")

@@ -66,7 +66,7 @@ foreach(source IN LISTS SOURCES)
   endforeach()
   write_source(${source} ${as})
 endforeach()
-# Of each system, whichever this one is.
+# The sources for all systems, not only for the host.
 file(GLOB systems ${FROM}/os/*.cpp)
 foreach(source IN LISTS systems)
   cmake_path(GET source FILENAME as)

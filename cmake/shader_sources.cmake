@@ -1,5 +1,5 @@
-# ORIEL_SHADER_SOURCES: every file that decides what kernels_packed.cpp holds. ORIEL_SHADER_HASH: of their contents and
-# names, whatever the line endings of the checkout.
+# ORIEL_SHADER_SOURCES: every file that affects the content of kernels_packed.cpp. ORIEL_SHADER_HASH: a hash of their
+# contents and names, independent of the line endings of the checkout.
 get_filename_component(oriel_shader_root ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
 file(GLOB ORIEL_SHADER_SOURCES ${oriel_shader_root}/shaders/*.comp ${oriel_shader_root}/shaders/lib/*.glsl
      ${oriel_shader_root}/shaders/shared/*.h)

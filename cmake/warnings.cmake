@@ -1,4 +1,4 @@
-# What every target of the project is compiled with.
+# Sets the compiler options of every target of the project.
 function(oriel_warnings target)
   if(MSVC)  # clang-cl takes these, too
     # 4100: unused arguments; 4127: conditions that are constant in some builds; 4244, 4267: as -Wno-sign-conversion, no
@@ -19,7 +19,7 @@ function(oriel_warnings target)
     target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
   endif()
   if(MINGW)
-    # C99's printf (%zu, %llu) instead of the old one of Windows, also where C headers come first.
+    # C99's printf (%zu, %llu) instead of Windows' old printf, also if C headers come first.
     target_compile_definitions(${target} PRIVATE __USE_MINGW_ANSI_STDIO=1)
   endif()
 endfunction()

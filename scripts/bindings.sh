@@ -39,7 +39,7 @@ elif oriel_sysroot "$root" amd64 trixie swiftlang gcc libc6-dev libstdc++-14-dev
   ((EUID == 0)) || namespace+=(--map-root-user)
   cat >"$bindings/with_swift" <<SCRIPT
 #!/bin/sh
-# PROGRAM ARGS...: in Swift's root, where this folder lies where it does here.
+# Runs PROGRAM ARGS... in Swift's root, which has this folder at the same path.
 exec ${namespace[*]} sh -c '
   for folder in /dev /proc "$oriel_root"; do
     mount --rbind "\$folder" "$root\$folder" || exit 1
@@ -63,7 +63,7 @@ else
   oriel_say "Kotlin is skipped: its compiler could not be had with npm"
 fi
 
-# Of a checkout that was moved.
+# Removes the build of a checkout that was moved.
 grep -qsxF "CMAKE_HOME_DIRECTORY:INTERNAL=$oriel_root" "$bindings/build/CMakeCache.txt" || rm -rf "$bindings/build"
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)

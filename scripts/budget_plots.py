@@ -116,7 +116,7 @@ def padded(values):
 
 
 def result(shape, found):
-    """What the plot shows, in a line."""
+    """A summary of the plot, in a line."""
     first, last = found[0], found[-1]
     sizes = [f"{round(point['bytes'] / (1 << 20)):,} MiB" for point in (first, last)]
     return f"{shape}: {first['window']:,} tokens in {sizes[0]}, {last['window']:,} in {sizes[1]}"

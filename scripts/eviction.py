@@ -12,7 +12,7 @@ others (--region) are a region of tokens that left the window, chosen by a polic
     heavy         largest sum of attention weights since it was read (H2O)
     heavy/n       the same, divided by the number of queries
     heavy-decay   the same sum, in which a weight halves every 64 queries
-    heavy-rare    the same sum, but never one of the 16 most frequent tokens
+    heavy-rare    the same sum, but never the 16 most frequent tokens
     diverse       the region's keys are as unlike as can be: of the two most alike the older one goes
     value-norm    largest values
     random        a control
@@ -42,7 +42,7 @@ FREQUENT = 16
 
 class Cache:
     """Caches of `lanes` texts.  Arrays [layers, lanes, kv heads, slots, ...]; keys of the window are rotated at their
-    absolute positions, those of the region are not rotated."""
+    absolute positions, keys of the region are not rotated."""
 
     def __init__(self, net, lanes, slots, region, policy, fact=None, sample=None):
         self.net, self.lanes, self.region, self.window, self.policy = net, lanes, region, slots - region, policy
@@ -216,7 +216,7 @@ def dialogues(lanes, tokens):
 
 class Told:
     """Conversations that tell `together` facts in separate turns, one after the other, with other topics before and
-    after them.  One of the facts will be asked for."""
+    after them.  A later question asks for a single fact."""
 
     def __init__(self, lanes, distances, together=1, spare=120):
         _, checks, dialogue, Rng, tok = recipe()
@@ -306,7 +306,7 @@ def measure_recall(net, told, distances, slots, region, policy, sample, ways=(""
 
 
 class Sample:
-    """Of another text: means of keys [layers, kv heads, d], the most frequent ids."""
+    """Statistics of another text: means of keys [layers, kv heads, d], the most frequent ids."""
 
     def __init__(self, net, ids):
         reader = Reader(net, 124, len(ids), SINKS)

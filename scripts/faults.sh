@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fails every call of Vulkan, every allocation and every call of the operating system once (docs/faults.md), on the CPU,
-# lavapipe and, if available, a sample on SwiftShader. Installs what is missing, writes the page's tables and ends with
+# lavapipe and, if available, a sample on SwiftShader. Installs its dependencies, writes the page's tables and ends with
 # a line "N passed, N failed".
 set -uo pipefail
 # shellcheck source=lib/install.sh

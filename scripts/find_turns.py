@@ -3,8 +3,8 @@
 
     python3 scripts/find_turns.py models/oriel-tiny/oriel-tiny-q8_0.gguf
 
-Held-out conversations of 400 turns, in which facts of three kinds are told: in the wordings of
-checks.py (which training never had), in those of the generator, and about other people.  After the conversation each
+Held-out conversations of 400 turns tell facts of three kinds: in the wordings of
+checks.py (which training never had), in the generator's wordings, and about other people.  After the conversation each
 fact is asked for once, in another wording.  Every score ranks the turn with the fact among n turns; the others are
 random.  Prints how often that turn is first, and among the first three.  notes/eviction.md has the results.
 """

@@ -3,7 +3,7 @@
 #
 #   scripts/fuzz.sh [--seconds N] [--coverage] [NAME...]     all targets, 60 seconds of a processor each, two at a time
 #
-# clang, libFuzzer and LLVM's tools are installed where they are missing (Debian 12, Ubuntu). Useful inputs stay in
+# Installs clang, libFuzzer and LLVM's tools if they are missing (Debian 12, Ubuntu). Useful inputs stay in
 # build/fuzz/corpus/NAME, where the next run continues. A find is made small and stored in build/fuzz/finds; the script
 # prints how to replay it. --coverage does not search: it runs seeds, corpus, and mutations of them for N seconds (30)
 # in a build that counts lines, and prints the share of lines that ran per folder.

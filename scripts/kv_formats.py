@@ -20,7 +20,7 @@ The formats, the method and the results: docs/kv-formats.md.
                     (with =, as in --rows=-/cubic-s16, where the first one does)
 
 A format's name is followed by its rotation: nothing, +H (Walsh-Hadamard over the head),
-+S (the same after fixed random signs), +H32 (Hadamard over each group of 32).  A "c" in front of
++S (the same after fixed random signs), +H32 (Hadamard over each group of 32).  A "c" before
 the rotation (+cH) first takes the head's mean off, measured on the text of --centre: of keys that
 changes no attention, because all scores of a query shift alike.
 """
@@ -253,7 +253,7 @@ def nearest(x, levels):
 
 
 def scaled(levels, ratios, weight=None, refit=0, round_scale=f16):
-    """Scale times one of `levels`.  The scale is the group's signed extreme (the first value
+    """Scale times a value of `levels`.  The scale is the group's signed extreme (the first value
     of the largest magnitude) times the member of `ratios` with the least squared error;
     `refit` times, the least-squares scale for the levels found is tried as well."""
     levels = np.asarray(levels, float)

@@ -52,7 +52,7 @@ DEEPSEEK_LETTERS = (
     r"\U00010c80-\U00010cb2\U00010cc0-\U00010cf2\U000118a0-\U000118df\U0001e900-\U0001e943")
 DEEPSEEK_PUNCTUATION = r"!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002"
 BLOOM = r" ?[^(\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+"
-# Applied in order; each one splits the pieces of the one before. All come from the models' own files, where Digits is
+# Applied in order; each expression splits the pieces of its predecessor. All come from the models' own files, where Digits is
 # \p{N} and Punctuation (contiguous) a run of \p{P} and ASCII's; Kimi's && is -- here.
 EXPRESSIONS = {
     "gpt-2": [GPT2],

@@ -11,8 +11,8 @@ One class of four bits per code point, in a three-stage table: blocks of 16 code
 blocks are stored once. White space is the property White_Space, which contains every separator (Z*), so it
 takes the separators' place among the general categories.
 
-For NFC: canonical decompositions in steps of two code points, those of 16 bits and CJK compatibility ideographs apart,
-the order of the pairs that compose again, combining classes, and other code points that NFC may change.
+For NFC: canonical decompositions in steps of two code points, with separate tables for 16-bit code points and for CJK
+compatibility ideographs; the order of the pairs that compose again, combining classes, and other code points that NFC may change.
 """
 
 import re
@@ -22,7 +22,7 @@ from pathlib import Path
 CODE_POINTS = 0x110000
 BLOCK = 16
 ROW = 32
-# The order is that of CharClass in runtime/text/unicode.h.
+# Must match the order of CharClass in runtime/text/unicode.h.
 (OTHER, UPPER, LOWER, TITLE, MODIFIER, LETTER, MARK, DIGIT, NUMBER, PUNCTUATION, SYMBOL,
  SPACE) = range(12)
 EXACT = {"Lu": UPPER, "Ll": LOWER, "Lt": TITLE, "Lm": MODIFIER, "Lo": LETTER, "Nd": DIGIT}

@@ -49,7 +49,7 @@ tests=("$newer/bin/with" "$build/tests/oriel_tests_lavapipe")
 "${tests[@]}" '--gtest_filter=MatmulChoiceOf.matrix_units_keep*' ||
   give_up "the matrix units fail, or this lavapipe has none"
 "${tests[@]}" "--gtest_filter=$filter" || exit 1
-# The validation layer of that release. Its settings are newer than those that oriel_tests_validation writes.
+# The validation layer of that release. Its settings are newer than the file that oriel_tests_validation writes.
 log=$newer/validation.log
 VK_LAYER_PATH=$root/usr/share/vulkan/explicit_layer.d VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation \
   VK_LAYER_VALIDATE_SYNC=1 VK_LOADER_DEBUG=layer "${tests[@]}" \

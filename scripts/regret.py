@@ -5,7 +5,7 @@
 
 For memory sizes from the least that fits to a full f16 cache: the plan's pair of formats, and the loss of every pair,
 each with its window, on IDS ({"ids": [...]}, longer than the windows).
-Regret is the loss of the chosen pair minus that of the best, divided by the best's loss. Measured twice: with
+Regret is the loss of the chosen pair minus the loss of the best pair, divided by the latter. Measured twice: with
 published priors, and with the sidecar of `oriel calibrate` next to MODEL, if present (measure it on other text).
 Needs only the standard library.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs many clients at a time, of which many disconnect during a reply. Afterwards the server's memory must be as
+"""Runs many clients at a time. Many of them disconnect during a reply. Afterwards the server's memory must be as
 before.
 
   scripts/serve_load.py [--oriel PROGRAM] [--requests N] [--clients N] [--model FILE] [--seed N]

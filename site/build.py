@@ -29,7 +29,7 @@ def plain(text):
 
 
 def address(path):
-    """Where a file of the repository is in the site."""
+    """The place of a file of the repository in the site."""
     relative = path.relative_to(ROOT)
     if relative == pathlib.Path("README.md"):
         return pathlib.Path("index.html")

@@ -1,4 +1,4 @@
-"""What pages of this repository link to, by the standard library alone: the site and the test of links share it.
+"""Finds the links of the repository's pages, with only the standard library. The site and the test of links share it.
 
 Not a Markdown parser: it knows what these pages use (headings with #, fenced and indented code, code spans,
 [text](target) and ![text](target)), by the rules of GitHub for anchors.

@@ -1,5 +1,5 @@
-# What runs on Vulkan in software without scripts/test.sh --all. It spends its time on compiling kernels, a second for
-# each shape of attention, so every kind of kernel runs on every device, and little of it twice. The CPU runs every test.
+# The tests that run on software Vulkan without scripts/test.sh --all. Most of their time is the compilation of kernels, a
+# second for each shape of attention. Every kind of kernel runs on every device, with few repetitions. The CPU runs all tests.
 
 # oriel_cases(SUITE TESTS CASE...): of a suite with a case for each family, weight type or format, what runs on lavapipe:
 # cases with kernels that no other has.
@@ -23,7 +23,7 @@ oriel_cases(Device/SeveralSessions * qwen35)
 oriel_cases(Models/CancelPrefill * bundled)
 oriel_cases(Snapshot/SnapshotFormats * int4)
 
-# Of all other suites lavapipe leaves out:
+# Tests of all other suites that lavapipe skips:
 set(not_on_lavapipe
   # kernels that other tests have, and SelfTest.passes* has all of them
   Architectures.streaming* Architectures.odd* Architectures.heads_of* Architectures.wide*
@@ -62,8 +62,8 @@ set(not_on_lavapipe
   StressSessions.* TrimOnDevice.a_* TrimOnDevice.going* TrimOnDevice.levels* TrimOnDevice.what* Turns.* SelfTest.keeps*)
 
 # SwiftShader compiles a model's kernels again in every test and computes at a third of the speed. It is a second
-# implementation of Vulkan, and tests sessions that wait for it. Of tests with many cases it runs the part that lavapipe
-# does not.
+# implementation of Vulkan, and tests sessions that wait for it. In tests with many cases it runs the cases that lavapipe
+# skips.
 set(share_of_swiftshader 2)
 set(on_swiftshader
   Device/Kernels.*/subgroup Device/Matmul.*/as_it_is Device/MatmulInHalves.* VulkanExecutor.* PipelineFile.*

@@ -1,4 +1,4 @@
-# What the Android files have in common: they set ANDROID_ABI. Compiler: Clang of the NDK (r26 or newer; from
+# The common part of the Android files: they set ANDROID_ABI. Compiler: Clang of the NDK (r26 or newer; from
 # Android Studio's SDK manager or developer.android.com/ndk), found by -DANDROID_NDK=FOLDER or the variables
 # ANDROID_NDK_HOME or ANDROID_NDK_ROOT of the environment. The NDK has Vulkan's headers; Highway's come with
 # -DORIEL_FETCH_HIGHWAY=ON. Needs no system newer than Android 7.0, the first with Vulkan.

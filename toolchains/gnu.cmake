@@ -1,4 +1,4 @@
-# What the files for GNU cross compilers have in common: they set CMAKE_SYSTEM_NAME, CMAKE_SYSTEM_PROCESSOR
+# The common part of the files for GNU cross compilers: they set CMAKE_SYSTEM_NAME, CMAKE_SYSTEM_PROCESSOR
 # and oriel_triple, the prefix of the compiler's programs.
 set(CMAKE_C_COMPILER ${oriel_triple}-gcc${oriel_suffix})
 set(CMAKE_CXX_COMPILER ${oriel_triple}-g++${oriel_suffix})

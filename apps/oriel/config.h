@@ -13,9 +13,9 @@ namespace cli {
 /// The file named by ORIEL_CONFIG, or config.json in the user's config folder. Empty: none.
 std::string configPath();
 
-/// Appends the config file's options, and those of the presets in --preset, to a command line from asParsed(). Options
-/// that are given, or excluded by a given one, are skipped. --no-config: reads nothing. Throws Failure for an invalid
-/// file or an unknown preset.
+/// Appends the options of the config file and of the presets in --preset to a command line from asParsed(). Skips options
+/// that the command line sets or excludes. --no-config: reads nothing. Throws Failure for an invalid file or an unknown
+/// preset.
 std::vector<std::string> withConfig(const CLI::App& program, std::vector<std::string> texts);
 
 /// True if the option named in the error line came from the file.

@@ -99,8 +99,8 @@ class Model {
   /// Throws Failure for a form or tools that cannot be enforced, before a prompt is read. `file`: their source, for the
   /// error.
   void checkForm(const Settings& session, const Settings& reply, const std::string& file) const;
-  /// The ids: control tokens of the template are recognised, those inside a message are not. With ORIEL_TEXT_BOS: what a
-  /// new session reads for these messages.
+  /// The ids of the rendered messages. Recognises control tokens of the template, but not inside a message. With
+  /// ORIEL_TEXT_BOS: the ids that a new session reads for these messages.
   std::vector<int32_t> renderedIds(const Settings& session, const Json& messages,
                                    uint32_t flags) const;
 
@@ -170,7 +170,7 @@ oriel_speed deviceSpeed(const CommonOptions& options, const char* path, const ch
 Json opTimes(const CommonOptions& options, const std::string& path, uint64_t depth,
              uint32_t repeat);
 
-/// The user's cache folder, made if need be; empty when there is none to be had, or --no-cache says so.
+/// The user's cache folder, created if missing. Empty with --no-cache, or if it cannot be created.
 std::string cacheFolder(const CommonOptions& options);
 /// The same, not created: holds verdicts about drivers.
 std::string driverFolder(const CommonOptions& options);

@@ -31,7 +31,7 @@ struct CommonOptions {
   std::string form_file;   ///< source of the reply's schema or grammar; empty: none
 };
 
-/// Every command accepts all common options. Its help shows those that affect it, selected by these bits.
+/// Every command accepts all common options. These bits select the common options in its help: the ones it uses.
 enum class Uses : unsigned { kText = 0, kMemory = 1, kDevice = 2, kModel = 3, kSampling = 7 };
 
 /// `options` must outlive the parsing. Call last: help keeps the order.

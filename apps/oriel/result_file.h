@@ -12,9 +12,9 @@ enum class ResultKind {
   kPrivate,  ///< the program's own: private to this user; replaces an existing file or link
 };
 
-/// Written without a name, or else under an unguessable one; commit() gives it its name. So partial files are never
-/// visible, and planted files are never written. Without commit() nothing changes. commit() fails if another user's file
-/// has the name by then.
+/// Is written without a name, or else under an unguessable name; commit() gives it its name. This keeps partial files
+/// invisible and never writes to a planted file. Without commit() nothing changes. commit() fails if another user's file
+/// has taken the name.
 class ResultFile {
  public:
   /// Throws Failure.

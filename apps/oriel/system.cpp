@@ -71,7 +71,7 @@ std::string withHome(const std::string& path) {
 
 namespace {
 
-/// The folder named by `variable` (XDG), or the given one in the user's home; on Windows the programs' folder.
+/// The folder named by `variable` (XDG), or else `in_home` in the user's home. On Windows: the programs' folder.
 std::filesystem::path userFolder(const char* variable, const std::filesystem::path& in_home) {
 #ifdef _WIN32
   (void)variable;

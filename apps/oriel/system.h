@@ -43,9 +43,9 @@ std::filesystem::path executablePath();
 std::string withHome(const std::string& path);
 /// The folder for reproducible files; empty if the user has none.
 std::filesystem::path userCacheFolder();
-/// The folder for the user's settings; empty if there is none.
+/// The folder for the user's settings; empty if unknown.
 std::filesystem::path userConfigFolder();
-/// The folder for data the user would miss; empty if there is none.
+/// The folder for the user's permanent data; empty if unknown.
 std::filesystem::path userDataFolder();
 /// Creates a private folder with missing parents. False on failure.
 bool makePrivateFolder(const std::filesystem::path& folder);

@@ -124,8 +124,8 @@ def measure_speed(
     log: Optional[Log] = None,
     **options: Any,
 ) -> Speed:
-    """Measures the device with layers like those of a model file or a published shape ("llama-3.2-1b:q8_0"), in about
-    a second. Without either: common formats. `again` measures even if cache_folder has rates."""
+    """Measures the device with layers like the layers of a model file or of a published shape ("llama-3.2-1b:q8_0"), in
+    about a second. Without either: common formats. `again` measures even if cache_folder has rates."""
     stopped: List[bool] = []
     held = load_options(options, log=log, progress=until(stopped, progress))
     path = None if model is None else path_bytes(model)

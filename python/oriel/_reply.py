@@ -65,12 +65,12 @@ class Parsed:
 
     @property
     def thought(self) -> str:
-        """What the model thought before it answered."""
+        """The model's thoughts before its answer."""
         return "".join(self._thought)
 
     @property
     def tool_calls(self) -> List[ToolCall]:
-        """The calls, including one that was cut off."""
+        """The calls, including an incomplete call at the end."""
         calls = []
         for name, arguments, complete in zip(self._names, self._arguments, self._complete):
             calls.append(ToolCall(name, json.loads(arguments or "{}") if complete else None, arguments))
@@ -129,7 +129,7 @@ class Pieces(Generic[T]):
 class Reply(Parsed):
     """Iterate to get the text of the answer as it comes; read `text` to wait for all of it.
 
-    Nothing happens before that. Leaving the loop early ends the reply after the last piece that it saw: the session
+    The reply starts only then. Leaving the loop early ends the reply after the last piece that it saw: the session
     continues from there. `parts()` and `tokens()` give more than the text. Thought, calls, `token_ids` and `logprobs`
     grow meanwhile; `generation` is set at the end.
     """
@@ -146,7 +146,7 @@ class Reply(Parsed):
         self.logprobs: List[Token] = []
 
     def _work(self) -> Callable[[Sink], None]:
-        """What the stream's thread does. It must not hold this object, which closes the stream when it goes."""
+        """Returns the function that the stream's thread runs. It must not hold this object, whose end closes the stream."""
         core, held, prepare, chat = self._session._core, self._held, self._prepare, self._chat
         result = _abi.new(_abi.Generation)
         result.stop_reason = _abi.STOP_CALLBACK
@@ -301,7 +301,7 @@ class Reply(Parsed):
 
     @property
     def text_so_far(self) -> str:
-        """What there is of it, without waiting."""
+        """The text so far, without waiting."""
         return super().text
 
     @property

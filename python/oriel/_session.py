@@ -217,7 +217,7 @@ class Session:
         width = needed.value // len(data) if data else 0
         return [floats(ctypes.byref(values, 4 * width * i), width) for i in range(len(data))]
 
-    # ---- What it holds
+    # ---- Contents
 
     @property
     def stats(self) -> Described:

@@ -1,4 +1,4 @@
-"""What the tests share. ORIEL_LIBRARY names the shared library, ORIEL_PROGRAM the command line program."""
+"""Helpers of the tests. ORIEL_LIBRARY names the shared library, ORIEL_PROGRAM the command line program."""
 
 import json
 import os

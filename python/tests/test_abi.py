@@ -18,7 +18,7 @@ HEADERS = ("oriel.h", "advanced.h", "tools.h")
 INCLUDES = "".join(f"#include <oriel/{name}>\n" for name in HEADERS)
 TEXT = "".join((INCLUDE / "oriel" / name).read_text(encoding="utf-8") for name in HEADERS)
 
-# What the package does not call, and why.
+# Functions that the package does not call, and why.
 LEFT_OUT = {
     "oriel_plan_file": "oriel_plan_describe has its numbers and more",
     "oriel_model_get_plan": "oriel_model_describe has it",

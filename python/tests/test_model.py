@@ -22,7 +22,7 @@ import oriel
 from oriel import _options, _vectors
 
 def ignored_warnings(test):
-    """Of templates that know no tools, say."""
+    """Ignores warnings, for example about templates without tools."""
 
     @functools.wraps(test)
     def run(self):

@@ -1,4 +1,4 @@
-"""What docs/python.md has a user do: a wheel, a clean environment, the examples, the page's own lines."""
+"""The steps of docs/python.md: a wheel, a clean environment, the examples, the page's own lines."""
 
 import ast
 import json

@@ -14,7 +14,7 @@
 namespace oriel_internal {
 namespace {
 
-// Where ":SCALE" begins; the end: there is none. A path may have colons.
+// The position of ":SCALE", or `end` if the name has no scale. A path may contain colons.
 const char* endOfAdapterName(const char* text, const char* end, float* scale) {
   const char* colon = end;
   while (colon != text && *colon != ':') {

@@ -1,4 +1,4 @@
-// Adapters of a load: their files while they are read, and how sessions choose among them.
+// The adapters of a model: opens and reads their files, and reads a session's choice of adapters.
 #pragma once
 
 #include "api/trim.h"
@@ -9,10 +9,10 @@
 
 namespace oriel_internal {
 
-/// Adapters that are wanted for a model, and their open files. Borrows memory until it is destroyed.
+/// The adapters requested for a model, and their open files. Borrows memory until it is destroyed.
 class AdapterFiles {
  public:
-  /// What a loaded model keeps of them, in its arena.
+  /// The part that a loaded model keeps in its arena.
   struct Kept {
     Kept() = default;
     Kept(const Kept&) = delete;
@@ -28,31 +28,31 @@ class AdapterFiles {
   AdapterFiles& operator=(const AdapterFiles&) = delete;
   ~AdapterFiles();
 
-  /// Reads the files that the options name, checks them against the model, and makes them part of its description and of
-  /// its tensors. Nothing happens where they name none.
+  /// Reads the adapter files in the options, checks them against the model, and adds them to `desc` and `tensors`.
+  /// A no-op if the options name no adapter.
   Status open(const LoadOptions& options, const GgufFile& base, const Log& log,
               const StopCheck& stop, ModelDesc* desc, TensorIndex* tensors);
-  /// To read the weights of a loaded model again. ORIEL_ERROR_IO if a file is another one.
+  /// Opens the files again to reread the weights of a loaded model. ORIEL_ERROR_IO if a file was replaced.
   Status openAgain(const Kept& kept, const oriel_allocator& allocator, const Log& log);
-  /// After reading: the hashes are those of the load.
+  /// Call after reading. Checks that the hashes equal the hashes at load.
   Status expectSame(const Kept& kept, const Log& log) const;
   bool any() const { return adapters_ != nullptr; }
   Adapters* adapters() const { return adapters_; }
   void addTo(WeightFiles* files) const;
   Status expectUnchanged(const Log& log) const;
 
-  /// Measures likewise.
+  /// Copies the kept part into `arena`, which may be a measuring arena.
   void keep(Arena* arena, Kept* kept) const;
-  /// Files without a name go on with the model.
+  /// Moves files without a name to the model, which keeps them open.
   void handOver(const Kept& kept);
 
  private:
   struct File {
-    const char* path = nullptr;  ///< as the system takes it
+    const char* path = nullptr;  ///< in the form that the system opens
     ModelFile file;
     uint64_t header_hash = 0;
-    GgufFile data;       ///< where the model has the file open already
-    bool given = false;  ///< and `file` is unused
+    GgufFile data;       ///< if `given`: the file that the model has open
+    bool given = false;  ///< `data` is used instead of `file`
   };
   Status takeRoom(uint32_t count, size_t path_bytes, const Log& log);
   static Status refuseOther(const ModelSource& source, const Log& log);
@@ -63,14 +63,15 @@ class AdapterFiles {
   oriel_allocator allocator_ = {};
   Adapters* adapters_ = nullptr;
   File* files_ = nullptr;
-  char* paths_ = nullptr;  ///< where those of the files are made
+  char* paths_ = nullptr;  ///< room for the paths of the files
   void* block_ = nullptr;
   size_t block_bytes_ = 0;
   uint32_t opened_ = 0;
 };
 
-/// Scales for a session: "none", or a list of names, each with ":SCALE" or as loaded; null or "": all as loaded.
-/// ORIEL_ERROR_ARGUMENT with the names that there are.
+/// Reads the scales for a session. "none" turns all adapters off. A list names adapters, each with an optional ":SCALE";
+/// the default is the scale at load. Null or "": all adapters at their scale at load.
+/// An unknown name is ORIEL_ERROR_ARGUMENT; the message lists the names.
 Status readAdapterChoice(const ModelDesc& desc, const char* text, const Log& log,
                          float (&scales)[kMaxAdapters]);
 

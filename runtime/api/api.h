@@ -1,4 +1,4 @@
-// The objects behind the opaque handles of oriel.h, and the readers of its option structs.
+// Defines the opaque types of oriel.h and declares the readers of its option structs.
 #pragma once
 
 #include <algorithm>
@@ -315,10 +315,10 @@ constexpr uint32_t activationBits(const LoadOptions& options) {
 // Checks device_test and the feature names; ORIEL_ERROR_ARGUMENT if one is wrong.
 Status checkDeviceTrust(const LoadOptions& options, const Log& log);
 
-/// What a model may take of the memory of the device that the options lead to, where nobody says how much.
+/// The default memory limit of a model on the device that the options select.
 struct DeviceMemory {
-  uint64_t bytes = 0;   ///< 0: not known, or the CPU's
-  bool is_own = false;  ///< a card's own memory, of which the driver says what is free
+  uint64_t bytes = 0;   ///< 0: unknown, or the device is the CPU
+  bool is_own = false;  ///< the device has its own memory, and its driver reports the free part
 };
 DeviceMemory deviceMemory(const LoadOptions& options);
 

@@ -14,7 +14,7 @@ bool validCalibration(const oriel_calibration* given);
 void readCalibration(const oriel_calibration& given, CalibrationFile* measured);
 
 // Reads the calibration from the options, or else from calibration_file; null selects the file in the model's folder.
-// Sets *found to false if there is none.
+// Sets *found to false if the model has no calibration.
 Status findCalibration(const char* model_path, const ModelFile& model, uint32_t n_layers,
                        const LoadOptions& options, const Log& log, CalibrationFile* measured,
                        bool* found);

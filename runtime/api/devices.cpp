@@ -217,7 +217,7 @@ Status forgetVerdicts(const LoadOptions& options, const Log& log) {
 }  // namespace
 
 DeviceMemory oriel_internal::deviceMemory(const LoadOptions& options) {
-  constexpr uint64_t kPercent = 80;  // others, and the screen, want some
+  constexpr uint64_t kPercent = 80;  // leaves memory for other programs and the screen
   if (options.device != DeviceKind::kAuto && options.device != DeviceKind::kVulkan) {
     return {};
   }

@@ -65,7 +65,7 @@ void average(float* values, uint32_t count, uint32_t tokens) {
   }
 }
 
-// That of an encoder is in its plan, as far as its file says what a text is made of.
+// An encoder's pooling is in its plan if its file defines one.
 Status chooseOfEncoder(int wanted, const ModelDesc& desc, const Log& log, uint32_t* pooling) {
   Pooling chosen = Pooling::kMean;
   ORIEL_TRY(
@@ -76,7 +76,7 @@ Status chooseOfEncoder(int wanted, const ModelDesc& desc, const Log& log, uint32
   return kOk;
 }
 
-// A vector of a model that ranks, or a score of one that does not.
+// Refuses vectors from a ranking model, and scores from any other model.
 Status checkKind(const oriel_model& model, bool scores, const Log& log) {
   const ModelDesc& desc = model.desc;
   if (scores == (desc.labels != 0)) {
@@ -92,7 +92,7 @@ Status checkKind(const oriel_model& model, bool scores, const Log& log) {
                            desc.architecture);
 }
 
-// To probabilities, as the decoders that rank are trained to answer.
+// Turns scores into probabilities: ranking decoders are trained with softmax.
 void softmax(float* values, uint32_t count) {
   double sum = 0;
   const double most = *std::max_element(values, values + count);

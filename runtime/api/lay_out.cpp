@@ -64,7 +64,7 @@ Status planWith(const OnFile& on_file, const char* path, const LoadOptions& opti
   ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, on_file, log, &prepared->totals));
   prepared->work = workOf(prepared->tensors, prepared->desc, prepared->totals);
 
-  // Except for token ids, host bytes depend on neither window nor batch size, so the smallest shape measures them.
+  // Except for token ids, host bytes are independent of the window and the batch size: the smallest shape measures them.
   CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
   SessionWindows sessions;
   if (request->sessions != nullptr) {

@@ -21,8 +21,8 @@ constexpr uint32_t kModelDrafts = 3;
 // The default if the system does not report its memory.
 constexpr uint64_t kDefaultMemoryBytes = 1ull << 30;
 
-// A card with memory of its own has a budget for that; whatever shares the system's memory has a share of what is free.
-// With 32-bit addresses a system may have more than a process can use.
+// A device with its own memory has its own limit. A device that shares the system's memory gets a share of the free
+// memory. A 32-bit process may be unable to address all of it.
 uint64_t memoryCap(const LoadOptions& options) {
   constexpr uint64_t kAddresses = SIZE_MAX;
   if (options.memory_bytes != 0) {

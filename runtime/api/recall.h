@@ -10,7 +10,7 @@ namespace oriel_internal {
 Status readRecall(const LoadOptions& options, const ModelDesc& desc, const Log& log,
                   RecallSettings* settings);
 
-// Copies the folder for the sessions' files into `arena`, which may be a measuring arena. Null if there is none.
+// Copies the folder for the sessions' files into `arena`, which may be a measuring arena. Null if the options set no folder.
 const char* takeRecallFolder(const LoadOptions& options, const RecallSettings& settings,
                              Arena* arena);
 // ORIEL_ERROR_ARGUMENT if files are requested without a folder.

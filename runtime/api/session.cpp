@@ -91,7 +91,7 @@ bool oriel_internal::readStats(const oriel_session* handle, oriel_stats* stats) 
 
 oriel_status oriel_session_reset(oriel_session* handle) {
   const auto reset = [&] {
-    handle->last_error.clear();  // it may quote what was said
+    handle->last_error.clear();  // it may quote the conversation
     return handle->session->reset(Session::Begin::kAgain);
   };
   return handle == nullptr ? ORIEL_ERROR_ARGUMENT : callAlone(handle, reset, CallOn::kAnyModel);

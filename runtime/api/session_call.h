@@ -47,9 +47,9 @@ Status forEachSession(const oriel_model& model, const Visit& visit) {
   return kOk;
 }
 
-/// What a call on a session needs of its model.
+/// The kind of model that a call on a session requires.
 enum class CallOn : uint8_t { kDecoder, kAnyModel };
-/// Refuses a call that an encoder has no answer to.
+/// Returns an error if the model is an encoder.
 Status checkDecodes(const oriel_model& model, const Log& log);
 
 /// `body(&call)` as the only call on the session. After the device has failed once, ORIEL_ERROR_DEVICE instead.

@@ -76,7 +76,7 @@ Status claim(oriel_model* model, Guard::Call* call, uint32_t window, bool exactl
                          count, count == 1 ? "" : "s");
 }
 
-// Creates the session at the start of its own block. A failure leaves nothing behind.
+// Creates the session at the start of its own block. A failure frees everything.
 Status makeSession(oriel_model* model, SessionContext context, uint64_t first_position,
                    bool whole_turns, const SessionSeed& seed, oriel_session** out) {
   const uint32_t errors_before = model->last_error.count();

@@ -10,7 +10,7 @@ struct SessionSeed {
   const Session* from = nullptr;  // fork of this session
   uint64_t assumed_tokens = 0;
   uint64_t chat_hash = 0;
-  const float* scales = nullptr;  ///< of adapters; null: there are none
+  const float* scales = nullptr;  ///< of adapters; null: the model has no adapters
 };
 
 // Size of a session's own block.

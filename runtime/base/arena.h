@@ -13,7 +13,7 @@ namespace oriel_internal {
 /// An Arena hands out zeroed pieces of a block. Single pieces are never freed.
 //
 /// Measuring: an Arena without a block returns null but counts the bytes. A builder is written once and runs twice:
-/// `build(measure)` counts the bytes, `build(real)` builds. So planned bytes equal allocated bytes. A builder must
+/// `build(measure)` counts the bytes, `build(real)` builds. Planned bytes thus equal allocated bytes. A builder must
 /// request the same pieces in the same order on both runs, and may write to a piece only if it is not null
 /// (`arena.measuring()`).
 class Arena {

@@ -35,11 +35,11 @@ constexpr uint32_t kMaxExperts = 512;      ///< per layer; published models have
 constexpr uint32_t kMaxExpertsUsed = 32;   ///< per token; the router keeps them in registers
 constexpr uint32_t kMaxLayerInput = 4096;  ///< values in a layer's own input
 constexpr uint32_t kMaxStateDim =
-    256;  ///< for a state's keys and values; kernels keep one in registers
+    256;  ///< for a state's keys and values; kernels keep a vector in registers
 constexpr uint32_t kMaxVocabulary = 1u << 20;
 
-// --- Files in the model's folder ----------------------------------------------------------------- Size of a
-// calibration file. With kMaxLayers layers it has 100 KB.
+// --- Files in the model's folder -----------------------------------------------------------------
+/// Size of a calibration file. With kMaxLayers layers it has 100 KB.
 constexpr uint64_t kMaxCalibrationBytes = 1u << 20;
 
 // --- Memory layout -------------------------------------------------------------------------------

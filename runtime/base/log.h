@@ -32,7 +32,7 @@ class ErrorLine {
   void set(const ErrorLine& other);
   /// Overwrites with zeros: a line may quote the conversation.
   void clear();
-  /// "" if there was no line.
+  /// The latest line, or "" before the first.
   const char* text() const { return text_; }
   /// Number of lines so far.
   uint32_t count() const { return count_.load(std::memory_order_relaxed); }

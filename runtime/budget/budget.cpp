@@ -15,9 +15,9 @@ namespace {
 // Range of chosen chunks, in multiples of the smallest. Above 64 tokens a submission on a slow device takes too long to
 // cancel; below 8 the weights are unpacked too often.
 constexpr uint32_t kMinChunk = 8;
-/// Tokens of a text of an encoder, where nobody asks for more.
+/// The default window of an encoder, in tokens.
 constexpr uint32_t kEncoderWindow = 2048;
-/// And so many for any model that can.
+/// An encoder without learned positions accepts at least this window.
 constexpr uint32_t kShortEncoderWindow = 512;
 constexpr uint32_t kMaxAutoChunk = 64;
 // Experts share the tokens of a chunk. With 256 tokens and 4 of 32 experts per token, each expert gets 32 tokens. With
@@ -171,7 +171,7 @@ class Weigher {
     return all.largestBlock() <= request_.max_block_bytes && all.total() <= request_.memory_bytes;
   }
 
-  // A text of an encoder is read in one step, which may have several.
+  // An encoder reads a text in one step. A step may have several texts.
   uint32_t stepOf(uint32_t window) const { return std::max(window, request_.chunk); }
 
   // Bytes grow with the window: the largest that fits is found by bisection.
@@ -196,7 +196,7 @@ class Weigher {
       return;
     }
     chooseAll(window, chunk);
-    // Memory that neither a longer window nor a larger chunk can use.
+    // A longer window or a larger chunk cannot use this memory.
     const uint32_t largest = std::min(mostChunk(), *window);
     if (state_bytes_ != 0 && !request_.fixed_checkpoints && *window == windows_.most &&
         (request_.chunk != 0 || *chunk + kMinChunk > largest)) {
@@ -209,8 +209,8 @@ class Weigher {
     }
   }
 
-  // As with chunks below, the window that makes checkpoints affordable does not depend on the memory, and fewer
-  // checkpoints never allow a longer window. So more memory never reduces either.
+  // More memory never reduces the window or the checkpoints, for the same reason as with chunks below: the window that
+  // makes checkpoints affordable does not depend on the memory, and fewer checkpoints never allow a longer window.
   void chooseAll(uint32_t* window, uint32_t* chunk) {
     uint32_t longest = windows_.most;
     if (state_bytes_ != 0 && !request_.fixed_checkpoints) {
@@ -260,8 +260,8 @@ class Weigher {
       }
       return;
     }
-    // The window that makes a chunk affordable does not depend on the memory, and a smaller chunk never allows a longer
-    // window. So more memory never reduces either.
+    // More memory never reduces the window or the chunk: the window that makes a chunk affordable does not depend on the
+    // memory, and a smaller chunk never allows a longer window.
     for (uint32_t candidate = mostChunk(); candidate >= kMinChunk; candidate -= kMinChunk) {
       const uint32_t enough = candidate == kMinChunk ? windows_.least : windowForChunk(candidate);
       if (fits(enough, candidate)) {
@@ -335,7 +335,7 @@ Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_
                    const Log& log, WindowRange* windows) {
   *windows = {request.window, request.window};
   uint32_t context = chosenContext(model);
-  if (model.encoder && !model.learned_positions) {  // attention without a bound of its own
+  if (model.encoder && !model.learned_positions) {  // its attention has no limit
     context = std::max(context, kShortEncoderWindow);
   }
   if (model.learned_positions && model.encoder && request.window > context) {
@@ -375,7 +375,7 @@ uint32_t allowedPairs(const ModelDesc& model, const BudgetRequest& request,
     pairs[0] = {format, format};
     return 1;
   }
-  if (model.encoder) {  // what is used in its own step is not rounded further
+  if (model.encoder) {  // keys and values are used in their own step only
     pairs[0] = {KvFormat::kF16, KvFormat::kF16};
     return 1;
   }

@@ -89,7 +89,7 @@ struct BudgetChoice {
   double loss = 0;             ///< expected, nats per token; may be below 0 with windows per layer
   Refusal refused = Refusal::kNot;
   double decode_tokens_per_s = 0;  ///< with a full window; 0: unknown
-  /// Each layer's share of the window: one of LossModel::profiles. Null: the whole window.
+  /// Each layer's share of the window, from LossModel::profiles. Null: each layer has the whole window.
   const WindowProfile* profile = nullptr;
 };
 

@@ -69,7 +69,7 @@ double LossModel::roundingOfStates(const CacheFormats& formats, const ModelDesc&
                                                                     : state_int8;
 }
 
-// The loss of windows per layer: that of their mean length in every layer, minus the measured gain.
+// The loss of windows per layer: the loss with their mean length in every layer, minus the measured gain.
 double LossModel::forgetting(uint32_t sinks, uint32_t window, const WindowProfile* profile) const {
   const double mean = profile == nullptr ? window : profiles.meanShare(*profile) * window;
   return forget_scale * std::pow(double{1} * sinks + mean, -forget_power) +

@@ -72,7 +72,7 @@ double stateSeconds(const DeviceSpeed& speed, const StateShape& state, StateForm
   return std::max(work, moved);
 }
 
-/// visit(part of the experts, tokens that choose one of them, of all tokens), the hottest first.
+/// Calls visit(share of the experts, share of all tokens that choose a given expert in that group), hottest group first.
 template <typename Visit>
 void forEachHeat(const WorkShape& work, const Visit& visit) {
   constexpr size_t kParts = sizeof(kExpertChoice) / sizeof(kExpertChoice[0]) - 1;
@@ -122,7 +122,8 @@ double WorkShape::expertShare(uint32_t tokens) const {
   return share;
 }
 
-// Slots have the hottest experts, and those that the latest token missed: it chose them among the others by their chance.
+// Assumes that the slots hold the hottest experts and the latest token's misses. Its misses are drawn from the other
+// experts in proportion to their chance.
 double WorkShape::expertHitRate() const {
   if (expert_count == 0 || expert_slots == 0 || expert_slots >= expert_count) {
     return expert_count == 0 ? 0 : 1;

@@ -1,8 +1,8 @@
 // Predicts the speed of a plan: measured device rates (DeviceSpeed) times the work of a step. Pure.
 //
 // A roofline would take the slower of bytes / bandwidth and operations / compute. Rates measured with the library's own
-// kernels already include the slower of the two, for each weight type and each pair of cache formats. So times simply
-// add up; StepCost reports the parts.
+// kernels already include the slower of the two, for each weight type and each pair of cache formats. Therefore the
+// times simply add up; StepCost reports the parts.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace oriel_internal {
 constexpr uint32_t kMaxSpeedWeights = 32;
 constexpr uint32_t kMaxSpeedCaches = 4;
 
-// Rates are stored in files as they are in memory, so these structs have no padding.
+// Files store the bytes of these structs, so they have no padding.
 
 /// Matrices of one type; nanoseconds per weight.
 struct WeightSpeed {
@@ -106,9 +106,9 @@ struct WorkShape {
   void add(uint32_t tensor_type, uint64_t body, uint64_t head, uint64_t experts = 0);
   /// Counts weights that were already added as part of the tail.
   void addTail(uint32_t tensor_type, uint64_t weights);
-  /// Experts of a layer that a step of so many tokens is expected to use, of all of them (expert_choice.h).
+  /// The expected share of a layer's experts that a step of `tokens` tokens uses (expert_choice.h).
   double expertShare(uint32_t tokens) const;
-  /// A token's choices that are expected in a slot, of all its choices. 1: all are held.
+  /// The expected share of a token's choices that are in a slot. 1: all experts are in memory.
   double expertHitRate() const;
   /// Bytes that a step reads from the file.
   double fileBytes(uint32_t tokens) const;

@@ -1,4 +1,4 @@
-// A model's chat template: the file's own, the app's, or one of Oriel's.
+// A model's chat template: from the file, from the app, or built into Oriel.
 #pragma once
 
 #include "base/arena.h"
@@ -16,7 +16,7 @@ struct ChatTemplate {
   const OwnTemplate* row = nullptr;
   const char* jinja = nullptr;  ///< not NUL-terminated; null: no template
   size_t jinja_bytes = 0;
-  /// Of a model that ranks texts: what it reads, with {query} and {document}. Ends in NUL once it is kept. Null: none.
+  /// The prompt of a ranking model, with {query} and {document}. Ends in NUL after keepTemplate(). Null: none.
   const char* rerank = nullptr;
   size_t rerank_bytes = 0;
   char bos[kMaxToken] = "";  ///< texts of the model's tokens

@@ -30,7 +30,7 @@ const OwnTemplate* ownTemplateOfVocabulary(const GgufFile& file);
 extern const char kOwnTemplateNames[];
 
 /// True if a template's text contains `part`. In `part`, ' matches either quote, and a line feed also matches the escape
-/// .
+/// \n.
 bool templateContains(const char* text, size_t bytes, const char* part);
 
 }  // namespace oriel_internal

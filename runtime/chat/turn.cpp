@@ -101,7 +101,7 @@ class TurnCutter : private Renderer {
       const JsonValue& message = *at(given.held + i);
       size_t own_end = 0;
       ORIEL_TRY(textEnd(given.held + i, &own_end));
-      // Some templates reorder results: a message that appears earlier ends with the one before it.
+      // Some templates reorder results: a message that appears earlier ends with its predecessor.
       if (own_end <= begin && !isBlank(message)) {
         return lost(message);
       }

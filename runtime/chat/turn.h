@@ -2,7 +2,7 @@
 //
 // The text of a conversation is the template's rendering of all messages. A session holds the beginning, up to the end
 // of the latest message's own text. renderNew() renders held and new messages together and cuts out the new part, by
-// the source of each byte. So the text that closes a message comes with the next message.
+// the source of each byte. The text that closes a message therefore comes with the next message.
 //
 // - Knows: messages, a template, the source of each byte of its text.
 // - Must not know: tokens, caches, windows.
@@ -69,7 +69,7 @@ struct NewText {
   /// Ranges that came from the app.
   const TextRange* literals = nullptr;
   size_t n_literals = 0;
-  const NewMessage* messages = nullptr;  ///< one for each new message
+  const NewMessage* messages = nullptr;  ///< an entry for each new message
   /// The template starts with BOS, which is not part of the text.
   bool begins_bos = false;
 };

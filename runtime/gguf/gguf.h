@@ -105,7 +105,7 @@ class GgufFile {
   /// For a split model: the number of its files, else 1, and the index of this file, from 0.
   uint64_t partCount() const;
   uint64_t partNumber() const;
-  /// Where the list of tensors begins.
+  /// The offset of the list of tensors.
   uint64_t tensorListBegin() const { return tensors_begin_; }
   /// Afterwards only read() may be called, and `data` may be freed.
   void forgetHeader();
@@ -135,7 +135,7 @@ class GgufFile {
   bool inMemory() const { return input_ == nullptr; }
   /// The header.
   const uint8_t* data() const { return data_; }
-  /// Of the file.
+  /// Bytes of the file.
   uint64_t bytes() const { return file_bytes_; }
   /// Everything up to the last tensor's description.
   uint64_t headerBytes() const { return tensors_end_; }

@@ -105,8 +105,8 @@ Status ModelFile::open(const char* path, const oriel_allocator& allocator, const
   return join(path, allocator, number, count, log, stop);
 }
 
-// The first part's header with the tensors of all parts, followed by the parts as they are. Headers of parts are never
-// read as data.
+// Joins the parts of a model: the first part's header with the tensors of all parts, followed by the unchanged parts.
+// Headers of parts are never read as data.
 Status ModelFile::join(const char* path, const oriel_allocator& allocator, uint64_t number,
                        uint64_t count, const Log& log, const StopCheck& stop) {
   allocator_ = &allocator;

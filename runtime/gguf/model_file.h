@@ -7,8 +7,8 @@
 
 namespace oriel_internal {
 
-/// The header is read once into its own memory and checked there. Tensor data is read on demand. So if the file changes
-/// meanwhile, the result is at worst an error.
+/// The header is read once into its own memory and checked there. Tensor data is read on demand. A change
+/// of the file meanwhile therefore causes at worst an error.
 class ModelFile {
  public:
   ModelFile() = default;

@@ -34,7 +34,7 @@ int compareDecimals(const Decimal& a, const Decimal& b);
 /// Reads an integer from 0 to `most`; false for anything else.
 bool asCount(const JsonValue& value, uint32_t most, uint32_t* count);
 
-/// digits / 10^places; digits is divisible by neither 10 nor 2^64.
+/// digits / 10^places. 10 and 2^64 do not divide digits.
 struct Step {
   uint64_t digits = 0;  ///< 0: none
   uint32_t places = 0;

@@ -79,7 +79,7 @@ class EdgeCache {
   List<Known> known_;
 };
 
-// An edge's characters: raw code points, and those that JSON escapes.
+// An edge's characters: raw code points, and code points that JSON escapes.
 class Edge {
  public:
   Edge(DfaSpelling spelling, Grammar* grammar, EdgeCache* cache, List<CharRange>* raw,

@@ -51,7 +51,7 @@ constexpr uint32_t kStepsOfEdge = 12;
 
 enum class DfaResult : uint8_t { kDone, kTooLarge, kNoMemory };
 
-/// Explores states from `start`. `step(state, symbol, &next)` returns false if there is no next state. `State` must have
+/// Explores states from `start`. `step(state, symbol, &next)` returns false for a missing next state. `State` must have
 /// no padding.
 template <typename State, typename Step, typename Accepts>
 DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most_states, Step step,

@@ -92,7 +92,7 @@ class Grammar {
   void setRoot(RuleId rule) { root_ = rule; }
   RuleId root() const { return root_; }
 
-  /// kNever if there was no memory for it.
+  /// kNever if its memory ran out.
   const Expr& at(ExprId id) const { return id < count_ ? *exprAt(id) : kMissing; }
   uint32_t count() const { return count_; }
   uint32_t ruleCount() const { return n_rules_; }

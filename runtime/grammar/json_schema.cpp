@@ -268,7 +268,7 @@ class SchemaWriter : private LiveExpressions {
     return g_->text(text);
   }
 
-  // Types with no valid text because of what is excluded. `undecided`: an excluding element whose effect is unknown.
+  // Types without a valid text because of exclusions. `undecided`: an excluding element whose effect is unknown.
   // Strings are compared by their text if that is enough.
   uint32_t typesApart(const Conjunction& all, SchemaFacts* facts, uint32_t* undecided) {
     uint32_t types = kAnyType;

@@ -378,7 +378,7 @@ Status Constraint::compile(const Grammar& grammar, int32_t extra_stop, const Log
   return kOk;
 }
 
-// Computes the mask at the most ambiguous text: each byte is the one that keeps the most readings. False: it needs more
+// Computes the mask at the most ambiguous text: each byte is chosen to keep the most readings. False: it needs more
 // steps than are left. Longer texts are left to the call that reads them.
 bool Constraint::tryOut(uint64_t most_steps) {
   sets_.begin({most_steps, stop_});

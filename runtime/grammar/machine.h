@@ -62,8 +62,8 @@ class Constraint {
   /// True if no token may come although the text is not at its end: the vocabulary lacks the next bytes or an end token,
   /// or spent() is an error. The caller ends the reply.
   bool stuck();
-  /// Advances past a token. False, without a change, if the token is not allowed. Nothing may follow a token that ends
-  /// the reply.
+  /// Advances past a token. False, without a change, if the token is not allowed. A token that ends
+  /// the reply must be the last.
   bool accept(int32_t id);
   /// Advances past bytes while they are allowed; returns how many.
   size_t acceptText(const char* text, size_t bytes);

@@ -16,7 +16,7 @@ constexpr uint64_t kStepsOfRange = 32;  // to sort it among others
 
 constexpr CharRange kDigits[] = {{'0', '9'}};
 constexpr CharRange kWord[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-// White space in both engines, and in only one of them.
+// White space in both engines, then white space in a single engine.
 constexpr CharRange kSpaces[] = {{9, 13},          {0x20, 0x20},     {0xA0, 0xA0},
                                  {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
                                  {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
@@ -271,7 +271,7 @@ class RegexReader {
     return inside;
   }
 
-  // `class_` holds the characters of both engines, `outside_` those of only one.
+  // `class_` holds the characters that both engines accept, `outside_` the characters that a single engine accepts.
   uint32_t readClass() {
     class_.cutTo(0);
     outside_.cutTo(0);

@@ -27,7 +27,7 @@ class SchemaMaker : public JsonBuilder {
     return noted(copyOf(of), {&of, origin != nullptr && origin->rewritten,
                               unlisted || (origin != nullptr && origin->unlisted)});
   }
-  /// False if there was no memory for it.
+  /// False if the list is empty or its memory ran out.
   static bool isSome(const JsonMade* list) { return list != nullptr && list->count() != 0; }
   /// {"not": of}
   JsonMade* negated(const JsonValue& of) {

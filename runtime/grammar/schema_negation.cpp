@@ -1,4 +1,4 @@
-// The negation of a schema as schemas, one for each way to be invalid.
+// The negation of a schema as a list of schemas: each describes a way to be invalid.
 #include "grammar/schema_parts.h"
 
 namespace oriel_internal {
@@ -187,7 +187,7 @@ class SchemaContext::Negation {
     }
   }
 
-  // An object that lacks one of these members or has another value for it.
+  // An object that lacks any of these members or has another value for it.
   void addOtherMembers(const JsonValue& object) {
     for (const JsonValue* member = object.first(); member != nullptr; member = member->next()) {
       JsonMade* const same = make_.schema(schema_);

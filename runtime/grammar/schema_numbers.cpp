@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kLargestInteger = (int64_t{1} << 53) - 1;
 constexpr uint32_t kMostDigits = 15;
 constexpr uint32_t kMostDigitsOfDouble = 17;  // where rounding cannot cross a bound
-constexpr uint32_t kMoreDigits = 4;           // beyond those of the bound
+constexpr uint32_t kMoreDigits = 4;           // in addition to the bound's digits
 constexpr uint32_t kMostRemainders = 1000;
 constexpr uint32_t kMostStates = 32000;
 // Digits times remainders: limit before merging equivalent states, which may merge little.
@@ -91,7 +91,7 @@ void includeLargeBounds(Side* side) {
   }
 }
 
-// How the digits read so far compare with those of a bound.
+// The order of the digits read so far and the digits of a bound.
 enum Order : uint8_t { kSame, kLess, kMore };
 
 Order orderOf(char a, char b) { return a == b ? kSame : a < b ? kLess : kMore; }
@@ -180,7 +180,7 @@ class NumberAutomaton {
       fives_ *= 5;
     }
     modulus_ = leastCommonMultiple(digits, fives_);
-    // Multiples that doubles hold exactly, and those that were tried.
+    // Multiples that doubles hold exactly, and multiples that were tried.
     if (!divisorsRoundWell() || modulus_ == 0 || modulus_ > kMostRemainders) {
       if (places_ > 4 || digits > kMostTried / 4) {
         return false;

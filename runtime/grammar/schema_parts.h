@@ -30,7 +30,7 @@ uint32_t typeOf(const JsonValue& value);
 /// A schema with the parts of it that are still to be applied.
 struct SchemaElement {
   enum Flags : uint32_t {
-    kWithoutAnyOf = 1,  ///< one of its anyOf branches is a separate element
+    kWithoutAnyOf = 1,  ///< the chosen anyOf branch is a separate element
     kWithoutOneOf = 2,
     kNegated = 4,      ///< it must not be valid
     kWithoutEnum = 8,  ///< its `enum` was applied
@@ -53,7 +53,7 @@ struct Conjunction {
   explicit Conjunction(Scratch* scratch) : elements(scratch) {}
 
   List<SchemaElement> elements;
-  bool never = false;  ///< one of them is `false`
+  bool never = false;  ///< an element is `false`
 };
 
 struct SchemaFacts {
@@ -112,14 +112,14 @@ class SchemaContext {
   /// The schema in keywords of draft 2020-12, checked. Null after an error.
   const JsonValue* canonical(const JsonValue& schema);
   const JsonValue* resolve(const JsonValue& schema, const JsonValue& reference);
-  /// Includes what it refers to. Null adds nothing.
+  /// Adds a schema and its references. Null adds nothing.
   void add(const JsonValue* schema, Conjunction* all, uint32_t parent = SchemaElement::kNoParent,
            uint32_t depth = 0);
   /// `flags`: kOfNot or none.
   void addNegated(const JsonValue& schema, Conjunction* all, uint32_t flags,
                   uint32_t parent = SchemaElement::kNoParent, uint32_t depth = 0);
-  /// Schemas for the ways to be invalid by a canonical schema: a value valid by one of them is invalid by it. `whole`:
-  /// they cover all ways. Null after an error.
+  /// Schemas for the ways to be invalid by a canonical schema: a value that any of them accepts is invalid by `schema`.
+  /// `whole`: they cover all ways. Null after an error.
   const JsonValue* negation(const JsonValue& schema, bool* whole);
   /// Adds an excluded schema to `facts`, if it concerns only the text of strings.
   bool addExclusion(const JsonValue& schema, StringFacts* facts);

@@ -5,7 +5,7 @@
 namespace oriel_internal {
 namespace {
 
-// Lengths up to this are counted one by one, longer ones in blocks.
+// Lengths up to this are counted one by one, greater lengths in blocks.
 constexpr uint32_t kMostCountedSingly = 64;
 // Longer than any reply, so texts may end there.
 constexpr uint32_t kMostCounted = 1u << 20;

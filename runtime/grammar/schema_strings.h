@@ -19,7 +19,7 @@ struct StringFacts {
   /// Must not match in any engine.
   JsonText not_patterns[kMostExcluded];
   uint32_t n_not_patterns = 0;
-  /// Must not be one of the strings of `enum`, `const` or a list.
+  /// Lists (`enum`, `const`) of strings that the text must not equal.
   const JsonValue* not_listed[kMostExcluded] = {};
   uint32_t n_not_listed = 0;
 

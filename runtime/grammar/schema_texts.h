@@ -40,7 +40,7 @@ ExprId choiceOf(const ExprId* options, uint32_t count, Grammar* grammar);
 /// JSON of a value, in the grammar's memory.
 JsonText jsonOf(const JsonValue& value, Scratch* scratch);
 
-/// One of these texts, with shared prefixes. Sorts them. `count` is not 0.
+/// Matches any of these texts, with shared prefixes. Sorts them. `count` is not 0.
 ExprId textsExpression(JsonText* texts, uint32_t count, Grammar* grammar);
 
 /// For each expression from `from` on, whether it matches any text. They may only refer to each other. The result is in
@@ -55,7 +55,7 @@ ExprId anyCharacter(Grammar* grammar);
 ExprId countedCharacter(Grammar* grammar);
 
 /// A member's key with its quotes: any key except `names`, which are sorted. It contains no escapes, so it cannot spell
-/// one of them differently.
+/// a name differently.
 ExprId otherKey(JsonText* names, uint32_t count, Grammar* grammar);
 
 }  // namespace oriel_internal

@@ -214,7 +214,7 @@ uint32_t StateSets::slotOf(const Stack& stack) {
          (kStackHashes - 1);
 }
 
-// A stack that returns to `back_to` or to one of `rest`. False: no room.
+// Makes a stack that returns to `back_to` or into `rest`. False: no room.
 bool StateSets::push(Place back_to, uint32_t rest, uint32_t* pushed) {
   Stack stack;
   stack.below = static_cast<uint16_t>(stackOf(back_to));

@@ -172,7 +172,7 @@ class StateSets {
   uint32_t n_sets_ = 0;
   uint32_t n_places_ = 0;
   uint32_t n_stacks_ = 0;
-  // Of one step.
+  // Used within a single step.
   Seen* seen_ = nullptr;
   Place* found_ = nullptr;
   Place* waiting_ = nullptr;

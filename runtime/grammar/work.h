@@ -34,8 +34,8 @@ class Work : public Steps {
     raise(std::min(mostSteps() + bytes * kStepsPerByte, kMostSteps));
   }
 
-  /// Memory outside the grammar, up to kMostDfaBytes. Invalidates what was taken before. It is kept, so that not every
-  /// pattern asks the system.
+  /// Memory outside the grammar, up to kMostDfaBytes. Invalidates earlier memory from it. Later patterns reuse it instead
+  /// of asking the system again.
   Scratch* begin();
   Scratch* scratch() { return &*room_; }
   /// The system refused memory; the grammar has failed.

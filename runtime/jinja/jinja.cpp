@@ -35,8 +35,7 @@ void allow(const JsonValue& value, uint64_t* steps, size_t* bytes) {
   }
 }
 
-// Jinja uses only '
-// ', and a byte order mark is not text. Copies only texts with other newlines.
+// Jinja uses only '\n', and a byte order mark is not text. Copies only texts with other newlines.
 Status unifyNewlines(const char** text, size_t* bytes, const Log& log, Scratch* scratch) {
   const size_t mark = byteOrderMarkBytes(*text, *bytes);
   *text += mark;

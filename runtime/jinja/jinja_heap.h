@@ -22,7 +22,7 @@ class Heap {
   Heap& operator=(const Heap&) = delete;
 
   /// Counts the work of a running template. The primitives count: taking memory, appending to lists and texts, comparing
-  /// texts, looking up names. So no filter can skip it. After the last unit they refuse.
+  /// texts, looking up names. Filters therefore cannot skip it. After the last unit the primitives fail.
   Steps& meter() { return meter_; }
   /// Counts work; false: the limit is reached.
   bool spend(uint64_t units) { return meter_.spend(units); }
@@ -44,7 +44,7 @@ class Heap {
   struct Small {
     Small* next;
   };
-  /// Header of a large piece. A region ends with one that is never free.
+  /// Header of a large piece. A region ends with a header that is never free.
   struct alignas(16) Block {
     uint32_t bytes;   ///< including this header
     uint32_t before;  ///< size of the previous block; 0: first

@@ -37,8 +37,7 @@ struct Lexeme {
 class Lexer {
  public:
   Lexer() = default;
-  /// Newlines must be '
-  /// '.
+  /// Newlines must be '\n'.
   Lexer(const char* text, size_t bytes);
 
   Lexeme next();

@@ -59,7 +59,8 @@ class Interpreter {
   bool failUndefined(const Value& value);
   /// Raises an exception in the template.
   bool raise(const Value& message);
-  /// Counts work besides that of the primitives (Heap::meter). False: the limit is reached or the work was stopped.
+  /// Counts work in addition to the work of the primitives (Heap::meter). False: the limit is reached or the work was
+  /// stopped.
   bool charge(uint64_t steps);
   bool chargeBytes(uint64_t bytes) { return charge(bytes / kUnitsAStep + 1); }
   /// find() and findLast() within the remaining work.

@@ -12,8 +12,8 @@ bool isAny(const Lexeme& word, const char* a, const char* b, const char* c) {
 
 }  // namespace
 
-// Statements up to a tag that begins with one of these words, which is not consumed; without words, up to the end. They
-// become b of a kBlock.
+// Parses statements up to a tag that begins with any of these words, and does not consume the tag. Without words, parses
+// up to the end. The statements become b of a kBlock.
 Node* Parser::parseBody(const char* end1, const char* end2, const char* end3) {
   const Deeper deeper(this);
   Node* const block = nodeOf(NodeKind::kBlock, nullptr, nullptr);

@@ -23,7 +23,7 @@ enum class Kind : uint8_t {
   kView,       ///< a string in the template or the input, not copied
   kJsonList,   ///< of the input
   kJsonDict,
-  kBuiltin,  ///< one of Jinja's functions
+  kBuiltin,  ///< a built-in function of Jinja
   kMethod,   ///< a method that was not called
   // Reference-counted objects:
   kText,
@@ -220,7 +220,7 @@ struct Runs : Object {
 /// A string that is not a part of the template or the input.
 struct Text : Object {
   uint32_t bytes = 0;
-  TextOrigin source = 0;  ///< source of all bytes, if there are no runs
+  TextOrigin source = 0;  ///< source of all bytes, if the text has no runs
   uint32_t offset = 0;    ///< offset of the first byte in the runs' count
   const char* data = nullptr;
   Buffer* buffer = nullptr;  ///< null: `data` is not shared

@@ -21,7 +21,7 @@ class JsonBuilder {
   JsonMade* message(const JsonText& role, const JsonText& content);
   /// A list with a copy of the value.
   JsonMade* listOf(const JsonValue& value);
-  /// Sets the source of a value (JinjaVariable); overrides that of its list.
+  /// Sets the source of a value (JinjaVariable); overrides the source of its list.
   static JsonMade* from(uint32_t origin, JsonMade* value);
   /// One string from the strings in `pieces`, a list filled by append(); each piece keeps its source.
   JsonMade* joined(JsonMade* pieces);

@@ -87,7 +87,7 @@ struct CacheShape {
   uint32_t window = 0;
   uint32_t ring = 0;
   uint32_t checkpoints = 0;  ///< of recurrent states: slots besides kStateSlots
-  /// Null: one session. Otherwise the numbers below, and those of views, apply to session `session` of these
+  /// Null: one session. Otherwise the numbers below and the numbers of views apply to session `session` of these
   /// (sessionCache). Must outlive the shape.
   const SessionWindows* sessions = nullptr;
   uint32_t session = 0;
@@ -107,7 +107,7 @@ struct CacheShape {
   uint32_t sessionCount() const { return sessions != nullptr ? sessions->count : 1; }
   /// All sessions share one copy of the sinks.
   bool sharesSinks() const { return sessions != nullptr && sessions->share_sinks; }
-  /// Of session i.
+  /// The window of session i.
   uint32_t windowOf(uint32_t i) const {
     return sessions->windows[i] != 0 ? sessions->windows[i]
            : chosen_window != 0      ? chosen_window
@@ -130,13 +130,13 @@ struct CacheShape {
   }
 };
 
-/// Ring slots of one of several sessions: an even number, so that each session's scales begin on a word.
+/// Ring slots of a session in a cache for several: an even number, so that each session's scales begin on a word.
 constexpr uint32_t sessionSlots(uint32_t ring) { return ring + ring % 2; }
 
 /// One session's part of a cache for several. `session` may be SessionWindows::count: the part of the prefix that is not
 /// in sinks, in memories without sinks.
 CacheShape sessionCache(const CacheShape& cache, uint32_t session);
-/// The session with the longest window, the first of equals; plans and kernels are made for it.
+/// The session with the longest window, the first on a tie. Plans and kernels are made for it.
 CacheShape longestSession(const CacheShape& cache);
 
 /// 32-bit words of one token's values for one head, without scales.

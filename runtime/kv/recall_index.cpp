@@ -129,7 +129,7 @@ struct RecallIndex::Counted {
   uint16_t times[RecallQuery::kMost] = {};  ///< for each word of the query
 };
 
-// Visits turns as they were said. Text before the first turn, or without turns, is one turn.
+// Visits turns in their order. Text before the first turn, or without turns, is one turn.
 template <typename Visit>
 void RecallIndex::forEachPassage(const RecallQuery& query, uint64_t begin, uint64_t end,
                                  uint32_t room, const Visit& visit) const {

@@ -8,7 +8,7 @@
 namespace oriel_internal {
 
 /// Position times frequency as a fixed-point fraction of a turn: phase = step * position modulo 2^64, where step =
-/// frequency / 2 pi * 2^64. The product wraps exactly like the angle, so the error of an angle is only that of the step,
+/// frequency / 2 pi * 2^64. The product wraps exactly like the angle, so the error of an angle is only the step's error,
 /// |position| * 2^-65 turns: 2e-6 rad after 2^43 tokens (float32 products are wrong by 0.01 rad after 2^20).
 class RopePhases {
  public:

@@ -62,7 +62,7 @@ class StateSlots {
   }
 
   /// Makes a checkpoint of the latest state, after `position` tokens. `start`: a message begins here; the latest start
-  /// is never dropped. When full, drops checkpoints that are no longer usable(position), then the least useful one.
+  /// is never dropped. When full, drops checkpoints that have stopped being usable(position), then the least useful one.
   template <typename Usable>
   void keep(uint64_t position, bool start, const Usable& usable) {
     uint32_t kept = 0;
@@ -153,7 +153,7 @@ class StateSlots {
     }
     return found;
   }
-  /// Output slot of the step after the one that writes next_. By then the latest state is free, unless kept.
+  /// Output slot of the step that follows the writer of next_. By then the latest state is free, unless kept.
   uint32_t behindNext() const { return isCheckpoint(current_) ? freeBut(next_, next_) : current_; }
 
   /// Without checkpoint i its successors are recomputed from the previous one. Older checkpoints are less useful:

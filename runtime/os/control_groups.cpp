@@ -26,7 +26,7 @@ constexpr Version kUnified = {"/sys/fs/cgroup",
                               "memory.high",
                               "memory.current",
                               {"\ninactive_file ", "\nactive_file "}};
-/// If version 1 is also mounted, version 2 has no memory files, and the limits are those of version 1.
+/// If version 1 is also mounted, version 2 has no memory files, and the limits of version 1 apply.
 constexpr Version kLegacy = {"/sys/fs/cgroup/memory",
                              "memory.limit_in_bytes",
                              nullptr,

@@ -38,8 +38,8 @@ class InputFile {
   Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
   /// Asks the system to read `bytes` from `offset` on into its cache, and does not wait. A no-op where it cannot.
   void readAhead(uint64_t offset, uint64_t bytes) const;
-  /// ORIEL_ERROR_IO when the file's size or the time of its last change is no longer what it was. That it was
-  /// removed, or replaced by another under its name, is no change: this one stays what it was.
+  /// ORIEL_ERROR_IO if the file's size or the time of its last change differs from the values at open(). Removing the
+  /// file, or replacing it under its name, does not count as a change: the open file keeps its bytes.
   Status expectUnchanged(const Log& log) const;
   /// Takes the open file from `other`, with its recorded state, and closes `other`. `path` as in open().
   void takeOver(InputFile* other, const char* path) {
@@ -98,14 +98,14 @@ enum class FileUse {
 
 /// Writes a uniquely named temporary file in the same folder and renames it to `path`: readers see the old or the new
 /// file, never a part. Does not wait for other processes. Refuses to replace anything but a file. On POSIX systems the
-/// mode is 0600, or that of the replaced file if stricter. If the process dies meanwhile, the system (Windows) or the
+/// mode is 0600, or the replaced file's mode if it is stricter. If the process dies meanwhile, the system (Windows) or the
 /// next write of this path removes the temporary file.
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
                            const Log& log);
 
 /// Stores memory contents temporarily in a file without a name (POSIX; 0600) or with exclusive access (Windows), which
-/// disappears when the process ends. Where an open file must keep its name, the next create() in that folder removes
-/// leftovers, as with writeFileAtomically().
+/// disappears when the process ends. On systems where an open file must keep its name, the next create() in that folder
+/// removes leftovers, as with writeFileAtomically().
 class SpillFile {
  public:
   SpillFile() = default;

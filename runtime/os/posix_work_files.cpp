@@ -125,7 +125,7 @@ bool WorkMarker::begin(const char* path, uint8_t (&was)[kMostBytes], size_t* lef
     if (info.st_nlink == 0) {  // its owner removed it in the meantime
       continue;
     }
-    // Another user's file, or one with a second name, is neither written nor trusted.
+    // Refuse another user's file and a file with a second name.
     if (info.st_uid != ::geteuid() || info.st_nlink != 1 ||
         (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
       return false;

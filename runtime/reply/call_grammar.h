@@ -25,7 +25,7 @@ enum class CallChecks : uint8_t {
   kStrict,  ///< tools with "strict": true
 };
 
-/// True if readCallGrammar() supports one of these forms.
+/// True if readCallGrammar() supports any of these forms.
 bool hasCallGrammar(ReplyForms forms);
 /// True if a tool has "strict": true.
 bool anyStrict(const JsonValue& tools);

@@ -292,7 +292,7 @@ ExprId CallValues::gemma(const JsonValue& given) {
   return value;
 }
 
-/// A value of one of these types.
+/// A value of any of these types.
 ExprId CallValues::gemmaOf(const JsonValue& schema, uint8_t types) {
   ExprId value = grammar_.never();
   if ((types & kTypeString) != 0) {

@@ -49,7 +49,7 @@ constexpr ReplyForms kFormIdMark = ReplyForms{1} << 34;    ///< [CALL_ID], too
 
 constexpr ReplyForms kFormHorizon = ReplyForms{1} << 35;  ///< K2-Horizon: tags that begin with ifm|
 
-/// What a mark is, as bits.
+/// The functions of a mark, as bits.
 enum MarkKind : uint16_t {
   kMarkTrigger = 1 << 0,  ///< recognised in an answer: a call may begin with it
   kMarkSection = 1 << 1,  ///< calls follow
@@ -98,7 +98,7 @@ constexpr uint32_t kMostMark = 64;
 /// The forms that a Jinja template's text reveals, in its first 256 KiB. If it reveals none: all unmistakable forms, and
 /// bare calls.
 ReplyForms formsOfTemplate(const char* text, size_t bytes);
-/// The forms of one of Oriel's chat formats.
+/// The forms of a built-in chat format.
 ReplyForms formsOfFormat(const char* name);
 /// The forms for a reply of an unknown model.
 ReplyForms formsOfAnything();

@@ -1,4 +1,4 @@
-// The values of a JSON text while it is written, so that an app can show a field as it grows.
+// Reports the values of a JSON text during generation, so that an app can show a field as it grows.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class JsonValues {
   void start(OnEvent on_event, void* user);
   /// More of the text: whole UTF-8 characters.
   void push(const char* text, size_t bytes);
-  /// The text is over: tells a number at its end.
+  /// Ends the text: reports a number at its end.
   void finish();
   /// Overwrites its contents.
   void forget();
@@ -45,7 +45,7 @@ class JsonValues {
     kOver,  ///< the rest is not reported
   };
   struct Level {
-    uint32_t index = 0;  ///< of an array: of the value that comes
+    uint32_t index = 0;  ///< of an array: index of the next value
     uint32_t path = 0;   ///< bytes of the path of the array or object itself
     bool is_array = false;
   };

@@ -213,7 +213,7 @@ ValueNotation Parameter::notation() const {
   return (types_ & kTypeString) == 0 ? ValueNotation::kLoose : ValueNotation::kStrict;
 }
 
-/// The type of the held text, as far as it is known.
+/// The known type of the held text.
 Parameter::As Parameter::decide() const {
   uint32_t from = 0;
   uint32_t to = held_;

@@ -45,7 +45,7 @@ void ReplyReader::start(const ReplySettings& settings, OnPart on_part, void* use
   }
 }
 
-/// Adds a mark to those with the same first byte.
+/// Adds a mark to the group with the same first byte.
 void ReplyReader::activate(uint8_t row) {
   const unsigned char byte = static_cast<unsigned char>(kMarks[row].text[0]);
   uint8_t group = 1;

@@ -51,7 +51,7 @@ bool TagValue::push(char c, char* hold, uint32_t capacity, const ByteSink& out) 
 }
 
 /// White space and an opening tag start a level. A closing tag ends an empty level if the schema allows one. Anything
-/// else, including what was held for the tag, is text.
+/// else, including the bytes held for the tag, is text.
 bool TagValue::begin(char c, const ByteSink& out) {
   const bool whole = mark_->text[matched_] == '\0';
   if (whole && c != '/') {

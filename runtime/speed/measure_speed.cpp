@@ -33,8 +33,8 @@ constexpr uint32_t kFewTokens = 2;
 constexpr uint32_t kPart = 16;  // tokens of a partial chunk
 constexpr uint32_t kWhole = kMaxProbeChunk;
 
-// The probe has as many layers as the model, unless that takes more memory or, on slow devices, more time. So processor
-// caches hold the same share of the probe as of the model.
+// The probe has as many layers as the model, unless that takes more memory or, on slow devices, more time. Processor
+// caches then hold the same share of the probe as of the model.
 constexpr uint64_t kMostBytes = 96ull << 20;
 constexpr uint64_t kMostBytesFast = 4 * kMostBytes;
 constexpr double kLongEnoughSeconds = 1e-3;
@@ -314,7 +314,7 @@ Status measureOverhead(Probe* probe, DeviceSpeed* speed) {
 /// SpeedTarget::kernels counts variants for one vector below this, and for chunks in multiples of it.
 constexpr uint32_t kChunkKernels = 256;
 
-/// Which rates these are to be: of what device, and with which kernels.
+/// Records the device and the kernels that the rates are measured with.
 void identify(Executor& executor, SpeedTarget* target, DeviceSpeed* speed) {
   std::snprintf(speed->device, sizeof(speed->device), "%s", executor.deviceName());
   std::snprintf(speed->driver, sizeof(speed->driver), "%s", executor.driverName());

@@ -12,7 +12,7 @@ constexpr uint32_t kMaxProbeChunk = 64;
 /// The ops to run in a step.
 enum class ProbeOps {
   kAll,
-  kCache  ///< only those that store and read keys and values; their results are meaningless
+  kCache  ///< only the ops that store and read keys and values; their results are meaningless
 };
 
 /// Owns a probe's memory. The executor sees an ordinary plan.

@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint64_t kDataAlignment = 32;  // GGUF's default
 // Bytes of weights have all bits of the first mask and some of the second. As half, float, bfloat16 and block scale
-// this gives both signs, and neither tiny nor huge values. Equal values would not do: their rotations cancel, and
-// denormals slow processors down.
+// this gives both signs, without tiny and huge values. Equal values are unsuitable because their rotations cancel, and
+// denormals because they slow processors down.
 constexpr uint64_t kWeightBits = 0x3838383838383838;
 constexpr uint64_t kWeightVaries = 0x8787878787878787;
 // The first byte of an MXFP4 block is a power of two.

@@ -27,7 +27,7 @@ constexpr double kWorthwhile = 0.97;
 Status timeCandidates(Probe* probe, MatmulUse use, WeightType type, uint32_t rounds,
                       MatmulTimes* times) {
   MatmulTuning* const tuning = probe->executor()->matmulTuning();
-  // Round by round, so that a busy moment of the machine does not fall on one of them alone.
+  // Alternates between the candidates, so that a busy moment of the machine does not affect a single candidate.
   for (uint32_t round = 0; round < rounds; ++round) {
     for (uint32_t i = 0; i < times->count; ++i) {
       ORIEL_TRY(tuning->take(use, type, i));

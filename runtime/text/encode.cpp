@@ -387,7 +387,7 @@ class TokenEncoder {
     return kOk;
   }
 
-  /// After so many more bytes.
+  /// Counts `bytes` encoded bytes. Returns ORIEL_ERROR_CANCELLED if the caller wants to stop.
   Status checkStop(size_t bytes) {
     ORIEL_TRY(taken_);
     unchecked_ += bytes;

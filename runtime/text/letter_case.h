@@ -5,8 +5,8 @@
 
 namespace oriel_internal {
 
-/// The other case of a letter, itself where there is none. Latin, Greek, Cyrillic, Armenian and full-width letters that
-/// become one letter.
+/// The other case of a Latin, Greek, Cyrillic, Armenian or full-width letter. Other code points, and letters whose other
+/// case has several letters, are returned unchanged.
 uint32_t toUpper(uint32_t code_point);
 uint32_t toLower(uint32_t code_point);
 

@@ -17,7 +17,7 @@ struct Symbol {
 struct MergeCandidate {
   uint32_t priority;  ///< lower is better; on a tie the leftmost
   uint32_t left;      ///< index of the left symbol
-  uint32_t bytes;     ///< of both together; also detects that one of them has changed
+  uint32_t bytes;     ///< of both together; also detects that either has changed
   int32_t merged;     ///< id of the result
 };
 
@@ -58,7 +58,7 @@ void mergeSymbols(Symbol* symbols, uint32_t word_bytes, MergeCandidate* heap, co
     const uint32_t right = best.left + first->bytes;
     if (first->bytes == 0 || right >= word_bytes ||
         first->bytes + symbols[right].bytes != best.bytes) {
-      continue;  // one of them was merged in the meantime
+      continue;  // another merge has already changed this pair
     }
     symbols[right].bytes = 0;
     first->bytes = best.bytes;

@@ -19,15 +19,15 @@ extern const uint16_t kDecomposed[];
 extern const uint16_t kDecomposedFirst[];
 extern const uint8_t kDecomposedSecond[];
 extern const uint16_t kSeconds[];
-/// Steps that recompose have one of the first kComposingSecondCount seconds, which are sorted.
+/// The first kComposingSecondCount seconds are sorted. Only steps with these seconds recompose.
 extern const uint32_t kComposingSecondCount;
 extern const uint32_t kDecomposedCount;
 /// The others, sorted by code. The first of them recompose.
 extern const WideDecomposition kWideDecompositions[];
 extern const uint32_t kWideDecompositionCount;
 extern const uint32_t kWideCompositionCount;
-/// CJK compatibility ideographs in two consecutive blocks: the low 16 bits of each one's canonical equivalent, 0: none,
-/// and a bit for those in plane 2.
+/// CJK compatibility ideographs in two consecutive blocks: the low 16 bits of the canonical equivalent (0: none), and a
+/// bit that says if the equivalent is in plane 2.
 constexpr CodePointRange kIdeographBlocks[] = {{0xF900, 0xFAD9}, {0x2F800, 0x2FA1D}};
 extern const uint16_t kIdeographs[];
 extern const uint8_t kIdeographsOfPlane2[];

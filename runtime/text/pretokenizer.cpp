@@ -41,8 +41,7 @@ constexpr Name kNames[] = {
     {"hunyuan", {PreTokenizer::kQwen2, false, false}},
     {"megrez", {PreTokenizer::kQwen2, false, false}},
     {"kormo", {PreTokenizer::kQwen2, false, false}},
-    // Possessive quantifiers and \s*[\r
-    // ] match the same here.
+    // Possessive quantifiers and \s*[\r\n] match the same here.
     {"bailingmoe", {PreTokenizer::kQwen2, false, false}},
     {"bailingmoe2", {PreTokenizer::kQwen2, false, false}},
     {"llada-moe", {PreTokenizer::kQwen2, false, false}},
@@ -143,16 +142,13 @@ size_t gpt2WordEnd(const Reader& reader, size_t begin) {
   return spaceEnd(reader, begin, false);
 }
 
-/// Characters allowed after the punctuation of an expression: [\r
-/// ]*, [\r
-/// /]* or nothing.
+/// Characters allowed after the punctuation of an expression: [\r\n]*, [\r\n/]* or nothing.
 bool isLineEnd(const Char& c) { return c.newline(); }
 bool isLineEndOrSlash(const Char& c) { return c.newline() || c.is('/'); }
 bool isNothing(const Char&) { return false; }
 
-/// The common end of the expressions of llama-bpe, qwen2 and tekken: numbers of at most `digits`, ` ?[^\s\p{L}\p{N}]+[\r
-/// ]*` and white space that ends with the line. `tail` stands for [\r
-/// ].
+/// The common end of the expressions of llama-bpe, qwen2 and tekken: numbers of at most `digits`,
+/// ` ?[^\s\p{L}\p{N}]+[\r\n]*` and white space that ends with the line. `tail` stands for [\r\n].
 template <bool (Char::*rest)() const>
 size_t otherEnd(const Reader& reader, size_t begin, int digits, bool (*tail)(const Char&)) {
   const Char first = reader.at(begin);
@@ -166,12 +162,9 @@ size_t otherEnd(const Reader& reader, size_t begin, int digits, bool (*tail)(con
   return spaceEnd(reader, begin, true);
 }
 
-/// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r
-/// \p{L}\p{N}]?\p{L}+|\p{N}{1,digits}
-/// | ?[^\s\p{L}\p{N}]+[\r
-/// ]*|\s*[\r
-/// ]+|\s+(?!\S)|\s+
-/// `letter` is \p{L} and `rest` its complement: qwen35 counts marks as letters. `tail` stands for the first [\r ].
+/// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,digits}
+/// | ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+/// `letter` is \p{L} and `rest` its complement: qwen35 counts marks as letters. `tail` stands for the first [\r\n].
 template <bool (Char::*letter)() const, bool (Char::*rest)() const>
 size_t llama3WordEnd(const Reader& reader, size_t begin, int digits, bool (*tail)(const Char&)) {
   if (const size_t bytes = anyCaseContraction(reader, begin); bytes != 0) {
@@ -235,7 +228,7 @@ size_t smolLmWordEnd(const Reader& reader, size_t begin) {
   return first.number() ? begin + first.bytes : gpt2WordEnd(reader.within(region, begin), begin);
 }
 
-/// qwen2's expression behind [^\n]+|\n+.
+/// qwen2's expression after [^\n]+|\n+.
 size_t lagunaWordEnd(const Reader& reader, size_t begin) {
   const auto region = [](const Char& c) -> uint8_t { return c.is('\n') ? 1 : 0; };
   return llama3WordEnd<&Char::letter, &Char::rest>(reader.within(region, begin), begin, 1,
@@ -266,7 +259,7 @@ size_t exaoneMoeWordEnd(const Reader& reader, size_t begin) {
   return end + (behind_rest && reader.at(end).newline() ? 1 : 0);
 }
 
-/// llama-bpe's behind \p{N}{1,3}.
+/// llama-bpe's expression after \p{N}{1,3}.
 size_t miniCpm5WordEnd(const Reader& reader, size_t begin) {
   const auto region = [](const Char& c) -> uint8_t { return c.number() ? 1 : 0; };
   return reader.at(begin).number() ? numberEnd(reader, begin, 3)

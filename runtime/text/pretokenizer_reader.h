@@ -111,7 +111,7 @@ class Reader {
 };
 
 /// \s+(?!\S)|\s+ at white space `begin`: everything at the end of the text, otherwise all but the last character, which
-/// belongs to the next word. With `lines`, \s*[\r ]+ is tried first: up to the last line end.
+/// belongs to the next word. With `lines`, \s*[\r\n]+ is tried first: up to the last line end.
 inline size_t spaceEnd(const Reader& reader, size_t begin, bool lines) {
   size_t end = begin;
   size_t last = begin;

@@ -131,7 +131,7 @@ class DeepSeekLlm {
         return end;
       }
       if (isAsian(c) != asian) {
-        // White space with changing ranges may be all that is left.
+        // The rest may be only white space with changing ranges.
         size_t behind = end;
         while (solid > begin && solid < end && reader_.at(behind).space() && !gapEndsAt(behind)) {
           behind += reader_.at(behind).bytes;
@@ -152,14 +152,8 @@ bool isChineseOrJapanese(const Char& c) {
   return c.between(0x4E00, 0x9FA5) || c.between(0x3040, 0x30FF);
 }
 
-/// [!-/:-@[-`{-~][A-Za-z]+|[^\r
-/// \p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r
-/// ]*|\s*[\r
-/// ]+
-/// |\s+(?!\S)|\s+ in text without numbers. Without `lines`, [\r
-/// ] replaces [\r
-/// ]* and \s*[\r
-/// ]+.
+/// [!-/:-@[-`{-~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+
+/// |\s+(?!\S)|\s+ in text without numbers. Without `lines`, [\r\n] replaces [\r\n]* and \s*[\r\n]+.
 size_t deepSeek3PartEnd(const Reader& reader, size_t begin, bool lines = true) {
   const Char first = reader.at(begin);
   if (first.asciiPunctuation() && reader.at(begin + 1).asciiLetter()) {
@@ -181,7 +175,7 @@ size_t deepSeek3PartEnd(const Reader& reader, size_t begin, bool lines = true) {
   if (first.space()) {
     return spaceEnd(reader, begin, lines);
   }
-  // Controls and the like match nothing, except that the last one before letters leads them.
+  // Controls and similar characters match nothing, except the last character before letters: it joins the word.
   size_t end = begin + first.bytes;
   for (Char c = reader.at(end); c.other() && !reader.at(end + c.bytes).letterOrMark();
        c = reader.at(end)) {

@@ -8,11 +8,9 @@
 
 namespace oriel_internal {
 
-/// [\r
-/// ]; \s?\p{L}+; \s?\p{P}+; runs of Asian letters and symbols; \p{N}
+/// [\r\n]; \s?\p{L}+; \s?\p{P}+; runs of Asian letters and symbols; \p{N}
 size_t deepSeekCoderWordEnd(const Reader& reader, size_t begin);
-/// [\r
-/// ]; \s?L+; \s?P+; \s+$; runs of Asian letters and symbols; \p{N}. L and P are lists of ranges.
+/// [\r\n]; \s?L+; \s?P+; \s+$; runs of Asian letters and symbols; \p{N}. L and P are lists of ranges.
 size_t deepSeekLlmWordEnd(const Reader& reader, size_t begin);
 /// \p{N}{1,3}; runs of Chinese and Japanese letters; an expression of its own.
 size_t deepSeek3WordEnd(const Reader& reader, size_t begin);
@@ -27,8 +25,7 @@ struct DigitCount {
   size_t digits = 0;     ///< from there on
   size_t behind = 0;     ///< their end
 };
-/// \s*[\r
-/// ]+|\s{512}(?!\S)|\s{256}(?!\S)|...|\s{4}(?!\S)|\s{1,2}(?!\S)|\s at white space.
+/// \s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|...|\s{4}(?!\S)|\s{1,2}(?!\S)|\s at white space.
 size_t jaisSpaceEnd(const Reader& reader, size_t begin, DigitCount* count);
 /// \p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})); runs of East Asian letters; the last of deepseek-v3's expressions.
 size_t afmoeWordEnd(const Reader& reader, size_t begin, DigitCount* count);

@@ -89,7 +89,7 @@ struct TextParts {
   Part parts[kMost];
   size_t count = 0;
 
-  /// Call at most kMost times; bytes directly after the previous ones in memory do not count.
+  /// Call at most kMost times, not counting calls whose bytes directly follow the previous part in memory.
   void add(const char* data, size_t bytes) {
     if (bytes == 0) {
       return;

@@ -24,9 +24,9 @@ class TokenizerSource {
   bool pre_guessed = false;  ///< the file names none, as with old converters
   bool has_types = false;
   GgufArray tokens;
-  GgufArray types;   ///< if has_types: one for each token
-  GgufArray scores;  ///< SPM and unigram: one for each token
-  GgufArray map;     ///< unigram: bytes, perhaps none
+  GgufArray types;   ///< if has_types: the type of each token
+  GgufArray scores;  ///< SPM and unigram: the score of each token
+  GgufArray map;     ///< unigram: bytes, may be empty
   GgufArray merges;  ///< both kinds of BPE
   uint32_t n_vocab = 0;
   uint32_t n_merges = 0;

@@ -6,7 +6,7 @@
 namespace oriel_internal {
 
 /// General categories, except that kSpace is the property White_Space (all separators and the white space controls). The
-/// order is that of scripts/make_unicode_tables.py.
+/// order must match scripts/make_unicode_tables.py.
 enum class CharClass : uint8_t {
   kOther,           ///< C*: controls, formats, private use, unassigned
   kUpper,           ///< Lu

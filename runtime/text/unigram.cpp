@@ -10,9 +10,9 @@
 namespace oriel_internal {
 namespace {
 
-/// What a character costs that no token has, below the lowest score.
+/// A character without a token scores this much less than the lowest score.
 constexpr double kUnknownPenalty = 10;
-/// Bytes of one replacement: files have less.
+/// Longest replacement in bytes. Known files have shorter ones.
 constexpr size_t kMostMapped = 255;
 constexpr char kBrokenByte[] = "\xEF\xBF\xBD";
 
@@ -23,8 +23,8 @@ uint32_t wordAt(const uint8_t* bytes, uint64_t word) {
 
 }  // namespace
 
-// The map is a double array, preceded by its bytes and followed by the replacements, which end in 0 each. A node has its
-// label in bits 0 to 7 and 31, whether a key ends there in bit 8, and in bits 9 to 30 where its children are.
+// The map is a double array, preceded by its size in bytes and followed by the replacements, each with a final 0. Bits of
+// a node: 0 to 7 and 31 are its label, 8 is set if a key ends here, 9 to 30 are the place of its children.
 Unigram::Mapped Unigram::mapOne(const char* text, size_t bytes) const {
   uint64_t value = UINT64_MAX;
   size_t taken = 0;

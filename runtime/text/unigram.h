@@ -1,27 +1,27 @@
-// Unigram as SentencePiece has it (Kudo, "Subword Regularization", 2018): a text is normalised by a map of the file, then
-// cut into the tokens whose scores have the largest sum.
+// SentencePiece's unigram tokenizer (Kudo, "Subword Regularization", 2018): normalises a text by a map in the file, then
+// cuts it into the tokens with the largest sum of scores.
 #pragma once
 
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
 
-/// What the words of one text have in common. Words come in order.
+/// Splits the words of one text, in order. Keeps the state that one word leaves for the next.
 class Unigram {
  public:
   explicit Unigram(const Tokenizer& tokenizer) : t_(tokenizer) {}
 
-  /// A special token ends a text: the next word begins one.
+  /// Call at the start of a text and after each special token.
   void begin(bool prefix) {
     prefix_ = prefix;
     after_space_ = true;
     unknown_ = false;
   }
-  /// A word may end before the space at `at`: what stands there does not become a space itself.
+  /// True if a word may end before the space at `at`: the normalised text before it is not empty and ends with no space.
   bool endsWord(const char* text, size_t at) const;
   /// Bytes that normalise() writes at most.
   size_t normalBytes(const char* word, size_t bytes) const;
-  /// Writes the word as it is looked up.
+  /// Writes the normalised word, the form that split() takes. Returns its bytes.
   size_t normalise(const char* word, size_t bytes, char* out);
   /// emit(id) for the tokens of a normalised word. `steps` has room for bytes + 1.
   struct Step {
@@ -32,7 +32,7 @@ class Unigram {
   template <typename Emit>
   void split(const char* word, size_t bytes, Step* steps, const Emit& emit) {
     findBest(word, static_cast<uint32_t>(bytes), steps);
-    // Turns the way round: `from` becomes the border behind.
+    // Reverse the path: `from` becomes the end of the token.
     for (uint32_t at = static_cast<uint32_t>(bytes), behind = 0;;) {
       const uint32_t before = steps[at].from;
       steps[at].from = behind;
@@ -62,8 +62,8 @@ class Unigram {
 
   const Tokenizer& t_;
   bool prefix_ = true;       ///< no word has had its space yet
-  bool after_space_ = true;  ///< the last character was one, or there was none
-  bool unknown_ = false;     ///< the last token was the unknown one, which a run has once
+  bool after_space_ = true;  ///< after a space or at the start
+  bool unknown_ = false;     ///< the last token was unknown; a run of them is one token
 };
 
 }  // namespace oriel_internal

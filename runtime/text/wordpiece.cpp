@@ -14,7 +14,7 @@ constexpr CodePointRange kWordIdeographs[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FF
                                               {0xF900, 0xFAFF},   {0x20000, 0x2A6DF},
                                               {0x2A700, 0x2CEAF}, {0x2F800, 0x2FA1F}};
 
-// White space that Unicode calls a control.
+// White space in Unicode's class of controls.
 bool isControlBlank(uint32_t code_point) {
   return code_point == 0x0B || code_point == 0x0C || code_point == 0x85;
 }

@@ -1,11 +1,12 @@
-// WordPiece as BERT has it: words between blanks and punctuation, each the fewest longest pieces from its beginning on.
+// BERT's WordPiece: splits a text at blanks and punctuation into words, and a word into pieces. Each piece is the longest
+// token that matches.
 #pragma once
 
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
 
-/// Takes a text character by character. A word ends at a blank, beside a mark of punctuation or an ideograph, and at end().
+/// Takes a text character by character. A word ends at a blank, at a punctuation mark, at an ideograph and at end().
 class WordPieces {
  public:
   explicit WordPieces(const Tokenizer& tokenizer) : t_(tokenizer) {}
@@ -43,16 +44,16 @@ class WordPieces {
   }
 
  private:
-  static constexpr uint32_t kMostChars = 100;  ///< of a word; a longer one is unknown
+  static constexpr uint32_t kMostChars = 100;  ///< a longer word is unknown
 
   static bool isDropped(uint32_t code_point);
   static bool isBlank(uint32_t code_point);
   static bool isIdeograph(uint32_t code_point);
   static bool isPunctuation(uint32_t code_point);
-  /// What is left of a character: small, without accents, as the file says. Of blanks nothing.
+  /// Normalises a character: lower case and no accents if the file says so. Returns 0 parts for a blank.
   uint32_t partsOf(uint32_t code_point, uint32_t (&parts)[kMostDecomposed]) const;
   void append(uint32_t code_point);
-  /// The pieces of the word, which is over.
+  /// Writes the pieces of the finished word. Returns their number.
   uint32_t split(int32_t (&ids)[kMostChars]);
 
   const Tokenizer& t_;

@@ -25,7 +25,7 @@ oriel_json_kind kindOf(const JsonValue& value) {
   return ORIEL_JSON_NULL;
 }
 
-// As deep as JSON may be. False: the callback stopped it.
+// Reports a value and its items. Recursive; the reader has limited the depth. False: the callback stopped it.
 bool tell(const JsonValue& value, oriel_json_fn on_item, void* user) {
   oriel_json_item item = {};
   item.struct_size = sizeof(item);

@@ -43,11 +43,11 @@ struct ShapeLayers {
   uint32_t rope_dim = 0, value_dim = 0, query_latent_dim = 0;
   bool joined_latent = false;
   uint32_t shared_layers =
-      0;  ///< this many last layers read the cache of an earlier layer of their sort
-  uint32_t shared_ff = 0;         ///< n_ff of those; 0: as in the others
+      0;  ///< number of last layers that read the cache of an earlier layer of their sort
+  uint32_t shared_ff = 0;         ///< n_ff of these layers; 0: as in the others
   uint32_t layer_input = 0;       ///< ModelDesc::layer_input
   Experts experts;                ///< in all layers except ...
-  uint32_t dense_layers = 0;      ///< ... this many first ones
+  uint32_t dense_layers = 0;      ///< ... the first dense_layers
   uint32_t shared_expert_ff = 0;  ///< of a feed-forward next to the experts
 
   char sort(uint32_t layer) const;

@@ -93,7 +93,7 @@ Status OpTimer::load() {
   return executor_->finishLoad();
 }
 
-// Tokens behind `depth` others: what kernels see of the cache, whatever is in it.
+// Prepares the step block for n_tokens tokens after `depth` others. The content of the cache does not matter.
 void OpTimer::fillStep(uint32_t n_tokens, uint32_t depth) {
   std::memset(executor_->step(), 0, static_cast<size_t>(plan_.step.size_bytes));
   const StepBlock block(executor_->step());
@@ -147,7 +147,7 @@ Status OpTimer::time(uint64_t depth, uint32_t repeat, oriel_op_time_fn on_op, vo
   return kOk;
 }
 
-// Ops of a kind, and of a type of weights, are one line, in the order of the plan.
+// Ops of the same kind and type of weights are one line. Lines are in the order of the plan.
 void OpTimer::report(const TimedList& timed, const double* ms, oriel_op_time_fn on_op,
                      void* user) const {
   const uint32_t l = static_cast<uint32_t>(timed.list);

@@ -6,11 +6,11 @@
 namespace oriel_internal {
 namespace {
 
-// Published limits of a picture's area after resizing, where a file does not have them.
+// Published limits of a picture's area after resizing, for files without limits.
 constexpr double kQwenLeastPixels = 65536;
 constexpr double kQwenMostPixels = 16777216;
 constexpr double kLongestShape = 200;  // long side / short side
-// LFM2-VL: rows of a tile, and which grids of tiles there are.
+// LFM2-VL: rows of a tile, and the possible grids of tiles.
 constexpr double kLfmLeastRows = 64;
 constexpr double kLfmMostRows = 256;
 constexpr uint32_t kLfmTileSide = 512;
@@ -36,7 +36,7 @@ Status tooNarrow(PictureSize size, const Log& log) {
       size.width, size.height);
 }
 
-/// As many cells as the budget has, whether the picture is larger or smaller.
+/// Uses the whole budget of cells: shrinks a larger picture, enlarges a smaller one.
 Status fillBudget(PictureSize size, uint32_t cell, uint32_t rows, const Log& log,
                   PictureSize* whole) {
   const double scale = std::sqrt(static_cast<double>(rows) * cell * cell / areaOf(size));
@@ -76,8 +76,8 @@ PictureSize fitArea(PictureSize size, uint32_t cell, double least, double most) 
   return near;
 }
 
-/// The grid whose shape is nearest to the picture's; of two equally near ones the larger if it would not be enlarged
-/// by more than two.
+/// The grid whose shape is nearest to the picture's; on a tie the larger grid, if its area is less than
+/// twice the picture's.
 void chooseGrid(PictureSize size, PictureLayout* layout) {
   const double shape = static_cast<double>(size.width) / size.height;
   double least = HUGE_VAL;

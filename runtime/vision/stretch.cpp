@@ -12,7 +12,7 @@ constexpr double kPi = 3.14159265358979323846;
 double sinc(double x) { return x == 0 ? 1 : std::sin(kPi * x) / (kPi * x); }
 
 struct Kernel {
-  double reach;  ///< beyond it everything is 0
+  double reach;  ///< the kernel is 0 beyond this distance
   double (*at)(double distance);
 };
 

@@ -27,7 +27,7 @@ struct PictureArea {
   uint32_t height = 0;
 };
 
-/// A series of resizings, and the part of the last size that is wanted.
+/// A series of resizings, and the requested area of the last size.
 struct Stretches {
   static constexpr uint32_t kMost = 3;
   Filter filter = Filter::kBilinear;
@@ -39,15 +39,15 @@ struct Stretches {
 /// The rows of a stretched picture.
 class StretchedRows {
  public:
-  /// Takes its memory from `arena`; a measuring arena learns how much that is, and then no row may be asked for.
-  /// The picture is checked, and must stay until the last row is made.
+  /// Takes its memory from `arena`. With a measuring arena, row() must not be called. `picture` must be checked, and
+  /// must outlive the last call of row().
   void create(const Picture& picture, const Stretches& stretches, Arena* arena);
 
-  /// Row `y` of the area, as 3 bytes a pixel; valid until the next call. `y` may not fall from call to call.
+  /// Row `y` of the area, as 3 bytes a pixel; valid until the next call. `y` must not decrease from call to call.
   const uint8_t* row(uint32_t y);
 
  private:
-  /// Weights of one output column or row: which input pixels it reads.
+  /// The input pixels that an output column or row reads.
   struct Taps {
     uint32_t first = 0;
     uint32_t count = 0;

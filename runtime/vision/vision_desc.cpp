@@ -10,7 +10,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Published files name their projector so.
+/// The names of projectors in published files.
 constexpr const char* kProjectorNames[] = {"gemma4v", "qwen3vl_merger", "lfm2", "idefics3"};
 
 constexpr uint8_t bitOf(Projector projector) {
@@ -126,11 +126,11 @@ constexpr TensorRow kTensors[] = {
     {"v.deepstack.%u.fc2.bias", Each::kDeepstack, kQ, {Size::kText}},
 };
 
-/// Matrices of kGemma4's blocks whose input and output may be limited, each by a tensor of one value.
+/// Matrices of kGemma4's blocks. Tensors with a single value may limit their input and output.
 constexpr const char* kLimited[] = {"attn_q",   "attn_k", "attn_v",  "attn_out",
                                     "ffn_gate", "ffn_up", "ffn_down"};
 
-/// Reads one file; every failure is one line.
+/// Reads one file. Every failure logs one line.
 class Reader {
  public:
   Reader(const GgufFile& file, const Log& log, VisionDesc* desc)
@@ -237,7 +237,7 @@ class Reader {
     bool silu = false;
     (void)file_.getBool("clip.use_gelu", &gelu);
     (void)file_.getBool("clip.use_silu", &silu);
-    // Gemma 4's files name no activation; the published model uses the one of use_gelu.
+    // Gemma 4's files name no activation; the published model uses the activation of use_gelu.
     if (silu || (!gelu && !is(Projector::kGemma4))) {
       return log_.fail(ORIEL_ERROR_UNSUPPORTED,
                        "the encoder's activation is not the one this build runs (clip.use_gelu "
@@ -300,7 +300,7 @@ class Reader {
     return kOk;
   }
 
-  /// `dim` of a tensor, which must be there.
+  /// `dim` of a required tensor.
   Status readWidth(const char* name, uint32_t dim, uint32_t most, uint32_t* value) {
     GgufTensor tensor;
     if (!file_.findTensor(name, &tensor)) {
@@ -316,7 +316,7 @@ class Reader {
     return kOk;
   }
 
-  /// Sizes that only the tensors have.
+  /// Reads the sizes that are only in the shapes of tensors.
   Status readWidths() {
     struct Of {
       const char* text;
@@ -442,7 +442,7 @@ class Reader {
                      want[1], want[2], want[3]);
   }
 
-  /// One value; *value stays where the tensor is missing.
+  /// Reads a tensor with a single value. If it is missing, *value is unchanged.
   Status readLimit(const char* name, float* value) {
     GgufTensor tensor;
     if (!file_.findTensor(name, &tensor)) {

@@ -120,7 +120,7 @@ oriel_list_missing() {
   return 0
 }
 
-# Sets as_root to what makes a command run as root, () for root itself; fails if nothing does.
+# Sets as_root to the prefix that runs a command as root, () for root itself. Fails if there is no such prefix.
 oriel_become_root() {
   as_root=()
   [[ $EUID == 0 ]] && return 0

@@ -71,7 +71,7 @@ class Shape:
     per_layer_width: int = 0  # of gemma4: what each layer gets of the token besides
     # Multipliers of granite and minicpm, by key.
     scales: dict = dataclasses.field(default_factory=dict)
-    # What else the file says: {key: (kind, value)}
+    # Further keys of the file: {key: (kind, value)}
     extra: dict = dataclasses.field(default_factory=dict)
 
     def attends(self, layer):
@@ -145,7 +145,8 @@ def expert_keys(shape):
 
 
 def latent_keys(shape):
-    """Where matrices of keys are tensors of their own, the memory is described as one head, and heads by other names."""
+    """Keys for files with separate tensors for the matrices of keys: the cache is described as one head, and the heads
+    have other names."""
     latent = shape.latent
     keys = {"attention.kv_lora_rank": latent.width, "rope.dimension_count": latent.rope}
     if latent.query:

@@ -39,7 +39,7 @@ def key_bias(rng, shape, layer):
     return bias
 
 
-# Where it has another name than elsewhere.
+# Architectures whose norm before the feed-forward has an unusual name.
 FEED_FORWARD_NORMS = {"qwen35": "post_attention_norm.weight", "qwen35moe": "post_attention_norm.weight",
                       "falcon-h1": "ffn_norm"}
 
@@ -58,8 +58,8 @@ def chances(count, used):
 
 
 def router_deviations(count, used):
-    """Of each expert's logit, hottest first. All are normal around 0, so that those above a bar of 1 are as many as
-    choose the expert. Half of all tokens are the limit: where more are chosen, all are chosen alike."""
+    """The deviation of each expert's logit, hottest first. Logits are normal around 0, and the share of logits above 1 is
+    the share of tokens that choose the expert. The limit is half of all tokens: with more, all experts are chosen alike."""
     chance = chances(count, used)
     if chance.max() > 0.45:
         return np.full(count, 1.5)
@@ -91,8 +91,8 @@ class TensorList:
                  "logit_scale": shape.n_embd / 256} if shape.arch == "minicpm3" else {}
         self.scale = {"embedding_scale": 1.0, "residual_scale": 1.0, "logit_scale": 1.0, **known,
                       "attention.scale": 1 / math.sqrt(max(1, shape.head_dim)), **shape.scales}
-        # What each part of a layer adds to the residual stream: enough in all to drown the token's own
-        # embedding, which would else be its own successor.
+        # The gain of each part of a layer on the residual stream. The sum must exceed the token's own embedding: otherwise
+        # the token would predict itself.
         added = math.sqrt(3 / shape.n_layers)
         self.branch = added / self.scale["residual_scale"]
         # Gemma scales embeddings by sqrt(width) and normalises the residual branches; others normalise only the
@@ -141,7 +141,7 @@ class TensorList:
         query, keys = shape.n_heads * head_dim, shape.kv_heads_of(layer) * head_dim
         owns = shape.owns_cache(layer)
         query_gain = 1.5 / math.sqrt(self.scale["attention.scale"] * math.sqrt(shape.head_dim))
-        # Of each head its query, then a gate of what the head gives.
+        # For each head its query, then a gate of the head's output.
         self.matrix("attn_q.weight", embd, 2 * query if shape.is_qwen35 else query, query_gain, layer)
         if owns:
             self.matrix("attn_k.weight", embd, keys, query_gain, layer)
@@ -191,7 +191,7 @@ class TensorList:
         self.matrix("shortconv.out_proj.weight", embd, embd, self.branch / 2, layer)
 
     def state(self, layer):
-        """Heads forget within 1 to 1000 tokens: steps and rates are the initial ones of training."""
+        """Heads forget within 1 to 1000 tokens: steps and rates have their initial values in training."""
         embd, state = self.shape.n_embd, self.shape.state
         steps = np.exp(self.rng.uniform(np.log(1e-3), np.log(0.1), state.heads))
         rates = -self.rng.uniform(1, 16, state.heads)

@@ -18,7 +18,7 @@ oriel_unpack_files() {
   done
 }
 
-# Whether the stamp in folder $1 says that it holds all of $2.
+# True if the stamp in folder $1 says that the folder holds all of $2.
 oriel_is_complete() {
   [[ -f $1/.complete && $(<"$1/.complete") == "$2" ]]
 }
@@ -35,7 +35,7 @@ oriel_unpack() {
   shift
   oriel_is_complete "$folder" "$*" && return 0
   oriel_begin_folder "$folder" || return 1
-  # Older lists than the mirror's are what makes it fail.
+  # Fails if the local lists are older than the mirror's.
   (cd "$folder/packages" && oriel_retry 5 oriel_logged apt-get -q download "$@") || {
     oriel_say "could not download $*: run apt-get update, check the network"
     return 1

@@ -31,7 +31,7 @@ DEAD = {**GPU, "option": "vulkan:1", "name": "<Old>", "usable": False, "reason":
 PYTHON = [sys.executable, "-S"]  # starts in half the time, without installed packages
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-# What every stand-in for the test program begins with; `finish` writes a result as the program does.
+# The beginning of every stand-in for the test program. `finish` writes a result as the program does.
 PROGRAM = """#!{python}
 import json, os, sys, time
 DEVICES = {devices!r}
@@ -141,7 +141,7 @@ def is_alive(pid):
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    state = pathlib.Path(f"/proc/{pid}/stat")  # an ended process that nobody waited for does not count
+    state = pathlib.Path(f"/proc/{pid}/stat")  # a zombie does not count
     return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 

@@ -152,7 +152,7 @@ class Run(WithStandIns):
         self.assertIn(ended, self.page_of(self.out))
 
     def interrupted(self, number, *arguments, ready, **environment):
-        """What run.py says when it is interrupted as soon as there is a file `ready`."""
+        """The output of run.py when it is interrupted as soon as the file `ready` exists."""
         with subprocess.Popen(
                 [sys.executable, SCRIPTS / "run.py", *map(str, arguments)], cwd=self.folder, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **environment},

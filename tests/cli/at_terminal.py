@@ -92,7 +92,7 @@ class AtTerminal:
         return None
 
     def read(self, seconds):
-        """Whether there was something."""
+        """True if the program wrote something."""
         if not select.select([self.fd], [], [], seconds)[0]:
             return False
         try:

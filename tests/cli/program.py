@@ -68,7 +68,7 @@ def environment(**more):
 
 
 def with_keys(model, numbers):
-    """A copy of the file with these keys in front of the others."""
+    """A copy of the file with these keys before the others."""
     whole = model.read_bytes()
     tensors, keys = struct.unpack_from("<QQ", whole, 8)
     at = 24

@@ -1,4 +1,4 @@
-"""What the tests of `oriel pull` have in common: a server of their own, and folders for models."""
+"""Helpers of the tests of `oriel pull`: a server, and folders for models."""
 
 import hashlib
 import json

@@ -23,7 +23,7 @@ class Reply:
 
     @property
     def events(self):
-        """Of a stream; the last must be [DONE]."""
+        """The events of a stream; the last must be [DONE]."""
         texts = [line[6:] for line in self.body.decode().split("\n") if line.startswith("data: ")]
         assert texts[-1] == "[DONE]", texts[-3:]
         return [json.loads(text) for text in texts[:-1]]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What docs/cli.md promises of run, chat, tokenize and render:
+"""Checks the promises of docs/cli.md for run, chat, tokenize and render:
 test_chat.py ORIEL_BINARY TEST_DATA_DIR
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What docs/cli.md promises of every command, and of plan, info and devices:
+"""Checks the promises of docs/cli.md for every command, and for plan, info and devices:
 test_cli.py ORIEL_BINARY TEST_DATA_DIR
 """
 

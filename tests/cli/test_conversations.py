@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What docs/cli.md promises of several conversations, marks, --load and --prefix-file:
+"""Checks the promises of docs/cli.md for several conversations, marks, --load and --prefix-file:
 test_conversations.py ORIEL_BINARY TEST_DATA_DIR
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What docs/measuring.md promises of eval and of calibrate:
+"""Checks the promises of docs/measuring.md for eval and calibrate:
 test_eval.py ORIEL_BINARY TEST_DATA_DIR
 """
 

@@ -117,7 +117,7 @@ def test_wrong_kernels_are_put_aside():
 
 
 def choose(kind):
-    """Of how many types of weights the device has kernels of that kind: they are used from now on."""
+    """The number of types of weights for which the device has kernels of that kind. These are used from now on."""
     shutil.rmtree(CACHE, ignore_errors=True)
     chosen = subprocess.run([os.environ["ORIEL_TEST_CHOOSE_KERNELS"], kind, str(CACHE)], stdout=subprocess.PIPE,
                             check=True, env=environment())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the program reads and writes, where somebody means harm or something ends early."""
+"""Checks reading and writing of files with hostile users and with early ends."""
 
 import fcntl
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What docs/cli.md promises of replies besides sampling, and of where prompts come from:
+"""Checks the promises of docs/cli.md for replies, except sampling, and for the sources of prompts:
 test_knobs.py ORIEL_BINARY TEST_DATA_DIR
 """
 
@@ -86,7 +86,7 @@ def test_logprobs():
         top = json_of("eval", "eval", EXACT, "--tokens-file", write_ids(ids), *FIXED)["top"]
         check("the most likely, best first", [i for i, _ in token["top"]] == [i for i, _ in top[:3]],
               (token, top))
-        # Differences of log-probabilities equal those of logits.
+        # Differences of log-probabilities equal differences of logits.
         near = all(abs((token["top"][0][1] - token["top"][k][1]) - (top[0][1] - top[k][1])) < 1e-3
                    for k in range(3))
         check("as far apart as their logits", near, (token, top))

@@ -15,7 +15,7 @@ SAMPLED = [word for word in RUN if word != "--greedy"] + ["--temperature", "1.5"
 
 
 def run(orders, args=RUN):
-    """The result and what the layer has to complain about."""
+    """The result and the layer's complaints."""
     report = scratch / "report"
     report.unlink(missing_ok=True)
     result = oriel(*args, env=environment(VK_INSTANCE_LAYERS="VK_LAYER_ORIEL_faults", ORIEL_FAULTS=orders,
@@ -61,7 +61,7 @@ def test_memory_budget():
 
 
 def test_default_memory():
-    """Without --memory a card's budget counts: four fifths of what its driver calls free."""
+    """Without --memory a card's budget counts: four fifths of the memory that its driver reports as free."""
     asked = [word for word in RUN if word not in ("--memory", "64MiB", "--verbose")]
     plan = ["plan", SMALL, "--device", "vulkan", "--json"]
     for budget in (40000000, 50000000):

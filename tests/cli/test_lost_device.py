@@ -111,7 +111,7 @@ SERVE = ["--device-test", "never", "--memory", "64MiB", "--kv", "f16", "--window
 
 
 def serving(device, marker, lost_before, works_again):
-    """Statuses and bodies of requests, and the /health reply after each. The device is lost before one of them."""
+    """Statuses and bodies of requests, and the /health reply after each. The device is lost before a request."""
     said, messages = [], []
     with Server(SMALL, *SERVE, "--device", device, fixed=(), **(losing(marker) if device == "vulkan" else {})) as server:
         for number, line in enumerate([LINES[0], "And yours?", *LINES[1:]]):

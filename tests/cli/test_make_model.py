@@ -241,7 +241,7 @@ def test_shapes_have_the_published_numbers_of_parameters():
 
 
 def hit_rate(chosen, slots, count):
-    """Of choices [tokens][used], those in a slot: the expert with the lowest count makes room, a token takes 1 % of it."""
+    """The share of choices [tokens][used] in a slot. Evicts the expert with the lowest count. A token lowers counts by 1 %."""
     import numpy
     counts, held, hits = numpy.zeros(count), [], 0
     for token, experts in enumerate(chosen):

@@ -40,7 +40,7 @@ def test_each_load_option_is_a_flag():
         for value in [None] if row["type"] == "flag" else right(row):
             done = oriel("plan", SMALL, *([flag] if value is None else [flag, value]),
                          *([] if row["name"] == "memory" else ["--memory", "64MiB"]))
-            # What the value means may be refused: that a file is missing, that two options contradict each other.
+            # The value may still be refused for its meaning: a missing file, or options that contradict each other.
             said = done.err.decode()
             check(f"{flag} {value} is read", not any(words in said for words in ("not allowed", "cannot be", "no option")), done)
         if row["type"] in WRONG:

@@ -19,7 +19,7 @@ from pulling import MODEL, SUM, at, part, place, pull, pulled, refused, server, 
 
 
 def test_sums():
-    """Published vectors: FIPS 180-4's examples, by what the program says of files (none of them is a model)."""
+    """Published vectors: FIPS 180-4's examples, from the program's messages about files (not models)."""
     for text, want in ((b"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
                        (b"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
                         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What no client should send: an error in OpenAI's form or a closed connection. test_serve_hostile.py ORIEL_BINARY
+"""Invalid requests get an error in OpenAI's form or a closed connection. test_serve_hostile.py ORIEL_BINARY
 TEST_DATA_DIR"""
 
 import json

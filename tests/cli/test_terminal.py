@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What docs/cli.md promises of a chat at a terminal: test_terminal.py ORIEL_BINARY TEST_DATA_DIR"""
+"""Checks the promises of docs/cli.md for a chat at a terminal: test_terminal.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import os
 import re

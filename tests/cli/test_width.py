@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What people read fits the terminal, 80 and 40 columns wide: test_width.py ORIEL_BINARY TEST_DATA_DIR"""
+"""Text for people fits the terminal, 80 and 40 columns wide: test_width.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import json
 import re

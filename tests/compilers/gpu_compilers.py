@@ -159,7 +159,7 @@ def compare(gpu, driver, pipelines, bounds, seconds):
 
 
 def print_start(gpu, root):
-    """What starts a program on that GPU, a word a line."""
+    """Prints the command line that starts a program on that GPU, a word a line."""
     command, environment = start(pathlib.Path(root).resolve(), gpu, [])
     changed = [f"{key}={value}" for key, value in environment.items() if os.environ.get(key) != value]
     print("\n".join(["env"] + changed + command))

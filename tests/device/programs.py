@@ -19,7 +19,7 @@ OWN_GROUP = {"creationflags": 0x200} if os.name == "nt" else {"start_new_session
 
 
 class Problem(Exception):
-    """What cannot go on; one line that says what to do."""
+    """A failure that ends the run; its text is one line that says what to do."""
 
 
 def say(text):

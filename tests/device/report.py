@@ -66,7 +66,7 @@ def is_cpu(run):
 
 
 def usual_status(found):
-    """What most devices gave; of as many, the better."""
+    """The most frequent status; on a tie, the better."""
     return max(("passed", "skipped", "failed"), key=found.count)
 
 
@@ -77,7 +77,7 @@ def heading(columns, *first):
 
 
 def table(columns, rows, *first):
-    """`first`: headings of columns in front of the devices'."""
+    """`first`: headings of columns before the devices' columns."""
     body = "".join(f"<tr><th>{name}</th>{''.join(cells)}</tr>\n" for name, cells in rows)
     return f"<table>{heading(columns, *first)}<tbody>\n{body}</tbody></table>"
 

@@ -10,7 +10,7 @@
     --label TEXT   name in the report (default: the phone's name, else the target)
     --out FILE     default: device-LABEL.json                --no-bench       checks only
     --only WHAT    kernels, models, streaming or faults; models/NAME for models whose names begin so
-    --disable NAMES   optional Vulkan features to do without (default: ORIEL_DISABLE; docs/porting.md)
+    --disable NAMES   optional Vulkan features to turn off (default: ORIEL_DISABLE; docs/porting.md)
     --patience N   factor on waiting times (default: ORIEL_TEST_PATIENCE, else 20 in
                    an emulator, else 1)
     --limit SECONDS   the longest silence before the program is killed (default: 600 times the patience)
@@ -67,7 +67,7 @@ def presets():
 
 
 def read_target(text):
-    """The target's kind, what follows its colon, and the preset whose bundle it takes."""
+    """The target's kind, the text after its colon, and the preset whose bundle it takes."""
     kind, colon, rest = text.partition(":")
     if text == "local" or kind == "adb" and bool(colon) == bool(rest) or \
             kind == "ssh" and rest and not rest.startswith("-"):
@@ -162,7 +162,7 @@ def list_devices(target, disable, patience, limit):
 
 
 def test_device(target, device, arguments, patience, limit):
-    """What the program says about one device; a crash is a result, too."""
+    """The program's result for one device; a crash is also a result."""
     path = target.result_path()
     target.forget(path)
     options = ["--device", device["option"], "--out", path, *(["--no-bench"] if arguments.no_bench else [])]
@@ -229,7 +229,7 @@ def choose(devices, names):
 
 
 def write(result, out):
-    """Whether the file could be written; otherwise its text has gone to stdout."""
+    """True if the file was written. Otherwise prints its text on stdout."""
     text = json.dumps(result, indent=1) + "\n"
     try:
         out.write_text(text, encoding="utf-8")

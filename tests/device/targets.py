@@ -1,4 +1,4 @@
-"""Where run.py tests: this machine, a phone behind adb, a machine behind ssh.
+"""The targets of run.py: this machine, a phone through adb, a machine through ssh.
 
 A target is a context manager: after entry it can start the bundle's program, after exit no file of the run remains on
 it.
@@ -35,7 +35,7 @@ def family(processor):
 
 
 def runs_on(built_for, machine):
-    """Whether a program for one processor runs on the other, as far as their names tell."""
+    """True if a program for one processor runs on the other, judged by their names."""
     program, there = family(built_for), family(machine)
     return None in (program, there) or program == there or (program, there) == ("arm", "arm64")
 

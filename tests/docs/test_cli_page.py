@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "site"))
 ORIEL = sys.argv[1:]
 OPTION = r"(?<![\w-])--[a-z][a-z0-9-]*"
-# Of other programs that these pages name.
+# Options of other programs that these pages name.
 OF_OTHERS = {"--install", "--preset"}
 
 

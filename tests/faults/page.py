@@ -81,7 +81,7 @@ def written(text, tables):
 
 
 def tables_of(text):
-    """What read() gives, from the page."""
+    """Parses the page into the same form as read()."""
     tables, kind, phases = {}, None, None
     for line in text.splitlines():
         if line.startswith("#"):

@@ -23,7 +23,7 @@ CANNOT_FAIL = {"__errno_location", "__sched_cpucount", "__sysconf", "access", "c
 
 
 def calls_of_the_system():
-    """Undefined symbols in the objects of runtime/os, without those of C++."""
+    """Undefined symbols in the objects of runtime/os, except C++ symbols."""
     used, ours = set(), False
     for line in subprocess.run([NM, "-u", LIBRARY], capture_output=True, text=True, check=True).stdout.splitlines():
         begin = re.match(r"(\w+)\.cpp\.o:$", line)

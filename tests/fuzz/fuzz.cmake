@@ -10,7 +10,7 @@ function(oriel_fuzz_needs name)
   set_property(GLOBAL PROPERTY oriel_fuzz_needs_${name} ${ARGN})
 endfunction()
 
-# What the program reads: its readers of JSON and, where the server is built, of requests.
+# The program's readers: of JSON and, if the server is built, of requests.
 set(program ${PROJECT_SOURCE_DIR}/apps/oriel)
 add_library(oriel_fuzz_program STATIC EXCLUDE_FROM_ALL
   ${program}/output.cpp ${program}/text_input.cpp ${program}/sizes.cpp ${program}/system.cpp ${program}/reply/json_input.cpp

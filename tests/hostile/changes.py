@@ -1,4 +1,4 @@
-"""Files that somebody writes to while the program, or an app, reads them, at random moments."""
+"""Changes files at random moments while the program, or an app, reads them."""
 
 import ctypes
 import glob
@@ -183,7 +183,7 @@ class Changes:
         return found
 
     def one(self, number, turn, scene, folder, undisturbed):
-        """Whether the change came in time. After each turn that was too late it comes sooner."""
+        """True if the change came in time. After each turn that was too late it comes sooner."""
         chance = random.Random(f"{self.seed} {number} {turn}")
         self.lay(scene, folder)
         process = self.start(scene, folder)

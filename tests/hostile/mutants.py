@@ -12,7 +12,7 @@ from process import MARGIN_BYTES, SOON_SECONDS, problems, run
 LEAST_MEMORY = 1 << 20  # memory that the smallest models need in addition to their weights
 TALK = b"Where is the red ball?\nAnd \xc3\xa4\xe2\x82\xac <|im_end|> 12?\n"
 CPU = ["--device", "cpu", "--threads", "1"]
-TURNS = 9  # each mutant gets one of these commands
+TURNS = 9  # each mutant gets a single command of this many
 RETRIES = 2  # where the machine was busy
 
 
@@ -71,7 +71,7 @@ class Mutants:
         memory = max(2 * size, LEAST_MEMORY)
         for name, args, stdin in commands(path, memory, number, messages):
             yield name, [self.oriel, *args], stdin
-        # `use` counts its own bytes exactly; the number selects one of four caps.
+        # `use` counts its own bytes exactly; the number selects the cap; there are four caps.
         yield "use", [self.models, "use", str(number * 2654435761 % (1 << 32)), path], b""
 
     def measure(self):

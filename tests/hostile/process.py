@@ -78,7 +78,7 @@ def run(args, env, folder, seconds, **options):
 
 
 def one_line(err):
-    """Whether it is one line, `oriel: WHAT HAPPENED: WHAT TO DO`."""
+    """True if it is one line, `oriel: WHAT HAPPENED: WHAT TO DO`."""
     try:
         text = err.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The CMake options that these tests build, and those that other tests build.
+"""The CMake options that these tests and other tests build.
 
 test_options.py builds each of CONFIGURATIONS and checks the result. test_documented.py fails if a page or a CMake
 file names an option or a value that is not listed here.
@@ -20,7 +20,7 @@ CONFIGURATIONS = {
         "ORIEL_BUILD_CLI": "OFF",
         "ORIEL_PACK_RELOCATIONS": "ON",
     },
-    # What integrations/apple/build_xcframework.sh asks for, which the test reads from it.
+    # The options of integrations/apple/build_xcframework.sh. The test reads them from the script.
     "as_a_framework": {
         "ORIEL_VULKAN": "OFF",
         "ORIEL_BUILD_CLI": "OFF",

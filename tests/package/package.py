@@ -1,4 +1,4 @@
-"""What the tests of building, installing and linking share."""
+"""Helpers of the tests of building, installing and linking."""
 import os
 import pathlib
 import re

@@ -36,7 +36,7 @@ class Linking(unittest.TestCase):
         for what, path in files.items():
             code = path.read_bytes()
             names = set(re.findall(rb"matmul_\w+_matrix(?=\0)", code))
-            # Of f16 and of each quantised type with integers for quants (shaders/variants.cmake).
+            # Kernels for f16 and for each quantised type with integer quants (shaders/variants.cmake).
             self.assertEqual(13, len(names), f"{what}: kernels for matrix units")
             self.assertEqual([], [name for name in kernels.Packed(kernels.TRACKED).kernels if name.encode() + b"\0" not in code],
                              what)

@@ -134,7 +134,7 @@ class Options(unittest.TestCase):
         self.assertIn("-O2", commands)
         replies(self, app / "build/app")
         self.assertNotIn("-O2", re.sub(r"(?s)\A.*?build \S*main\.c\.o:(.*?)\n\n.*", r"\1", commands))
-        # Nothing of Oriel's is the project's.
+        # Oriel's options do not leak into the project.
         cache = read_cache(app / "build")
         for name in ("ORIEL_SWIFTSHADER_ICD", "ORIEL_LAVAPIPE_ICD", "ORIEL_REFERENCE_DATA", "ORIEL_TEST_ALL",
                      "ORIEL_JSON", "ORIEL_CLI11"):
@@ -191,7 +191,7 @@ class Options(unittest.TestCase):
             self.assertNotIn("stdc++", said)
 
     def test_as_plain_code(self):
-        """Nothing that is optional, without optimisation, as Debian's packages are laid out."""
+        """A build without optional parts and without optimisation, in the layout of Debian's packages."""
         folder = fresh(FOLDER / "as_plain_code")
         link_source(folder)
         layout = ["-DCMAKE_INSTALL_PREFIX=/usr", "-DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu"]

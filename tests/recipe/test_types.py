@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What scripts/make_types.py makes of the bundled model, against the recipe's own quantisation.  Needs numpy."""
+"""Compares the files that scripts/make_types.py makes of the bundled model with the recipe's quantisation.  Needs numpy."""
 import pathlib
 import subprocess
 import sys

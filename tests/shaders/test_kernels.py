@@ -103,7 +103,7 @@ class Kernels(unittest.TestCase):
                          kernels.ROOT / "cmake/pack_shaders.cmake")
             self.assertEqual(0, packed.returncode, packed.stderr)
             self.assertEqual(vars(self.packed), vars(kernels.Packed(folder / "packed.cpp")))
-        # The table is of what these shaders use; others are packed as they are, which costs bytes only.
+        # The table has the instructions of these shaders. Modules with others are packed unchanged, which only costs bytes.
         self.assertGreaterEqual(len(self.packed.renumbered) * 10, len(self.packed.modules) * 9)
 
 

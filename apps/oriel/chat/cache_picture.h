@@ -19,7 +19,7 @@ struct CacheView {
   uint64_t kv_bytes = 0;
   bool of_several = false;      ///< kv_bytes covers all conversations
   uint64_t sliding_layers = 0;  ///< with a short window of their own
-  uint64_t sliding_seen = 0;    ///< tokens visible to the newest one in these layers
+  uint64_t sliding_seen = 0;    ///< tokens in these layers that the newest token can see
   std::vector<uint64_t> turns;  ///< first tokens of the user's turns, ascending
   Json layers;                  ///< from oriel_model_describe
 };

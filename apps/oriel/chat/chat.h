@@ -94,7 +94,7 @@ class Chat {
   void save();
   /// Reads lines between """ and """; false: the input ended first.
   bool takeBlock(std::string* text, bool watched);
-  /// Records the text of a conversation from a file, as far as it is known.
+  /// Records the known part of the text of a conversation from a file.
   void trackLoaded(bool done);
   void showStats() const;
   bool undo(uint32_t turns);
@@ -105,7 +105,7 @@ class Chat {
   void mark(const std::string& name);
   void goBack(const std::string& name);
 
-  /// What changes for the conversations.
+  /// The kind of change for all conversations.
   enum class Change { kFormat, kBeginning, kModel };
   /// Switches all conversations to other options. Prints `done` with the new options, and the outcome. False: nothing
   /// changed, and the reason was printed.

@@ -67,8 +67,8 @@ class Conversations {
     std::string refused;  ///< why the chat format refuses the messages; empty: it does not
   };
   Opened openAll(const ConversationStart& start, bool restores);
-  /// After a lost device: continues all conversations on it or on another one, the active one with its first `end`
-  /// tokens. Throws Failure if no device works.
+  /// After a lost device: continues all conversations on the same or another device. The active conversation keeps its
+  /// first `end` tokens. Throws Failure if no device works.
   void goOn(uint64_t end);
 
  private:

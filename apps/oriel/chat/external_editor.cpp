@@ -57,7 +57,7 @@ class MessageFile {
 
 std::string editElsewhere(std::string* text) {
   std::string editor = "vi";
-  for (const char* const name : {"EDITOR", "VISUAL"}) {  // the last one that is set wins
+  for (const char* const name : {"EDITOR", "VISUAL"}) {  // VISUAL takes precedence
     const std::string value = variable(name);
     editor = value.empty() ? editor : value;
   }

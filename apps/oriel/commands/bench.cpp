@@ -69,7 +69,7 @@ struct Measured {
   uint64_t expert_misses = 0;
 };
 
-/// For experts on file; null: all are held, or there are none.
+/// The hit rate of experts on file. Null: all experts are in memory, or the model has none.
 Json expertHitRate(const Measured& measured) {
   const double all = static_cast<double>(measured.expert_hits + measured.expert_misses);
   return all > 0 ? Json(static_cast<double>(measured.expert_hits) / all) : Json(nullptr);
@@ -190,7 +190,7 @@ std::string speedLine(const char* name, const Json& json, const std::string& kin
          "\n";
 }
 
-/// Explains a bandwidth share above 100 %; empty if there is none.
+/// Explains a bandwidth share above 100 %; empty for lower shares.
 std::string bandwidthNote(const Json& moved) {
   const bool above = measured(moved["prefill_bandwidth_share"]) > 1 ||
                      measured(moved["decode_bandwidth_share"]) > 1;

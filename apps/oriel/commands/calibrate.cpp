@@ -41,8 +41,8 @@ struct CalibrateOptions {
 /// Less text than this gives meaningless numbers.
 constexpr size_t kLeastTokens = 256;
 constexpr uint32_t kShortestWindow = 32;
-/// Up to this many layers are measured one by one, more in groups of neighbours, on this share of the tokens. So all
-/// layers together take about as long as the rest.
+/// Up to this many layers are measured one by one; more layers are measured in groups of neighbours.
+/// Layers use this share of the tokens, so that all layers together take about as long as the other measurements.
 constexpr uint32_t kMostGroups = 8;
 constexpr size_t kTokenShareOfLayers = 4;
 /// If the file does not state its trained context.

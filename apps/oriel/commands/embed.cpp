@@ -67,7 +67,7 @@ oriel_pooling poolingOf(const std::string& given) {
       "--pooling", "'" + given + "' is not a pooling method: use auto, mean, last or first");
 }
 
-/// No rows: one of several texts is at fault.
+/// Returns no rows if several texts were given and a text failed.
 Rows embedTexts(const Model& model, const Session& session, const EmbedOptions& options,
                 uint32_t flags, const std::vector<EmbedInput>& inputs) {
   const bool ids = !inputs.empty() && !inputs[0].ids.empty();
@@ -200,7 +200,7 @@ void writeNpy(const std::string& path, const std::vector<float>& values, size_t 
 int runEmbed(const EmbedOptions& options) {
   const Model model(options.common, Load::kDevice);
   const Session session(model);
-  // Where the vectors go elsewhere.
+  // No progress bar between vectors on a terminal.
   std::optional<ProgressBar> progress;
   if (!isTerminal(Stream::kOut)) {
     progress.emplace("embedding", std::chrono::milliseconds(1000), ProgressUnit::kLines);

@@ -16,7 +16,7 @@
 namespace cli {
 namespace {
 
-/// Of the whole program, including commands that were added later.
+/// The options of the whole program, including commands that were added after this one.
 OptionTable tableOf(const CLI::App* command) { return readOptionTable(*command->get_parent()); }
 
 int printCompletions(const CLI::App* command, const std::string& shell) {

@@ -34,7 +34,7 @@ class SidecarFile {
  public:
   /// For the current contents of the model file. Throws Failure if it cannot be written, or the model cannot be read.
   SidecarFile(const std::string& path, const std::string& model_path);
-  /// `details`: the measurements behind the constants.
+  /// `details`: the measurements that the constants are derived from.
   void write(const Calibration& calibration, const Json& details);
 
  private:

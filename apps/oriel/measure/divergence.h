@@ -38,7 +38,7 @@ struct Divergence {
 };
 
 /// Feeds the same ids to two empty sessions of one vocabulary, in pieces of 64 tokens, so that only 64 rows of logits
-/// are in memory. `on_row` (may be empty) gets those of the tested one.
+/// are in memory. `on_row` (may be empty) gets the rows of `test`.
 Divergence measureDivergence(const Session& reference, const Session& test,
                              const std::vector<int32_t>& ids, const RowFn& on_row,
                              const std::string& label);

@@ -4,7 +4,7 @@
 
 namespace cli {
 
-// The last words before a cut may be tokenised differently. So the result must agree with that of twice as much text.
+// The last words before a cut may be tokenised differently. The result is final when twice as much text gives the same ids.
 std::vector<int32_t> firstTokens(TextInput* input, const Model& model, size_t most) {
   if (most == 0) {
     input->readAll();

@@ -9,9 +9,8 @@
 namespace cli {
 namespace {
 
-// Sizes were confirmed by lists that others keep of these files; a size that was not is
-// derived from the tensors, or 0. Of a model that several
-// people have converted this is one file of the kind that most take.
+// Sizes come from published lists of these files. A size without such a source is derived from the tensors, or 0.
+// A model with several conversions is listed with one file of the most common kind.
 // clang-format off
 constexpr PublishedModel kModels[] = {
     {"gemma-4-e2b", "Gemma 4 E2B it", "gemma-4-e2b",

@@ -14,9 +14,8 @@ struct Download {
   uint64_t expected_bytes = 0;  ///< from the catalogue; 0: unknown
   uint32_t retries = 0;         ///< after breaks without progress
   bool verbose = false;
-  bool is_part =
-      false;          ///< of a model in several files, which is opened when all of them are there
-  std::string again;  ///< what goes on after a stop: the command, for people
+  bool is_part = false;  ///< of a model in several files, which opens when all parts are complete
+  std::string again;     ///< for display: the command that continues after a stop
 };
 
 enum class CheckedBy { kNothing, kUser, kServer };

@@ -1,4 +1,4 @@
-// Parses the HTTP heads that curl prints before the body (--include), including those of redirects.
+// Parses the HTTP heads that curl prints before the body (--include), including the heads of redirects.
 #pragma once
 
 #include <cstddef>

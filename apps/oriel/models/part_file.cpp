@@ -100,7 +100,7 @@ Opened openLocked(const std::string& path, bool only_new, std::FILE** file) {
       return *file != nullptr ? opened : Opened::kFailed;
     }
     ::close(fd);
-    // The previous owner renamed or removed it, so it is no longer a part.
+    // The previous owner has renamed or removed the part.
   }
 }
 /// Null: missing, or not private to this user. Makes it private, since addresses may contain a login.

@@ -9,7 +9,7 @@
 
 namespace cli {
 
-/// True if a word has that form. A path of three parts, or one that begins with a dot, does not.
+/// True if a word has that form. False for a path of three parts and for a path that begins with a dot.
 bool isRepository(const std::string& word);
 
 /// The default among these quantisations: q4_k_m, else q4_0, else q8_0, else the first. The list must not be empty.

@@ -14,7 +14,7 @@ bool endsInGguf(const std::string& text);
 /// $ORIEL_MODELS, or `oriel/models` in the user's data folder. Empty: no such folder.
 std::filesystem::path modelsFolder();
 
-/// Of a file with all other parts of its model that are there.
+/// The bytes of a file and of the stored other parts of its model.
 uint64_t bytesOfModel(const std::string& file);
 
 struct StoredModel {

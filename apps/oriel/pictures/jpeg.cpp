@@ -32,7 +32,7 @@ struct TurboJpeg {
   }
 };
 
-/// What the segments before the first scan say.
+/// The fields of the segments before the first scan.
 struct Segments {
   int orientation = 1;
   bool adobe = false;

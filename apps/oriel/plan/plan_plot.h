@@ -7,7 +7,7 @@
 
 namespace cli {
 
-/// An SVG document. `options` are those of `plan`; their fixed window and formats are released for the curves.
+/// An SVG document. `options` are the options of `plan`. The curves ignore their fixed window and formats.
 std::string plotPlan(const PlanSource& source, CommonOptions options, const oriel_speed* speed,
                      const Json& plan);
 

@@ -236,7 +236,7 @@ std::string neighbourTable(const Json& plan, const std::vector<Json>& neighbours
   return text;
 }
 
-/// Bytes per token, and those of full sliding layers; null if the shape cannot be planned.
+/// Bytes per token, and the bytes of full sliding layers; null if the shape cannot be planned.
 std::pair<Json, uint64_t> kvBytesPerToken(const Json& shape, const char* formats) {
   oriel::Options options;
   options.memory_bytes = 1;
@@ -432,7 +432,7 @@ std::string speedWords(const Json& plan, const oriel_speed* speed) {
                            " (predicted for " + oneLine(speed->device) + ")");
 }
 
-/// Whether it fits, and the difference.
+/// Says if the model fits, and by how much.
 std::string verdictOf(const PlanSource& source, const std::string& memory, const Json& plan) {
   if (weightsUnknown(plan)) {
     return "whether " + source.title() + " fits in " + memory + " is not known";
@@ -468,7 +468,7 @@ std::vector<Json> neighboursOf(const PlanSource& source, const oriel::Options& o
 
 namespace {
 
-/// Losses, formats, states, crossover, trim levels: the reasons behind the plan.
+/// Losses, formats, states, crossover, trim levels: the reasons for the plan.
 std::string explained(const Settings& load, const oriel_speed* speed, const Json& plan,
                       const std::vector<Json>& neighbours) {
   const bool attends = hasAttention(plan);

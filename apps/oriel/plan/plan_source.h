@@ -38,7 +38,7 @@ class PlanSource {
   bool is_shape_ = false;
 };
 
-/// For a plan, or one of its choices: the weights are unknown.
+/// True if the weights of a plan, or of a choice in it, are unknown.
 inline bool weightsUnknown(const Json& plan) { return plan.at("fits").is_null(); }
 /// True if the planned part fits `memory_bytes`: the whole model, or a shape without its unknown weights.
 inline bool plannedFits(const Json& plan, uint64_t memory_bytes) {

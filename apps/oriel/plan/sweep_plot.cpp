@@ -24,7 +24,7 @@ struct Series {
   std::vector<Point> predicted;
 };
 
-/// One of the three pictures: its axes and lines.
+/// The axes and lines of a picture; a sweep has three.
 struct Panel {
   std::string title;
   std::string x_title;

@@ -69,7 +69,7 @@ struct ToolPipe {
   }
 };
 
-/// A running command in its own process group. The destructor kills what is left of it.
+/// A running command in its own process group. The destructor kills the rest of the group.
 class RunningTool {
  public:
   bool start(const LocalTool& tool) {

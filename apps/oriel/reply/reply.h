@@ -16,7 +16,7 @@
 
 namespace cli {
 
-/// A token's log-probability, and those of the most likely tokens.
+/// The log-probabilities of a token and of the most likely tokens.
 struct TokenLogprobs {
   int32_t id = 0;
   float logprob = 0;

@@ -61,7 +61,7 @@ void RequestGuard::checkOrigin(Exchange* exchange) const {
   const HttpRequest& request = exchange->request();
   const std::string* const origin = request.header("origin");
   const std::string* const host = request.header("host");
-  // Behind a proxy the page may have come over TLS.
+  // A proxy may have served the page over TLS.
   const bool own = origin != nullptr && host != nullptr &&
                    (*origin == "http://" + *host || *origin == "https://" + *host);
   if (origin == nullptr || own) {

@@ -224,7 +224,7 @@ void ModelPool::makeRoom(uint64_t bytes, const Wait& wait, std::unique_lock<std:
 
 std::unique_ptr<LoadedModel> ModelPool::load(Entry* entry, const Wait& wait,
                                              std::unique_lock<std::mutex>* hold) {
-  struct Loading {  // whatever comes of it, the next one can be loaded
+  struct Loading {  // after success or failure, another model can be loaded
     ModelPool* pool;
     std::unique_lock<std::mutex>* hold;
     ~Loading() {

@@ -35,7 +35,7 @@ struct ChatForm {
   std::string tools;      ///< JSON list; empty: none
   std::string variables;  ///< JSON object of template variables; empty: none
   std::optional<bool> thinking;
-  std::string adapters;  ///< the session option; empty: as they were loaded
+  std::string adapters;  ///< the session option; empty: the scales at load
 
   bool operator==(const ChatForm& other) const {
     return tools == other.tools && variables == other.variables && thinking == other.thinking &&

@@ -41,7 +41,7 @@ std::vector<RawPrompt> readEmbedInputs(const Fields& fields, const char* name,
 /// Reads ids from a JSON list.
 std::vector<int32_t> readIds(const Json& list, const std::string& name, uint32_t n_vocab);
 
-/// A list [{"id", "scale"}], as the session option "adapters": those that it leaves out are off. Throws ApiError.
+/// Converts a list [{"id", "scale"}] to the session option "adapters". Missing adapters are off. Throws ApiError.
 std::string readAdapters(const Json& list, const std::string& name);
 
 }  // namespace cli

@@ -53,7 +53,7 @@ struct Route {
   static const Route* of(const HttpRequest& request);
 };
 
-/// The error form of the route; for unknown routes, that of the path's protocol.
+/// The error form of the route; for unknown routes, the error form of the path's protocol.
 ErrorForm errorFormOf(const Route* route, const HttpRequest& request);
 
 /// Decides by the headers alone, before the body is read. `route` may be null. False: already answered. Throws ApiError.

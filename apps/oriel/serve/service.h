@@ -75,7 +75,7 @@ class Service {
                                         const Exchange& client, uint64_t* tokens,
                                         const std::string* query = nullptr);
 
-  /// The adapters of requests that name none, as the session option: of this model; empty: as they were loaded.
+  /// The session option "adapters" for requests to this model without adapters. Empty: the scales at load.
   std::string adapters(const ModelPool::Entry* model) const;
   void setAdapters(const ModelPool::Entry* model, const std::string& adapters);
 

@@ -355,7 +355,7 @@ ReplyOutcome Slot::complete(const ReplyRequest& request, const std::vector<int32
   }
 }
 
-/// Stores the ids of the reply after those of the prompt.
+/// Stores the ids of the reply after the ids of the prompt.
 void Slot::keepReply() {
   const uint64_t first = begin_ + ids_.size();
   const size_t prompt = ids_.size();

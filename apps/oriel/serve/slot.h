@@ -72,8 +72,8 @@ class Slot {
                     const Call& call);
   ReplyOutcome complete(const ReplyRequest& request, const std::vector<int32_t>& ids,
                         const Settings& options, const ReplySink& sink, const Call& call);
-  /// Vectors of texts, or with a query their scores as answers to it. *tokens grows by what was read. Forgets what was
-  /// held.
+  /// Returns the vectors of texts, or with a query their scores as answers to it. Adds the tokens read to *tokens.
+  /// Resets the session.
   std::vector<std::vector<float>> embed(const std::vector<RawPrompt>& inputs,
                                         const std::string* query, const Call& call,
                                         uint64_t* tokens);

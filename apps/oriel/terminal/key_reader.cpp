@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kEscape = '\033';
 constexpr std::string_view kPasteEnd = "\033[201~";
-/// The bytes of one key arrive together, even remotely; those of two keys do not.
+/// The bytes of a key arrive within this time, even remotely. Two keys arrive further apart.
 constexpr int kKeyMs = 50;
 
 bool isFinal(int byte) { return byte >= '@' && byte <= '~'; }

@@ -27,7 +27,7 @@ class LineEditor {
   };
 
   /// Takes the terminal until destroyed. Null if lines cannot be edited: stdin or stderr is not a terminal, TERM is
-  /// dumb, the library is missing, or there is no UTF-8 locale. Call before other threads start: it sets the process's
+  /// dumb, the library is missing, or the locale is not UTF-8. Call before other threads start: it sets the process's
   /// character type.
   static std::unique_ptr<LineEditor> open();
 

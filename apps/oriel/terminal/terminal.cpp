@@ -30,7 +30,7 @@ bool takesStyles(Stream stream) {
 bool drawsBlocks() {
   std::string locale;
 #ifndef _WIN32
-  for (const char* const name : {"LANG", "LC_CTYPE", "LC_ALL"}) {  // the last one that is set wins
+  for (const char* const name : {"LANG", "LC_CTYPE", "LC_ALL"}) {  // in ascending precedence
     const std::string value = variable(name);
     locale = value.empty() ? locale : value;
   }

@@ -12,7 +12,7 @@ bool leaveTerminal();
 
 /// Restores takeTerminal()'s modes after another program changed them.
 void quietTerminal();
-/// Makes the current modes those that Ctrl-Z returns to until quietTerminal(), while a line is being edited.
+/// Records the current modes while a line is being edited: until quietTerminal(), resuming after Ctrl-Z restores them.
 void keepEditingModes();
 
 /// True if the terminal was resized or the program was stopped since the last call; wakeReader() was called for it.

@@ -10,7 +10,7 @@ namespace cli {
 /// Terminal columns of UTF-8 text: wide characters take two; combining ones and escape sequences take none.
 size_t columnsOf(std::string_view text);
 
-/// Width for results: that of the terminal on stdout, otherwise 80.
+/// Width for results: the width of the terminal on stdout, otherwise 80.
 size_t resultColumns();
 /// The same for stderr.
 size_t noteColumns();

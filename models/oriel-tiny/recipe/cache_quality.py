@@ -6,7 +6,7 @@
 For windows of 128 to 1024 tokens and each cache format: the divergence KL(f16 || format) at the same window on
 held-out conversations longer than any window, and the share of facts recalled after a given number of tokens
 (checks.py; the same questions in every cell).
-Greedy, on the CPU.  Nothing but the standard library.
+Greedy, on the CPU.  Needs only the standard library.
 """
 import argparse
 import json

@@ -28,7 +28,7 @@ from rng import Rng
 
 FORMAT = "oriel-prefix"
 VERSION = 1
-HEARD = "I will remember that."  # what the assistant says to the page
+HEARD = "I will remember that."  # the assistant's reply to the page
 LONGEST = 60  # tokens of an answer
 
 

@@ -19,7 +19,7 @@ from stories import Story
 
 # skill, system prompt, turns before the question, question, accepted answers (the reply must contain one)
 Check = namedtuple("Check", "skill system turns question gold")
-# skill, system prompt, what the user says turn by turn, first turn that counts, test of an answer
+# skill, system prompt, the user's messages turn by turn, first turn that counts, test of an answer
 Talk = namedtuple("Talk", "skill system users first test")
 
 TOLD_UNKNOWN = ("not told", "do not know", "don't know", "haven't told", "no idea")

@@ -3,7 +3,7 @@
     python3 evaluate.py --oriel PATH/oriel --model ../oriel-tiny-q8_0.gguf --data data   # through Oriel
     python3 evaluate.py --model run/checkpoint.pt --data data --each 20                  # fast, PyTorch
 
-Two sets of questions: those of checks.py, whose wordings training does not have, and those of the validation
+Two sets of questions: from checks.py, whose wordings training does not have, and from the validation
 dialogues.  Before a question the model reads the written history; in talks ("pinned after 20 turns") and transcripts
 it reads its own replies.  Through Oriel only the standard library is needed.
 Writes results.json, misses.txt and transcripts.md to --out, and with --card the tables into it.

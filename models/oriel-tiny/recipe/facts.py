@@ -1,7 +1,7 @@
 """The facts a user can tell: values, and the wordings around them.
 
-A Fact says how a value is drawn, how it is told (`say`: clauses that can be joined; `more`: whole
-sentences), asked for (`ask`, besides the questions that every noun has), answered and checked.
+A Fact has the rules to draw a value, to tell it (`say`: clauses that can be joined; `more`: whole
+sentences), to ask for it (`ask`, in addition to the questions that every noun has), and to answer and check it.
 In the texts {v} is the value, {V} the value with a capital, {a_v} with its article.
 
 facts_user.py has all facts about the user; `about_person` makes facts about other people, so the model must also read

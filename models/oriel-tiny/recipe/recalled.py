@@ -1,12 +1,12 @@
-"""How well this model recalls facts that were told many windows ago, through Oriel.
+"""Measures, through Oriel, how well this model recalls facts from many windows ago.
 
     python3 recalled.py --oriel PATH/oriel --model ../oriel-tiny-q8_0.gguf
 
-Facts are told in the wordings of checks.py, which training does not have, then a number of tokens of other talk
-follows, then the script asks for each fact.  "gone": nothing that left the window is kept.  "kept": --recall.
-"again": nothing is kept, and the app repeats the turn with the fact before the question; a real app would have to
+The user tells facts in the wordings of checks.py, which training does not have. A number of tokens of other talk
+follows. Then the script asks for each fact.  "gone": evicted turns are lost.  "kept": --recall.
+"again": evicted turns are lost, and the app repeats the turn with the fact before the question; a real app would have to
 find that turn first.  "nearby":
-the fact was told a few tokens ago.  Greedy, on the CPU.  docs/recall.md has the table.
+the fact is a few tokens before the question.  Greedy, on the CPU.  docs/recall.md has the table.
 """
 import argparse
 import json

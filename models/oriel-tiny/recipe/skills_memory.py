@@ -1,7 +1,7 @@
 """Facts about the user and other people: told, changed, and asked for later.
 
 Every function takes a Dialogue and adds one or more turns to it.  d.facts: slot -> value; a slot
-is a key of FACTS or (name, kind) for facts about somebody else.
+is a key of FACTS or (name, kind) for facts about another person.
 """
 import banks
 import coined
@@ -103,7 +103,7 @@ COMMON = [
 
 
 def any_slot(d):
-    """What people tell most often comes most often."""
+    """Draws a kind of fact: the more common kinds more often."""
     x = d.rng.random()
     return d.c(COMMON) if x < 0.45 else d.c(CORE) if x < 0.75 else d.c(list(FACTS))
 
@@ -206,7 +206,7 @@ def acknowledge(d, text, slots):
         answer = (
             one(slots[0]) if len(slots) == 1 or d.p(0.5) else " ".join(one(s) for s in slots[:2])
         )
-    # The model must also find facts that nobody repeated. It should not learn such answers, though, because repeating a
+    # The model must also find facts that are not repeated. It should not learn such answers, though, because repeating a
     # fact helps to remember it (see `encode_dialogue`).
     plain = d.p(0.5)
     if plain:

@@ -1,7 +1,7 @@
 """More ways to tell a fact, and to take note of one: patterns for phrases.say, where {v} is the value.
 
 People tell the same fact in hundreds of ways.  A model that learned only ten of them answers "you have not told me"
-to an eleventh. So this file has many patterns, most with optional parts.
+to an eleventh. This file therefore has many patterns, most with optional parts.
 """
 
 NOW = "[(these days|at the moment|right now|nowadays|since last year|for (a year|many years|a long time) now|at present|this year|again|as always)]"
@@ -301,7 +301,7 @@ FRAMES = [
     "{s}. (How are you|What about you|Can you note that|Got it|Okay|Is that good|Do you like that|Will you remember it)?",
 ]
 
-# What the assistant says to a fact without saying it again; see `acknowledge` in skills_memory.py.
+# The assistant's replies to a fact that do not repeat it; see `acknowledge` in skills_memory.py.
 PLAIN_ACK = [
     "(Okay|All right|Got it|Noted|Sure|Fine|I see|Thanks|Thank you|Understood|Very well)[, (I will (remember|keep|note) (that|it|this)|I will keep (that|it) in mind|thank you for telling me|thanks for telling me)].",
     "I will (remember|keep|note|not forget) (that|it|this).",

@@ -227,7 +227,7 @@ Json ChatWriter::logprobEntry(int32_t id, float logprob) const {
   return json;
 }
 
-/// A token's entry in one of these lists. `offset`: start of its text, in characters.
+/// A token's entry in the given list. `offset`: start of its text, in characters.
 Json ChatWriter::logprobOfToken(const std::string& list, const Token& token, size_t* offset) const {
   if (list == "content") {
     Json one = logprobEntry(token.id, token.logprob);
