@@ -268,8 +268,9 @@ bool Chat::turn(const std::string& line) {
   if (interactive_ && added == ORIEL_ERROR_CANCELLED) {
     const bool whole = session().stats().position == begin;
     tell("\n" +
-         dim(whole ? "stopped; the message was taken back"
-                   : "stopped before all of the message was read; /reset begins anew") +
+         dim(whole
+                 ? "stopped; the message was taken back"
+                 : "stopped before all of the message was read; /reset starts a new conversation") +
          "\n");
     if (whole) {
       input_.giveBack(line);
@@ -330,7 +331,9 @@ bool Chat::giveResults(const std::vector<ToolCall>& calls) {
       [&] { return oriel_chat_add(session().get(), nullptr, results.data(), results.size()); });
   if (added == ORIEL_ERROR_CANCELLED) {
     tell(interactive_
-             ? "\n" + dim("stopped before the results were read; /reset begins anew") + "\n"
+             ? "\n" +
+                   dim("stopped before the results were read; /reset starts a new conversation") +
+                   "\n"
              : "");
     return false;
   }

@@ -178,11 +178,12 @@ void Chat::retry(const ChatCommand&, const std::string&) {
     status = conversations_.readAgain(/*left_out=*/1);
   }
   if (status == ORIEL_ERROR_CANCELLED) {
-    tell("\n" +
-         dim(session().stats().position < begin
-                 ? "stopped before the conversation was read again; /reset begins anew"
-                 : "stopped; nothing was taken back") +
-         "\n");
+    tell(
+        "\n" +
+        dim(session().stats().position < begin
+                ? "stopped before the conversation was read again; /reset starts a new conversation"
+                : "stopped; nothing was taken back") +
+        "\n");
     return;
   }
   session().check(status);
@@ -227,11 +228,12 @@ oriel_status Chat::goingBack(uint64_t to, const char* mark, uint32_t turns) cons
              "starts a new conversation") +
          "\n");
   } else if (status == ORIEL_ERROR_CANCELLED) {
-    tell("\n" +
-         dim(session().stats().position < to
-                 ? "stopped before the conversation was read again; /reset begins anew"
-                 : "stopped; nothing was taken back") +
-         "\n");
+    tell(
+        "\n" +
+        dim(session().stats().position < to
+                ? "stopped before the conversation was read again; /reset starts a new conversation"
+                : "stopped; nothing was taken back") +
+        "\n");
   } else {
     session().check(status);
   }

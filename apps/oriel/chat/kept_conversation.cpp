@@ -88,7 +88,8 @@ Taken goOnWith(const Session& session, const std::string& path, bool reads) {
   Taken taken;
   taken.cancelled = status == ORIEL_ERROR_CANCELLED;
   if (taken.cancelled) {
-    taken.text = dim("stopped before all of it was read again; /reset begins anew") + "\n";
+    taken.text =
+        dim("stopped before all of it was read again; /reset starts a new conversation") + "\n";
     return taken;
   }
   if (isTheFiles(status)) {
