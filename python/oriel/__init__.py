@@ -21,7 +21,7 @@ from ._library import VERSION as __version__
 from ._library import bundled_model
 from ._model import Model
 from ._options import Calibration, options
-from ._plan import Plan, Speed, measure_speed, plan
+from ._plan import OpTime, Plan, Speed, measure_ops, measure_speed, plan
 from ._reply import Parsed, Reply, ToolCall, reply_many
 from ._session import Score, Session
 from ._pull import pull
@@ -29,8 +29,9 @@ from ._stream import Part, Token
 
 __all__ = [
     "ArgumentError", "BudgetError", "Calibration", "Cancelled", "ContextError", "Described", "DeviceError",
-    "DeviceTimeoutError", "Error", "FileError", "FormatError", "MissingFileError", "Model", "NoDeviceError", "OrielWarning", "OutOfMemoryError", "Parsed",
+    "DeviceTimeoutError", "Error", "FileError", "FormatError", "MissingFileError", "Model", "NoDeviceError", "OpTime",
+    "OrielWarning", "OutOfMemoryError", "Parsed",
     "Part", "Plan", "Reply", "Score", "Session", "Speed", "SpeedError", "StateError", "TextError", "Token", "ToolCall",
     "UnsupportedError", "__version__", "bundled_model", "devices", "format_size", "inspect", "inspect_snapshot",
-    "measure_speed", "options", "plan", "pull", "reply_many", "self_test", "shapes",
+    "measure_ops", "measure_speed", "options", "plan", "pull", "reply_many", "self_test", "shapes",
 ]

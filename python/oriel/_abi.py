@@ -123,6 +123,7 @@ SelfTestResult = _struct(
     "oriel_self_test_result", "size struct_size", "char[256] device driver features feature_names",
     "u32 passed failed skipped candidates_kept",
 )
+op_time_fn = _callback("oriel_op_time_fn", "void", "text", "text", "u32", "f64", "ptr")
 check_fn = _callback("oriel_check_fn", "void", "oriel_check*", "ptr")
 
 # A line a function: its result, its name, its arguments. Addresses of structs, callbacks and buffers are "ptr".
@@ -157,6 +158,7 @@ int oriel_session_get_tokens ptr u64 ptr size ptr
 int oriel_session_retrieve ptr ptr size
 int oriel_session_go_back ptr int u64 text u32
 int oriel_session_mark ptr text
+int oriel_session_use_adapters ptr text
 int oriel_session_fork ptr ptr
 int oriel_prefix_set ptr ptr
 int oriel_transcript_export ptr ptr size ptr

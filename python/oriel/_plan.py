@@ -3,7 +3,7 @@
 import ctypes
 import json
 import os
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
 from . import _abi, _draw
 from ._calls import Log, PathLike, Progress, call, interruptible, path_bytes, until
@@ -131,6 +131,41 @@ def measure_speed(
     path = None if model is None else path_bytes(model)
     named = None if shape is None else c_string("shape", shape)
     return interruptible(lambda: _speed(path, named, again, held), lambda: stopped.append(True))
+
+
+class OpTime(NamedTuple):
+    """`count` ops of one kind in a list of the plan ("decode", "prefill", "head"): milliseconds of all together."""
+
+    list: str
+    op: str
+    count: int
+    ms: float
+
+
+@takes("load")
+def measure_ops(
+    model: Optional[PathLike] = None,
+    *,
+    depth: int = 0,
+    repeat: int = 3,
+    progress: Optional[Progress] = None,
+    log: Optional[Log] = None,
+    **options: Any,
+) -> List[OpTime]:
+    """Times the ops of a model by the device's timestamps, as if `depth` tokens were cached: the least of `repeat` runs. A
+    device without timestamps, such as the CPU, is refused."""
+    stopped: List[bool] = []
+    held = load_options(options, log=log, progress=until(stopped, progress))
+    times: List[OpTime] = []
+
+    def on_op(name: bytes, op: bytes, count: int, ms: float, _user: object) -> None:
+        times.append(OpTime(name.decode("utf-8"), op.decode("utf-8"), count, ms))
+
+    callback = _abi.op_time_fn(on_op)
+    path = path_bytes(bundled_model() if model is None else model)
+    work = lambda: call("oriel_op_times_measure", path, depth, repeat, ctypes.byref(held.struct), callback, None)  # noqa: E731
+    interruptible(work, lambda: stopped.append(True))
+    return times
 
 
 @takes("load")

@@ -258,6 +258,11 @@ class Session:
         """Names the current position, for `go_back(mark=name)`."""
         self._change("oriel_session_mark", c_string("the name of a mark", name))
 
+    def use_adapters(self, adapters: Optional[str] = None) -> None:
+        """The session's LoRA adapters from here on, as the option `adapters`: "style,sql:0.5". None: all as loaded. Tokens
+        that were read with others are read again."""
+        self._change("oriel_session_use_adapters", None if adapters is None else c_string("adapters", adapters))
+
     def retrieve(self, text: str) -> None:
         """Retrieves evicted turns that share words with `text`, as `add` does for messages of a user (load with
         retrieval="64MB")."""
