@@ -29,7 +29,8 @@ uint32_t pinnedTokens(ChatOptions* options) {
   if (text_only.chatFormat(common.session) == "none") {
     throw Failure{
         kExitFailed,
-        "the model has no chat format: choose a format with --template, or use oriel run --raw"};
+        "the model has no chat format: choose one with --template, or use oriel run --raw, "
+        "or oriel embed for an embedding model"};
   }
   Json before = Json::array();
   if (!options->system.empty()) {
