@@ -197,6 +197,8 @@ const std::vector<Call>& everyCall() {
        [](Caller* on) {
          return oriel_transcript_export(on->session, on->text(), on->room.size(), &on->needed);
        }},
+      {"oriel_session_use_adapters", Rule::kRefused,
+       [](Caller* on) { return oriel_session_use_adapters(on->session, nullptr); }},
       {"oriel_session_mark", Rule::kRefused,
        [](Caller* on) { return oriel_session_mark(on->session, "here"); }},
       {"oriel_session_go_back to a mark", Rule::kRefused,

@@ -209,7 +209,7 @@ TEST(LongTemplates, are_refused_when_they_would_be_run) {
               oriel_render(loaded.model.get(), &chat, messages.data(), messages.size(),
                            ORIEL_RENDER_PROMPT, text.data(), text.size(), &needed));
     const bool told = std::any_of(log.lines.begin(), log.lines.end(), [](const auto& line) {
-      return line.text.find("knows no tools") != std::string::npos;
+      return line.text.find("ignores tools") != std::string::npos;
     });
     EXPECT_TRUE(told);
   }

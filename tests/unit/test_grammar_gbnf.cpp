@@ -89,7 +89,7 @@ TEST_F(Gbnf, what_is_wrong_is_said_with_its_line) {
       {"root ::= (\n\"a\" | (\n\"b\"", ORIEL_ERROR_ARGUMENT, "line 2"},
       {"root ::= \"a\" )", ORIEL_ERROR_ARGUMENT, "line 1"},
       {"root ::= \"a\" |\n  \"b\"\n  nosuchrule\n", ORIEL_ERROR_ARGUMENT, "line 3"},
-      {"root ::= x\n\n\n", ORIEL_ERROR_ARGUMENT, "no rule 'x'"},
+      {"root ::= x\n\n\n", ORIEL_ERROR_ARGUMENT, "unknown rule 'x'"},
       {"root ::= \"\\x4\"", ORIEL_ERROR_ARGUMENT, "hexadecimal"},
       {"root ::= \"\\uD800\"", ORIEL_ERROR_ARGUMENT, "surrogate"},
       {"root ::= [a\n", ORIEL_ERROR_ARGUMENT, "no end"},

@@ -90,7 +90,8 @@ TEST(OpTraits, every_kind_has_a_name_and_its_own_push_constants) {
                                     sizeof(LatentAttentionPush),
                                     sizeof(HadamardPush),
                                     sizeof(KeepLogitsPush),
-                                    sizeof(ExpertBiasPush)};
+                                    sizeof(ExpertBiasPush),
+                                    sizeof(PoolPush)};
   for (uint32_t kind = 0; kind < kOpKinds; ++kind) {
     const OpTraits& traits = opTraits(static_cast<OpKind>(kind));
     EXPECT_EQ(bytes[kind], traits.push_bytes) << traits.name;
