@@ -134,11 +134,11 @@ def measure_speed(
 
 
 class OpTime(NamedTuple):
-    """`count` ops of one kind in a list of the plan ("decode", "prefill", "head"): milliseconds of all together."""
+    """All ops of one kind in a part of the plan ("decode", "prefill", "head"): how many, and milliseconds of all together."""
 
-    list: str
+    part: str
     op: str
-    count: int
+    number: int
     ms: float
 
 
