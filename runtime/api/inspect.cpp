@@ -156,37 +156,41 @@ Status tryToPlan(const char* path, const LoadOptions& options, const Log& reason
   return kOk;
 }
 
+// Not inlined: tryToPlan() needs the stack that this frees.
+[[gnu::noinline]] Status readFileInfo(const char* path, const oriel_allocator& allocator,
+                                      const Log& log, Reasons* reasons, FileInfo* info) {
+  ModelFile source;
+  ORIEL_TRY(source.open(path, allocator, log));
+  const GgufFile& file = source.gguf();
+  info->file_bytes = source.bytes();
+  readText(file, "general.architecture", info->architecture);
+  readText(file, "general.name", info->name);
+  readText(file, "general.size_label", info->size_label);
+  readText(file, "general.license", info->license);
+  readShape(file, info);
+  countTensors(file, info);
+  const ChatTemplate chat = recogniseChat(file);
+  copyText(chat.name(), std::strlen(chat.name()), info->chat_template);
+  ModelDesc desc;
+  TensorIndex tensors;
+  const Status described = readModelDesc(file, allocator, reasons->log(), &desc, &tensors);
+  if (described.passing()) {
+    return log.fail(described.code(), "%s", info->missing[0]);
+  }
+  if (described.ok()) {
+    describeContext(desc, info);
+  }
+  ORIEL_TRY(readTokenizer(file, allocator, reasons->log(), log, info));
+  ORIEL_TRY(source.expectUnchanged(log));
+  info->runs = described.ok() && info->missing_count == 0 ? 1 : 0;
+  return kOk;
+}
+
 Status inspectFile(const char* path, const LoadOptions& options, FileInfo* info) {
   const Log log = logOf(options);
   ORIEL_TRY(checkAllocator(options, log));
-  const oriel_allocator& allocator = allocatorOf(options);
   Reasons reasons(info, path);
-  {
-    ModelFile source;
-    ORIEL_TRY(source.open(path, allocator, log));
-    const GgufFile& file = source.gguf();
-    info->file_bytes = source.bytes();
-    readText(file, "general.architecture", info->architecture);
-    readText(file, "general.name", info->name);
-    readText(file, "general.size_label", info->size_label);
-    readText(file, "general.license", info->license);
-    readShape(file, info);
-    countTensors(file, info);
-    const ChatTemplate chat = recogniseChat(file);
-    copyText(chat.name(), std::strlen(chat.name()), info->chat_template);
-    ModelDesc desc;
-    TensorIndex tensors;
-    const Status described = readModelDesc(file, allocator, reasons.log(), &desc, &tensors);
-    if (described.passing()) {
-      return log.fail(described.code(), "%s", info->missing[0]);
-    }
-    if (described.ok()) {
-      describeContext(desc, info);
-    }
-    ORIEL_TRY(readTokenizer(file, allocator, reasons.log(), log, info));
-    ORIEL_TRY(source.expectUnchanged(log));
-    info->runs = described.ok() && info->missing_count == 0 ? 1 : 0;
-  }
+  ORIEL_TRY(readFileInfo(path, allocatorOf(options), log, &reasons, info));
   return info->runs != 0 ? tryToPlan(path, options, reasons.log(), log, info) : Status(kOk);
 }
 

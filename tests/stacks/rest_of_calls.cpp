@@ -48,6 +48,10 @@ TEST_F(RestOfCalls, of_shapes_and_files) {
   EXPECT_EQ(ORIEL_OK, oriel_speed_measure(nullptr, latent.c_str(), 0, &options, &speed))
       << log.errors();
   EXPECT_FALSE(describeFile(kModel, options).empty()) << log.errors();
+  // The CPU has no timestamps; it is refused before any other work.
+  const oriel_status timed = oriel_op_times_measure(
+      kModel, 0, 1, &options, [](const char*, const char*, uint32_t, double, void*) {}, nullptr);
+  EXPECT_TRUE(timed == ORIEL_OK || timed == ORIEL_ERROR_UNSUPPORTED) << log.errors();
   EXPECT_FALSE(described(oriel_option_list).empty());
   EXPECT_NE(nullptr, oriel_status_text(ORIEL_OK));
   EXPECT_NE(nullptr, oriel_version());
@@ -66,6 +70,7 @@ TEST_F(RestOfCalls, of_marks_and_snapshots) {
   EXPECT_EQ(ORIEL_OK, oriel_session_append(session, tokens.data(), tokens.size(), nullptr, nullptr))
       << log.errors();
   EXPECT_EQ(ORIEL_OK, oriel_session_mark(session, "here")) << log.errors();
+  EXPECT_EQ(ORIEL_OK, oriel_session_use_adapters(session, nullptr)) << log.errors();
   size_t needed = 0;
   EXPECT_EQ(1u, describe(session)["marks"].size());
   EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_snapshot_save(session, nullptr, 0, &needed));
