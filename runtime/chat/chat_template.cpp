@@ -94,7 +94,7 @@ Status chooseChat(const ChatTemplate& own, const char* wanted, const Log& log, C
   }
   // A Jinja text contains a brace; a format name does not.
   const size_t bytes = std::strlen(wanted);
-  if (std::memchr(wanted, '{', bytes) == nullptr) {
+  if (std::strchr(wanted, '{') == nullptr) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "\"%.64s\" is no chat format: use one of %s", wanted,
                     kOwnTemplateNames);
   }

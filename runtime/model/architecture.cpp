@@ -703,7 +703,6 @@ constexpr Traits kGraniteSwaTraits = traits([](Traits* t) {
 constexpr Traits kNanbeigeTraits = traits([](Traits* t) { t->loops = true; });
 constexpr Traits kMainCoderTraits = traits([](Traits* t) { t->norms_after_rope = true; });
 // Layer norms.
-constexpr Traits kLayerNormTraits = traits([](Traits* t) { t->norms = NormRule::kLayer; });
 constexpr Traits kStableLmTraits = traits([](Traits* t) {
   t->norms = NormRule::kLayer;
   t->head_norms = t->parallel_without_norm = true;
