@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: oriel-desktop [MODEL.gguf] [options]\n"
-    "  --memory SIZE     limit for model and chats (300MB); default: half of the free memory\n"
+    "  --memory SIZE     limit for model and chats (300MB); default: half of the free\n"
+    "                    memory, on a graphics card 80 %\n"
     "  --chats N         number of chats to reserve memory for; default: 4\n"
     "  --window N        context tokens of each chat; default: the largest window that fits\n"
     "  --system TEXT     the shared prompt\n"

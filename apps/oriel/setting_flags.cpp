@@ -41,8 +41,7 @@ std::string checkBytes(const Json& row, std::string* value) {
                     value->find('0') != std::string::npos;
   const bool takes_zero = row["default"] == "0";
   if (zero && !takes_zero) {
-    return "'" + *value +
-           "' is no memory at all: give some, or leave it out for half of what is free";
+    return "'" + *value + "' is no memory at all: give some, or leave it out for the default";
   }
   uint64_t bytes = 0;
   if (*value != "0" && !parseSize(*value, &bytes)) {

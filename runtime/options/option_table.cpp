@@ -73,7 +73,7 @@ constexpr OptionWord kToolWords[] = {{"free", ToolChoice::kFree},
 // clang-format off
 const OptionRow kOptions[] = {
     // ---- A model ----
-    {TEXTS("memory", "", "half of the free memory", "Most memory for the model and its sessions together"),
+    {TEXTS("memory", "", "half of the free memory, on a graphics card 80 %", "Most memory for the model and its sessions together"),
      Scope::kLoad, Type::kBytes, Layer::kFront, Store::kU64, LOAD(memory_bytes), 1, kMost64, nullptr},
     {TEXTS("window", "", "as many as fit, up to 8192 and the trained context",
            "Tokens that a query sees, besides the sinks; max: the whole trained context"),

@@ -126,7 +126,8 @@ std::vector<Case> cases() {
   }
   all.push_back({"llama-adapter-q8_0", 5e-3});
   all.push_back({"llama-base-q8_0", 5e-3});
-  // Keys in f16 alone move these models as far: without adapters by 1.05e-2, and where experts nearly tie.
+  // Above 2e-3, and the cause is not proven. Without an adapter qwen2 differs by 1.05e-2; the others have experts that
+  // nearly tie.
   all.push_back({"qwen2", 2e-2});
   all.push_back({"qwen3moe", 3e-3});
   all.push_back({"granitemoe-shared", 3e-3});
