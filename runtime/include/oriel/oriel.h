@@ -118,11 +118,11 @@ typedef struct oriel_speed oriel_speed;             /* oriel/tools.h */
 
 typedef struct oriel_options {
   size_t struct_size;
-  uint64_t memory_bytes;     /* cap for the model and all sessions. 0: half of the free memory, on a graphics card 80 % */
-  uint32_t window_tokens;    /* tokens that a query sees. 0: as many as fit, up to 8192 and the trained context */
-  uint32_t sessions;         /* conversations to reserve memory for, 1 to 64. 0: 1 */
-  uint32_t threads;          /* on the CPU, the caller included. 0: one a core, at most 8 */
-  const char *device;        /* "auto", "cpu", "vulkan", "vulkan:N", "none" (tokenizer only). NULL: auto */
+  uint64_t memory_bytes;  /* cap for the model and all sessions. 0: half of the free memory, on a graphics card 80 % */
+  uint32_t window_tokens; /* tokens that a query sees. 0: as many as fit, up to 8192 and the trained context */
+  uint32_t sessions;      /* conversations to reserve memory for, 1 to 64. 0: 1 */
+  uint32_t threads;       /* on the CPU, the caller included. 0: one a core, at most 8 */
+  const char *device;     /* "auto", "cpu", "vulkan", "vulkan:N", "none" (tokenizer only). NULL: auto */
   const char *cache_folder;  /* for compiled kernels and measurements. NULL: none */
   const char *system_prompt; /* begins every session, read once. NULL: none */
   oriel_log_fn log;
