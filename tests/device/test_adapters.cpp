@@ -6,6 +6,7 @@
 #include "support/distances.h"
 #include "support/encoding.h"
 #include "support/files.h"
+#include "support/float64_model.h"
 #include "support/sessions.h"
 #include "support/target.h"
 
@@ -63,8 +64,24 @@ class Adapters : public testing::Test {
 struct Case {
   std::string name;
   double tolerance;
+  /// Keys and values rounded to f16 alone move the logits by more than the tolerance: compare with the float64 pass
+  /// that rounds them.
+  bool against_rounded = false;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+/// Logits after the prompt in float64, with the adapters merged.
+std::vector<double> mergedLogits(const nlohmann::json& golden, const Ids& ids, bool rounds_cache) {
+  Float64Model model(dataFile(golden["model"]), rounds_cache);
+  for (const nlohmann::json& adapter : golden["adapters"]) {
+    model.adapt(dataFile(adapter["file"]), adapter["scale"]);
+  }
+  std::vector<double> logits;
+  for (const int32_t id : ids) {
+    logits = model.step(id, 0, ids.size());
+  }
+  return logits;
+}
 
 class GoldenAdapters : public testing::TestWithParam<Case> {};
 
@@ -87,7 +104,13 @@ TEST_P(GoldenAdapters, logits_are_those_of_the_float64_pass) {
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     ASSERT_EQ(ORIEL_OK, append(loaded.session.get(), prompt["ids"])) << log.errors();
     const std::vector<float> want = base64As<float>(prompt["exact"]["logits_f32_b64"]);
-    EXPECT_LT(relativeL2(logitsOf(loaded), want), GetParam().tolerance)
+    const std::vector<float> got = logitsOf(loaded);
+    if (!GetParam().against_rounded) {
+      EXPECT_LT(relativeL2(got, want), GetParam().tolerance) << prompt["ids"].size() << " tokens";
+      continue;
+    }
+    EXPECT_LT(relativeL2(mergedLogits(golden, prompt["ids"], false), want), 1e-6);
+    EXPECT_LT(relativeL2(got, mergedLogits(golden, prompt["ids"], true)), GetParam().tolerance)
         << prompt["ids"].size() << " tokens";
   }
 }
@@ -126,11 +149,10 @@ std::vector<Case> cases() {
   }
   all.push_back({"llama-adapter-q8_0", 5e-3});
   all.push_back({"llama-base-q8_0", 5e-3});
-  // Above 2e-3, and the cause is not proven. Without an adapter qwen2 differs by 1.05e-2; the others have experts that
-  // nearly tie.
-  all.push_back({"qwen2", 2e-2});
-  all.push_back({"qwen3moe", 3e-3});
-  all.push_back({"granitemoe-shared", 3e-3});
+  // The cache moves the logits by 1.3e-2 (keys have biases up to 150), 2.4e-3 and 2.03e-3.
+  for (const char* name : {"qwen2", "qwen3moe", "granitemoe-shared"}) {
+    all.push_back({name, 2e-3, true});
+  }
   return all;
 }
 std::string nameOf(const testing::TestParamInfo<Case>& tested) {

@@ -48,6 +48,9 @@ class Float64Model {
     states_ = std::make_unique<Float64States>(&weights_, n_layers_);
   }
 
+  /// Merges an adapter (Float64Weights).
+  void adapt(const std::string& adapter, double scale) { weights_.adapt(adapter, scale); }
+
   const Float64States& states() const { return *states_; }
 
   /// Smallest margin of the router's choices so far (support/float64_experts.h).

@@ -115,6 +115,43 @@ class Float64Weights {
     return values;
   }
 
+  /// Adds `scale` times an adapter's products to the matrices, as merged weights have them. Not for token_embd, whose
+  /// adapter changes the lookup only.
+  void adapt(const std::string& path, double scale) {
+    Float64Weights adapter(path);
+    double alpha = 0;
+    (void)adapter.file_.getFloat("adapter.lora.alpha", &alpha);
+    GgufTensor half;
+    for (uint64_t cursor = 0; adapter.file_.nextTensor(&cursor, &half);) {
+      const std::string name(half.name.data, half.name.bytes);
+      const size_t end = name.rfind(".lora_b");
+      if (end == std::string::npos) {
+        continue;
+      }
+      const std::string matrix = name.substr(0, end);
+      if (matrix == "token_embd.weight") {
+        throw std::runtime_error(matrix);
+      }
+      const size_t rank = half.dims[0];
+      const size_t rows = half.dims[1];
+      const std::vector<double>& a = adapter[matrix + ".lora_a"];
+      const std::vector<double>& b = adapter[name];
+      (void)(*this)[matrix];
+      std::vector<double>& w = values_[matrix];
+      const size_t cols = w.size() / (b.size() / rank);
+      const double factor = alpha != 0 ? scale * alpha / static_cast<double>(rank) : scale;
+      for (size_t row = 0; row < w.size() / cols; ++row) {  // of all experts
+        for (size_t i = 0; i < rank; ++i) {
+          const double by = factor * b[row * rank + i];
+          const double* const of = a.data() + (row / rows * rank + i) * cols;
+          for (size_t c = 0; c < cols; ++c) {
+            w[row * cols + c] += by * of[c];
+          }
+        }
+      }
+    }
+  }
+
   bool has(const std::string& name) const {
     const auto known = has_.find(name);
     if (known != has_.end()) {
