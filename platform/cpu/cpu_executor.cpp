@@ -48,12 +48,17 @@ class CpuExecutor final : public HostExecutor {
 
   Status finishLoad() override {
     uint32_t units = 0;
+    uint32_t private_cols = 0;
     uint64_t least_ring = 0;
     for (uint32_t list = 0; list < kStepLists; ++list) {
       for (uint32_t n = 0; n < plan_.n_ops[list]; ++n) {
         const Op& op = plan_.ops[list][n];
         if (op.kind == OpKind::kMatmul) {
           units = std::max(units, op.push.matmul.units);
+        }
+        if (feedsMatmul(plan_.ops[list], plan_.n_ops[list], n, 1)) {
+          const uint32_t cols = opTraits(op.kind).columns(op).end;
+          private_cols = std::max(private_cols, static_cast<uint32_t>(alignUp(cols, kUnit)));
         }
         if (op.kind == OpKind::kExpertMatmul) {
           least_ring = std::max(least_ring,
@@ -62,7 +67,7 @@ class CpuExecutor final : public HostExecutor {
       }
     }
     const uint64_t room = plan_.upload.size_bytes;
-    products_.setRing(at(plan_.upload), room, units);
+    products_.setRing(at(plan_.upload), room, units, private_cols);
     experts_.setRing(at(plan_.upload), room);
     if (std::max(Products::leastRing(units), least_ring) > room) {
       return log_.fail(ORIEL_ERROR_INTERNAL, "the upload ring holds no row of %u values",

@@ -391,28 +391,31 @@ struct FloatKernel {
   static constexpr bool kFloats = true;
   static HWY_INLINE VF one(const MatmulTask& task, uint32_t row) {
     VF sums[1];
-    if constexpr (std::is_same<Format, F16>::value) {
-      if (task.half_unit) {
-        return oneHalf(task, row);
-      }
-    }
     dotFloatsApart<Format, 1>(rowsFrom(task, row), task.units, task.side_word / task.units,
                               static_cast<const float*>(task.in), 0, sums);
     return sums[0];
   }
-  // The same sums as without the zeros in the second half.
-  static HWY_NOINLINE VF oneHalf(const MatmulTask& task, uint32_t row) {
-    const float* const in = static_cast<const float*>(task.in);
-    VF values[kUnit];
-    F16::load<kUnit / 2>(rowsFrom(task, row), 0, values);
-    VF total[4];
-    for (uint32_t i = 0; i < 4; ++i) {
-      total[i] = hn::Mul(values[i], hn::Set(kF, in[i]));
+  // One unit, without the zeros in its second half. Every token has the same order of additions, that of one().
+  static HWY_NOINLINE void halves(const MatmulTask& task, uint32_t row, uint32_t end) {
+    for (; row < end; row += kN) {
+      const RowsView rows = rowsFrom(task, row);
+      prefetchQuads(rows.quads, task.group_words / 2);
+      VF values[kUnit];
+      F16::load<kUnit / 2>(rows, 0, values);
+      const float* in = static_cast<const float*>(task.in);
+      for (uint32_t t = 0; t < task.n_tokens; ++t, in += task.in_stride) {
+        const uint32_t later = HWY_MIN(t + kTileTokens, task.n_tokens - 1);
+        prefetchForWriting(task.out + uint64_t{later} * task.out_stride + row);
+        VF total[4];
+        for (uint32_t i = 0; i < 4; ++i) {
+          total[i] = hn::Mul(values[i], hn::Set(kF, in[i]));
+        }
+        for (uint32_t i = 4; i < kUnit / 2; ++i) {
+          total[i % 4] = hn::MulAdd(values[i], hn::Set(kF, in[i]), total[i % 4]);
+        }
+        store(task, row, t, hn::Add(hn::Add(total[0], total[1]), hn::Add(total[2], total[3])));
+      }
     }
-    for (uint32_t i = 4; i < kUnit / 2; ++i) {
-      total[i % 4] = hn::MulAdd(values[i], hn::Set(kF, in[i]), total[i % 4]);
-    }
-    return hn::Add(hn::Add(total[0], total[1]), hn::Add(total[2], total[3]));
   }
   // kN rows that begin at `row`.
   static HWY_INLINE void apart(const MatmulTask& task, uint32_t row) {

@@ -198,6 +198,11 @@ template <class Kernel>
 void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
   const uint32_t end = HWY_MIN((first_group + count) * kGroupRows, task.rows);
   uint32_t row = first_group * kGroupRows;
+  if constexpr (std::is_same<Kernel, FloatKernel<F16>>::value) {
+    if (task.half_unit) {
+      return Kernel::halves(task, row, end);
+    }
+  }
   if (task.n_tokens == 1 && !task.one_of_many) {
     for (; row < end; row += kN) {
       store(task, row, 0, Kernel::one(task, row));

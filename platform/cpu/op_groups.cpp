@@ -5,11 +5,20 @@
 namespace oriel_internal {
 namespace {
 
-// True if both read the same vectors and they do not write each other's inputs or outputs.
+// True if both read the same vectors, or with float weights columns of the same rows.
+bool readTogether(const Op& op, const Op& next) {
+  const BufferRef& a = op.bindings[kMatmulInput];
+  const BufferRef& b = next.bindings[kMatmulInput];
+  return samePlace(a, b) ||
+         (readsFloats(op.weights) && readsFloats(next.weights) && a.arena == b.arena &&
+          a.segment == b.segment && a.offset_bytes < b.offset_bytes &&
+          a.offset_bytes + a.size_bytes == b.offset_bytes + b.size_bytes);
+}
+
+// True if they read together and do not write each other's inputs or outputs.
 bool goTogether(const Op& op, const Op& next) {
   if (next.kind != OpKind::kMatmul || next.push.matmul.of_outputs != op.push.matmul.of_outputs ||
-      !samePlace(next.bindings[kMatmulInput], op.bindings[kMatmulInput]) ||
-      samePlace(next.bindings[kOpOut], op.bindings[kMatmulInput])) {
+      !readTogether(op, next) || samePlace(next.bindings[kOpOut], op.bindings[kMatmulInput])) {
     return false;
   }
   return !samePlace(next.bindings[kOpOut], op.bindings[kOpOut]) ||

@@ -9,8 +9,8 @@ namespace oriel_internal {
 /// compute its own copy. `rows`: rows of the list.
 bool feedsMatmul(const Op* ops, uint32_t n_ops, uint32_t n, uint32_t rows);
 
-/// Index of the first op after a run of products, starting at `first`, that read the same vectors. Each of
-/// them writes no piece that the previous one reads or writes.
+/// Index of the first op after a run of products, starting at `first`, that read the same vectors, or later columns of
+/// the same rows. Each of them writes no piece that the previous one reads or writes.
 uint32_t endOfMatmuls(const Op* ops, uint32_t n_ops, uint32_t first);
 
 /// Index of the first op after a run of expert products, starting at `first`, with the same input vectors and routes;

@@ -17,10 +17,10 @@ uint32_t groupsOf(const Op& op) {
 
 uint64_t Products::leastRing(uint32_t units) { return alignUp(intRowBytes(units), kLine); }
 
-void Products::setRing(uint8_t* ring, uint64_t bytes, uint32_t units) {
+void Products::setRing(uint8_t* ring, uint64_t bytes, uint32_t units, uint32_t private_cols) {
   ring_ = ring;
   row_bytes_ = leastRing(units);
-  private_bytes_ = row_bytes_ + alignUp(uint64_t{4} * kUnit * units, kLine);
+  private_bytes_ = row_bytes_ + alignUp(uint64_t{4} * std::max(kUnit * units, private_cols), kLine);
   private_rows_ = private_bytes_ * pool_.size() <= bytes;
   most_tiles_ = units == 0 ? 0 : static_cast<uint32_t>(bytes / intTilesBytes(units));
 }
@@ -139,7 +139,10 @@ void Products::shareRows(const ProductGroup& group, uint32_t n_tokens, const uin
       task.apart = group.apart;
       task.in = staged;
       if (readsFloats(op->weights)) {
-        task.in = group.in + uint64_t{first_token} * task.in_stride;
+        const uint64_t column = (op->bindings[kMatmulInput].offset_bytes -
+                                 group.ops->bindings[kMatmulInput].offset_bytes) /
+                                sizeof(float);
+        task.in = group.in + column + uint64_t{first_token} * task.in_stride;
       }
       matmul_.run[static_cast<uint32_t>(op->weights)](task, at - op_begin, count);
       at += count;

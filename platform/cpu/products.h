@@ -10,11 +10,11 @@
 
 namespace oriel_internal {
 
-/// Ops that read the same vectors, and do not write each other's inputs or outputs.
+/// Ops that read the same vectors or later columns of the same rows, and do not write each other's inputs or outputs.
 struct ProductGroup {
   const Op* ops = nullptr;
   uint32_t n_ops = 0;
-  const float* in = nullptr;  ///< vector of one token for this thread
+  const float* in = nullptr;  ///< vector of one token for this thread, as the first op reads it
   uint32_t n_tokens = 0;
   bool apart = false;  ///< MatmulTask
 };
@@ -25,8 +25,9 @@ class Products {
   Products(const HostExecutor& memory, Pool* pool, const MatmulKernels& matmul)
       : memory_(memory), pool_(*pool), matmul_(matmul) {}
 
-  /// Memory that is unused by others during run(); `units`: of the widest op. The pool has been started.
-  void setRing(uint8_t* ring, uint64_t bytes, uint32_t units);
+  /// Memory that is unused by others during run(); `units`: of the widest op; `private_cols`: of the widest
+  /// privateInput(). The pool has been started.
+  void setRing(uint8_t* ring, uint64_t bytes, uint32_t units, uint32_t private_cols);
   /// Bytes of the smallest ring for ops of a width.
   static uint64_t leastRing(uint32_t units);
 
