@@ -121,17 +121,19 @@ int main(int argc, char** argv) {
   oriel_session* encoder = open(argv[2], &models[1]);
   int ok = chat != NULL && encoder != NULL && count != 0;
   if (ok) {
-    (void)oriel_embed_many(encoder, ORIEL_POOLING_AUTO, 0, texts, count, NULL, 0, &needed, NULL);
+    (void)oriel_embed_many(encoder, ORIEL_POOLING_AUTO, ORIEL_EMBED_DOCUMENT, texts, count, NULL, 0,
+                           &needed, NULL);
     vectors = malloc((needed + needed / count) * sizeof(float));
-    ok = vectors != NULL && oriel_embed_many(encoder, ORIEL_POOLING_AUTO, 0, texts, count, vectors,
-                                             needed, &needed, NULL) == ORIEL_OK;
+    ok = vectors != NULL &&
+         oriel_embed_many(encoder, ORIEL_POOLING_AUTO, ORIEL_EMBED_DOCUMENT, texts, count, vectors,
+                          needed, &needed, NULL) == ORIEL_OK;
   }
   while (ok && fgets(question, sizeof(question), stdin) != NULL) {
     const size_t width = needed / count;
     float* asked = vectors + needed;
     size_t found[FOUND], n = 0;
-    ok = oriel_embed(encoder, ORIEL_POOLING_AUTO, 0, question, strlen(question), asked, width, &n,
-                     NULL) == ORIEL_OK;
+    ok = oriel_embed(encoder, ORIEL_POOLING_AUTO, ORIEL_EMBED_QUERY, question, strlen(question),
+                     asked, width, &n, NULL) == ORIEL_OK;
     n = ok ? nearest(asked, vectors, count, width, found) : 0;
     ok = ok && answer(chat, question, paragraphs, found, n);
   }

@@ -28,13 +28,13 @@ def main() -> None:
     if not texts:
         sys.exit(f"search.py: {folder} has no .txt files with text: give another folder")
     with oriel.Model(encoder_path) as encoder, encoder.session() as embedder, oriel.Model(chat_path) as model:
-        vectors = embedder.embed_many([text for _, text in texts])
+        vectors = embedder.embed_many([text for _, text in texts], kind="document")
         print(f"{len(texts)} paragraphs. Ask, or press Ctrl-D.")
         for line in sys.stdin:
             question = line.strip()
             if not question:
                 continue
-            asked = embedder.embed(question)
+            asked = embedder.embed(question, kind="query")
             # Vectors have length 1: their product is the cosine of the angle between them.
             scores = [sum(a * b for a, b in zip(asked, vector)) for vector in vectors]
             best = sorted(range(len(texts)), key=lambda i: -scores[i])[:FOUND]

@@ -167,10 +167,10 @@ class Model:
 
         return self._core.using(begin)  # so that a close of the model sees the session
 
-    def embed(self, text: str, *, pooling: str = "auto", normalise: bool = True) -> Floats:
+    def embed(self, text: str, *, kind: str = "text", pooling: str = "auto", normalise: bool = True) -> Floats:
         """The vector of a text, in a session of its own: one must be free."""
         with self.session() as session:
-            return session.embed(text, pooling=pooling, normalise=normalise)
+            return session.embed(text, kind=kind, pooling=pooling, normalise=normalise)
 
     def clear_prefix(self) -> None:
         """Removes the prefix of `Session.make_prefix`. The model must have no session."""

@@ -118,6 +118,11 @@ def one_of(name: str, value: str, names: Sequence[str]) -> int:
     return list(names).index(value.lower())
 
 
+def embed_flags(kind: str, normalise: bool) -> int:
+    flags = (0, _abi.EMBED_QUERY, _abi.EMBED_DOCUMENT)[one_of("kind", kind, ("text", "query", "document"))]
+    return flags if normalise else flags | _abi.EMBED_RAW
+
+
 def json_bytes(value: Json) -> bytes:
     """JSON text unchanged, other values as JSON."""
     if isinstance(value, (str, bytes)):

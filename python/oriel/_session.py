@@ -17,7 +17,7 @@ from ._core import SessionCore, position_of
 from ._described import Described, described, of_struct
 from ._errors import ArgumentError, BufferTooSmallError, StateError
 from ._library import LIBRARY
-from ._options import POOLINGS, Json, c_string, json_bytes, one_of, reply_options, takes, whole
+from ._options import POOLINGS, Json, c_string, embed_flags, json_bytes, one_of, reply_options, takes, whole
 from ._reply import Reply
 from ._vectors import Floats, floats, negative_log_likelihood, rows
 
@@ -183,19 +183,20 @@ class Session:
 
         self._change("oriel_session_append", *id_array(ids), _abi.logits_fn(on_logits), None)
 
-    def embed(self, text: str, *, pooling: str = "auto", normalise: bool = True) -> Floats:
-        """The vector of a text. The session must be empty, and is again afterwards. `pooling`: "auto" (as the file
-        says), "mean", "last" or "first"."""
-        code, flags, data = one_of("pooling", pooling, POOLINGS), 0 if normalise else _abi.EMBED_RAW, text_bytes(text)
+    def embed(self, text: str, *, kind: str = "text", pooling: str = "auto", normalise: bool = True) -> Floats:
+        """The vector of a text. The session must be empty, and is again afterwards. `kind`: "query" or "document" puts the
+        words before it that the model's page asks for. `pooling`: "auto" (as the file says), "mean", "last" or "first"."""
+        code, flags, data = one_of("pooling", pooling, POOLINGS), embed_flags(kind, normalise), text_bytes(text)
         count = self._model.info.n_embd
         values, needed = (ctypes.c_float * count)(), ctypes.c_size_t()
         self._change("oriel_embed", code, flags, data, len(data), values, count, ctypes.byref(needed), None)
         return floats(values, count)
 
-    def embed_many(self, texts: Sequence[str], *, pooling: str = "auto", normalise: bool = True) -> List[Floats]:
+    def embed_many(
+        self, texts: Sequence[str], *, kind: str = "text", pooling: str = "auto", normalise: bool = True
+    ) -> List[Floats]:
         """The vectors of texts. An encoder reads many in a step."""
-        flags = 0 if normalise else _abi.EMBED_RAW
-        return self._rows(texts, None, one_of("pooling", pooling, POOLINGS), flags)
+        return self._rows(texts, None, one_of("pooling", pooling, POOLINGS), embed_flags(kind, normalise))
 
     def rank(self, query: str, texts: Sequence[str]) -> List[Floats]:
         """Scores of texts as answers to a query, by a model that ranks texts: a score for each of its labels."""

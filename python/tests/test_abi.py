@@ -67,7 +67,7 @@ class Abi(unittest.TestCase):
     @needs_compiler
     def test_constants(self):
         names = [name for name in vars(_abi) if re.fullmatch(r"(LOG|TEXT|RENDER|SAVE|RESTORE|BACK|STOP)_[A-Z_]+", name)]
-        names += ["READ_AGAIN", "RECOVER_IN_BATCHES", "EMBED_RAW", "DEVICE_FORGET"]
+        names += ["READ_AGAIN", "RECOVER_IN_BATCHES", "EMBED_RAW", "EMBED_QUERY", "EMBED_DOCUMENT", "DEVICE_FORGET"]
         ours = {f"ORIEL_{name}": getattr(_abi, name) for name in names}
         for words, prefix in ((_options.POOLINGS, "POOLING"), (_model.TRIM_LEVELS, "TRIM"), (_about.CHECKS, "CHECK"),
                               (_plan.LIMITS, "LIMIT"), (_stream.PART_KINDS, "PART"), (_session.RESTORED_HOW, "RESTORED")):

@@ -1,6 +1,7 @@
 // Texts as vectors.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "api/session_call.h"
 
@@ -45,6 +46,37 @@ Status choosePooling(int wanted, FilePooling of_file, const Log& log, Pooling* p
   }
   return log.fail(ORIEL_ERROR_UNSUPPORTED,
                   "the file's pooling_type is not known here: ask for mean, last or first");
+}
+
+/// What the models' pages put around the texts of a search, as WholeText::form. Null: nothing.
+struct SearchForms {
+  const char* architecture;
+  const char* query;
+  const char* document;
+};
+constexpr SearchForms kSearchForms[] = {
+    {"gemma-embedding", "task: search result | query: {document}",
+     "title: none | text: {document}"},
+    {"nomic-bert", "search_query: {document}", "search_document: {document}"},
+    {"nomic-bert-moe", "search_query: {document}", "search_document: {document}"},
+    {"jina-bert-v3", "Represent the query for retrieving evidence documents: {document}",
+     "Represent the document for retrieval: {document}"},
+    {"qwen3",
+     "Instruct: Given a web search query, retrieve relevant passages that answer the query\n"
+     "Query:{document}",
+     nullptr},
+    {"lfm2", "query: {document}", "document: {document}"},
+};
+
+const char* searchForm(const ModelDesc& desc, uint32_t flags) {
+  for (const SearchForms& forms : kSearchForms) {
+    if (std::strcmp(forms.architecture, desc.architecture) == 0) {
+      return (flags & ORIEL_EMBED_QUERY) != 0      ? forms.query
+             : (flags & ORIEL_EMBED_DOCUMENT) != 0 ? forms.document
+                                                   : nullptr;
+    }
+  }
+  return nullptr;
 }
 
 // Scales to length 1. A zero vector stays zero.
@@ -123,6 +155,7 @@ Status embedWhole(oriel_session* handle, int wanted, uint32_t flags, const oriel
     one.count = ids ? texts[i].bytes / sizeof(int32_t) : texts[i].bytes;
     one.query = ids ? nullptr : texts[i].query;
     one.query_bytes = texts[i].query_bytes;
+    one.form = searchForm(desc, flags);
     room.as<WholeText>()[i] = one;
   }
   ORIEL_TRY(handle->session->embedWhole(room.as<WholeText>(), count, pooling, values, tokens));
@@ -167,7 +200,8 @@ Status embedOne(oriel_session* handle, int wanted, uint32_t flags, const char* t
 oriel_status oriel_embed_many(oriel_session* handle, oriel_pooling wanted, uint32_t flags,
                               const oriel_text* texts, size_t count, float* values, size_t capacity,
                               size_t* needed, uint32_t* tokens) {
-  constexpr uint32_t kFlags = ORIEL_EMBED_RAW | ORIEL_EMBED_IDS | ORIEL_EMBED_SCORES;
+  constexpr uint32_t kFlags = ORIEL_EMBED_RAW | ORIEL_EMBED_IDS | ORIEL_EMBED_SCORES |
+                              ORIEL_EMBED_QUERY | ORIEL_EMBED_DOCUMENT;
   if (handle == nullptr || needed == nullptr || (texts == nullptr && count != 0) ||
       (values == nullptr && capacity != 0) || (flags & ~kFlags) != 0) {
     return ORIEL_ERROR_ARGUMENT;

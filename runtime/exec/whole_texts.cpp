@@ -23,8 +23,9 @@ Status WholeTexts::encode(const WholeText& text, Ids* out, size_t* needed) {
     return kOk;
   }
   const Tokenizer& tokenizer = *context_.tokenizer;
-  if (text.query != nullptr && context_.chat.rerank != nullptr) {
-    return encodeTemplate(text, out, needed);
+  const char* const form = text.query != nullptr ? context_.chat.rerank : text.form;
+  if (form != nullptr) {
+    return encodeTemplate(form, text, out, needed);
   }
   size_t total = 0;
   const auto add = [&](const char* part, size_t bytes, bool bos) {
@@ -55,8 +56,8 @@ Status WholeTexts::encode(const WholeText& text, Ids* out, size_t* needed) {
   return kOk;
 }
 
-Status WholeTexts::encodeTemplate(const WholeText& text, Ids* out, size_t* needed) {
-  const char* at = context_.chat.rerank;
+Status WholeTexts::encodeTemplate(const char* at, const WholeText& text, Ids* out,
+                                  size_t* needed) {
   TextParts parts;
   TextRange literal[2];
   EncodeOptions options;

@@ -15,6 +15,7 @@ struct WholeText {
   size_t count = 0;             ///< bytes, or ids
   const char* query = nullptr;  ///< null: none
   size_t query_bytes = 0;
+  const char* form = nullptr;  ///< the text stands for its {document}; null: the text alone
 };
 
 class WholeTexts {
@@ -36,7 +37,7 @@ class WholeTexts {
     size_t second = 0;  ///< beginning of the text after a question
   };
   Status encode(const WholeText& text, Ids* out, size_t* needed);
-  Status encodeTemplate(const WholeText& text, Ids* out, size_t* needed);
+  Status encodeTemplate(const char* form, const WholeText& text, Ids* out, size_t* needed);
   Status check(const WholeText& text, size_t number, size_t count, size_t* needed);
   Status run(uint32_t pooling, float* values);
 

@@ -25,8 +25,9 @@ BUNDLED = DATA.parent.parent / "models" / "oriel-tiny" / "oriel-tiny-q8_0.gguf"
 SMALL = DATA / "models" / "llama-mqa.gguf"
 EXACT = DATA / "models" / "llama-f32.gguf"
 CPU = ["--device", "cpu"]
-# A model with recurrent layers, where the reference data is.
-HYBRID = DATA.parent.parent.parent / "shared" / "golden" / "models" / "qwen35.gguf"
+# The reference data, which may be missing, and its model with recurrent layers.
+GOLDEN = pathlib.Path(os.environ.get("ORIEL_REFERENCE_DATA") or DATA.parent.parent.parent / "shared" / "golden")
+HYBRID = GOLDEN / "models" / "qwen35.gguf"
 PATIENCE = int(os.environ.get("ORIEL_TEST_PATIENCE", "1"))  # in emulators: times longer
 FIXED = ["--memory", "64MiB", "--kv", "f16"] + CPU
 

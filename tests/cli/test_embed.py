@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import BUNDLED, FIXED, SMALL, check, fails, json_of, oriel, relative_l2, run_tests, succeeds
+from program import BUNDLED, FIXED, GOLDEN, SMALL, check, fails, json_of, oriel, relative_l2, run_tests, succeeds
 
 LINES = ["A cat sleeps on the sofa.", "Un chat dort.", "x"]
 
@@ -77,6 +77,17 @@ def test_ids_and_raw_vectors():
     check("the same direction", relative_l2([v / length for v in raw["embedding"]], unit["embedding"]) < 1e-5)
 
 
+def test_queries_and_documents():
+    golden = GOLDEN / "models" / "nomic-bert.gguf"
+    if not golden.exists():
+        return print(f"skipped: {golden} is not there")
+    lines = ["a cache", "a window"]
+    for flag, words in (("--query", "search_query: "), ("--document", "search_document: ")):
+        want = vectors("words", golden, lines=[words + line for line in lines])
+        check(f"{flag} puts its words before", vectors(flag, golden, flag, lines=lines) == want)
+    fails("both", 2, "embed", golden, "--query", "--document", *FIXED)
+
+
 def test_rerank():
     ranker = str(pathlib.Path(SMALL).parent / "bert-rank-labels.gguf")
     lines = b"the cache\na window of tokens\nx\n"
@@ -94,6 +105,8 @@ def test_rerank():
     check("says what it is, too", b"ranks texts (bert) rather than embeds them" in vectors_of.err, vectors_of)
     run = fails("a chat with a ranker", 1, "run", ranker, "--prompt", "Hello", *FIXED)
     check("writes no text", b"writes no text" in run.err, run)
+    chat = fails("a chat with a ranker", 1, "chat", ranker, *FIXED, stdin=b"Hello\n")
+    check("writes no text either", b"writes no text" in chat.err, chat)
 
 
 def test_refusals():

@@ -61,6 +61,36 @@ oriel_text textOf(const std::string& text, const std::string* query = nullptr) {
           query != nullptr ? query->size() : 0};
 }
 
+std::vector<float> embedOne(const Loaded& loaded, const std::string& text, uint32_t flags) {
+  return embedMany(loaded, {textOf(text)}, flags).values;
+}
+
+TEST(Encoders, queries_and_documents_have_the_words_of_the_models_page) {
+  struct Words {
+    const char* model;
+    std::string query, document;
+  };
+  const std::string instruct =
+      "Instruct: Given a web search query, retrieve relevant passages that answer the query\n";
+  for (const Words& words : {Words{"gemma-embedding", "task: search result | query: ",
+                                   "title: none | text: "},
+                             Words{"nomic-bert", "search_query: ", "search_document: "},
+                             Words{"qwen3-embedding", instruct + "Query:", ""},
+                             Words{"lfm2-embedding", "query: ", "document: "},
+                             Words{"bert-mean", "", ""}}) {
+    ORIEL_NEED_DATA(model, "models/" + std::string(words.model) + ".gguf");
+    CapturedLog log;
+    const Loaded loaded = load(model, encoderOptions(&log));
+    ASSERT_TRUE(loaded.session) << log.errors();
+    const std::string text = "the cache {document}";
+    const std::vector<float> query = embedOne(loaded, words.query + text, 0);
+    const std::vector<float> document = embedOne(loaded, words.document + text, 0);
+    EXPECT_FALSE(query.empty());
+    EXPECT_EQ(query, embedOne(loaded, text, ORIEL_EMBED_QUERY)) << words.model;
+    EXPECT_EQ(document, embedOne(loaded, text, ORIEL_EMBED_DOCUMENT)) << words.model;
+  }
+}
+
 class GoldenEncoders : public testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenEncoders, equal_float64_together_and_alone) {

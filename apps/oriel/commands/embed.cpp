@@ -39,6 +39,8 @@ struct EmbedOptions {
   std::string out;
   std::string query;
   bool raw = false;
+  bool is_query = false;
+  bool is_document = false;
 };
 
 /// A text, or ids, and where it comes from.
@@ -84,7 +86,9 @@ Rows embedTexts(const Model& model, const Session& session, const EmbedOptions& 
     }
     texts.push_back(one);
   }
-  flags |= (ids ? ORIEL_EMBED_IDS : 0u) | (options.raw ? ORIEL_EMBED_RAW : 0u);
+  flags |= (ids ? ORIEL_EMBED_IDS : 0u) | (options.raw ? ORIEL_EMBED_RAW : 0u) |
+           (options.is_query ? ORIEL_EMBED_QUERY : 0u) |
+           (options.is_document ? ORIEL_EMBED_DOCUMENT : 0u);
   Rows rows;
   rows.tokens.resize(inputs.size());
   size_t needed = 0;
@@ -295,6 +299,10 @@ Command addEmbedCommand(CLI::App* program) {
   app->add_option("--out", options->out, "Write all vectors to this file, in NumPy's format (.npy)")
       ->type_name("FILE");
   app->add_flag("--no-normalize", options->raw, "Vectors as the model makes them, not of length 1");
+  CLI::Option* const query = app->add_flag(
+      "--query", options->is_query, "Texts are queries: put the model's words for them before");
+  app->add_flag("--document", options->is_document, "The same for texts that queries should find")
+      ->excludes(query);
   addCommonOptions(app, &options->common, Uses::kModel);
   return {app, [options] { return runEmbed(*options); }};
 }

@@ -196,6 +196,9 @@ typedef enum oriel_pooling {
 } oriel_pooling;
 #define ORIEL_EMBED_RAW 1u /* do not scale the vector to length 1 */
 #define ORIEL_EMBED_IDS 2u /* `text` is an array of int32_t ids of `bytes` bytes, which are read as they are */
+/* A query, or a text that queries are to find: an encoder gets the words that its model's page puts before it. */
+#define ORIEL_EMBED_QUERY 8u
+#define ORIEL_EMBED_DOCUMENT 16u
 
 /* The vector (n_embd values) of a text. The session must be empty and is empty afterwards. *tokens may be NULL.
  * ORIEL_ERROR_CONTEXT: the text is longer than sinks and window. */
