@@ -27,10 +27,12 @@ uint32_t pinnedTokens(ChatOptions* options) {
   }
   const Model text_only(common, Load::kGlance);
   if (text_only.chatFormat(common.session) == "none") {
-    throw Failure{
-        kExitFailed,
-        "the model has no chat format: choose one with --template, or use oriel run --raw, "
-        "or oriel embed for an embedding model"};
+    const Model model(common, Load::kDevice);
+    const Session session(model);
+    session.check(oriel_session_append(session.get(), nullptr, 0, nullptr, nullptr));  // an encoder
+    throw Failure{kExitFailed,
+                  "the model has no chat format: choose one with --template, or use oriel run "
+                  "--raw"};
   }
   Json before = Json::array();
   if (!options->system.empty()) {
