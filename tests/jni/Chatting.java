@@ -107,6 +107,14 @@ class Chatting extends Checks {
     }
   }
 
+  static void adapters_are_chosen_by_name() {
+    try (OrielModel model = load(); OrielSession session = model.session()) {
+      session.useAdapters(null);
+      session.useAdapters("none");
+      expectFails(OrielException.Status.ARGUMENT, () -> session.useAdapters("style"));
+    }
+  }
+
   static void reset_begins_anew() {
     try (OrielModel model = load(); OrielSession session = model.session()) {
       session.chat("Tell me a story about a robot in the harbour.", greedy(20), null);
