@@ -206,6 +206,7 @@ constexpr Function kFunctions[] = {
     ORIEL_CALL(oriel_session_append_text),
     ORIEL_CALL(oriel_session_fork),
     ORIEL_CALL(oriel_session_mark),
+    ORIEL_CALL(oriel_session_use_adapters),
     ORIEL_CALL(oriel_chat_add),
     ORIEL_CALL(oriel_embed),
     ORIEL_CALL(oriel_prefix_set),

@@ -186,6 +186,11 @@ export interface Session {
   goBack(to: number | { turns: number } | { mark: string }, options?: { readAgain?: boolean }): Promise<void>;
   /** Names the current position for goBack. */
   mark(name: string): Promise<void>;
+  /**
+   * The LoRA adapters from here on, as the session option `adapters`: "style,sql:0.5". Left out: all as loaded. Tokens that
+   * were read with others are read again.
+   */
+  useAdapters(adapters?: string): Promise<void>;
   /** A second session that continues from here. Takes a free session of the model. */
   fork(): Session;
   /** After a lost device: builds it again, reads weights and conversation again. Native only. */

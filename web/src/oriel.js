@@ -340,6 +340,10 @@ class Session {
   mark(name) {
     return this.#ask('mark', name);
   }
+  /** The LoRA adapters from here on, as the session option "adapters". */
+  useAdapters(adapters) {
+    return this.#ask('useAdapters', adapters);
+  }
   /** A second session that continues from here. */
   fork() {
     const make = async (id) => {

@@ -135,6 +135,13 @@ describe('calls', { skip: noModule }, () => {
     await assert.rejects(chat.goBack(0, { again: true }), { status: 'argument', message: /"again".*readAgain/ });
   });
 
+  test('adapters_are_chosen_by_name', async () => {
+    await chat.reset();
+    await chat.useAdapters();
+    await chat.useAdapters('none');
+    for (const value of ['style', 5, null]) await assert.rejects(chat.useAdapters(value), argument, `${value}`);
+  });
+
   test('a_fork_goes_on_by_itself', async () => {
     await chat.reset();
     await chat.reply('Hello!', greedy).result;

@@ -549,6 +549,13 @@ class Engine {
     this.with((keep) => this.check(this.m._oriel_session_mark(this.session(id), this.nameIn(name, keep))));
   }
 
+  /** `adapters`: as the session option; left out: all as loaded. */
+  useAdapters(id, adapters) {
+    this.with((keep) =>
+      this.check(this.m._oriel_session_use_adapters(this.session(id), adapters === undefined ? 0 : this.nameIn(adapters, keep))),
+    );
+  }
+
   /** After a lost device. `device`: as the load option; left out: the lost one, then others. */
   recover(id, device) {
     return this.with((keep) => {

@@ -139,7 +139,7 @@ const calls = {
   },
 };
 for (const name of ['createSession', 'destroySession', 'fork', 'add', 'append', 'score', 'embed', 'stats', 'describeSession', 'tokens',
-  'reset', 'goBack', 'mark', 'save', 'restore', 'transcript', 'describe', 'tokenize', 'detokenize', 'render', 'describeSnapshot', 'setPrefix',
+  'reset', 'goBack', 'mark', 'useAdapters', 'save', 'restore', 'transcript', 'describe', 'tokenize', 'detokenize', 'render', 'describeSnapshot', 'setPrefix',
   'trim', 'pause', 'resume', 'recover', 'leave']) {
   calls[name] = (id, args) => engine[name](...args);
 }

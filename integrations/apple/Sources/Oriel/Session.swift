@@ -96,6 +96,13 @@ public final class Session: @unchecked Sendable {
     try await call { oriel_session_mark($0, name) }
   }
 
+  /// The LoRA adapters from here on, as the session option "adapters": "style,sql:0.5". Nil: all as loaded. Tokens that
+  /// were read with others are read again.
+  public func use(adapters: String?) async throws {
+    if let adapters { try refuseNul(adapters, "adapters") }
+    try await call { oriel_session_use_adapters($0, adapters) }
+  }
+
   /// Creates a session that continues from here, with the same options. Needs a free session.
   public func fork() async throws -> Session {
     let model = self.model

@@ -141,6 +141,13 @@ final class MemoryTests: XCTestCase {
     await model.close()
   }
 
+  func testAdaptersAreChosenByName() async throws {
+    let session = try await open()
+    try await session.use(adapters: nil)
+    try await session.use(adapters: "none")
+    await expect(.argument) { try await session.use(adapters: "style") }
+  }
+
   func testMarksAndTurnsAreWaysBack() async throws {
     let session = try await open()
     try await session.mark("start")

@@ -438,6 +438,17 @@ void mark(JNIEnv* env, jclass, jlong handle, jbyteArray name) {
          *on->log);
 }
 
+/// `adapters` may be null.
+void useAdapters(JNIEnv* env, jclass, jlong handle, jbyteArray adapters) {
+  Session* const on = sessionOf(handle);
+  const Turn turn(on);
+  const Bytes text(env, adapters);
+  worked(env,
+         text.missing() ? ORIEL_ERROR_OUT_OF_MEMORY
+                        : oriel_session_use_adapters(on->session, text.data()),
+         *on->log);
+}
+
 /// The device's name; `numbers` in the order of OrielRecovered's constructor.
 jbyteArray recover(JNIEnv* env, jclass, jlong handle, jobject progress, jdoubleArray numbers) {
   Session* const on = sessionOf(handle);
@@ -566,6 +577,7 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
       native("reset", "(J)V", reset),
       native("goBack", "(JIJ[BZ)V", goBack),
       native("mark", "(J[B)V", mark),
+      native("useAdapters", "(J[B)V", useAdapters),
       native("recover", "(J" JNI_CALLBACKS "[D)[B", recover),
       native("save", "(J[BI)V", save),
       native("restore", "(J[BI)[D", restore),

@@ -168,6 +168,8 @@ final class Native {
 
   static native void mark(long session, byte[] name);
 
+  static native void useAdapters(long session, byte[] adapters);
+
   static native byte[] recover(long session, Callbacks progress, double[] recovered);
 
   static native void save(long session, byte[] path, int flags);

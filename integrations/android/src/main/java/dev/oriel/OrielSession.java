@@ -141,6 +141,17 @@ public final class OrielSession implements AutoCloseable {
     perform(session -> Native.mark(session, text));
   }
 
+  /**
+   * The LoRA adapters from here on, as the session option "adapters": "style,sql:0.5". Tokens that were read with others
+   * are read again.
+   *
+   * @param adapters null: all as loaded
+   */
+  public void useAdapters(String adapters) {
+    byte[] text = adapters == null ? null : Utf8.path(adapters, "adapters");
+    perform(session -> Native.useAdapters(session, text));
+  }
+
   /** Creates a session that continues from here, with the same options. Needs a free session. */
   public OrielSession fork() {
     return settled(session -> of(model, modelHandle, Native.fork(session)));
