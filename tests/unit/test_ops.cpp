@@ -163,6 +163,20 @@ TEST(OpGroups, products_of_the_same_vectors_go_together_while_none_touches_what_
   EXPECT_EQ(1u, endOfMatmuls(of_outputs, 2, 0));
 }
 
+TEST(OpGroups, float_products_of_later_columns_of_the_same_rows_go_together) {
+  const BufferRef x = piece(1024, 512), y = piece(2048, 1024);
+  const auto end = [&](const BufferRef& first, const BufferRef& second, WeightType weights) {
+    Op ops[] = {product(first, y), product(second, y, 64)};
+    ops[1].weights = weights;
+    return endOfMatmuls(ops, 2, 0);
+  };
+  const BufferRef later = x.part(256, 256);
+  EXPECT_EQ(2u, end(x, later, WeightType::kF16));
+  EXPECT_EQ(1u, end(x, later, WeightType::kQ8_0)) << "the input is staged from its first column on";
+  EXPECT_EQ(1u, end(later, x, WeightType::kF16)) << "columns count from the first op's";
+  EXPECT_EQ(1u, end(x, x.part(256, 128), WeightType::kF16)) << "other rows";
+}
+
 // Experts first .. first + 3 of `in`, indexed by place, to 64 columns from out_first on.
 Op experts(const BufferRef& in, const BufferRef& out, uint32_t out_first, uint32_t first) {
   ExpertMatmulPush push = {};
