@@ -69,7 +69,7 @@ set(on_swiftshader
   Device/Kernels.*/subgroup Device/Matmul.*/as_it_is Device/MatmulInHalves.* VulkanExecutor.* PipelineFile.*
   SelfTest.* Memory.* Session.* Cancel.* Forgetting.* Contracts.the_cpu_is_the_last* Contracts.a_driver*
   Models/ModelLogits.*/llama_q4_k_m
-  Batches.heads_of_no* Qwen2.logits*)
+  Batches.heads_of_no* Qwen2.logits* All/GoldenAdapters.*/llama_untied_f16)
 set(not_on_swiftshader
   Device/Kernels.latent_attention* Device/Kernels.heads_of_any_size* Device/Kernels.attention_of_low_bit*
   Device/Kernels.state_scan* Device/Kernels.rope_append_stores_low_bit* Device/Matmul.*chunk*
