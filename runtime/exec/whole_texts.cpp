@@ -56,8 +56,7 @@ Status WholeTexts::encode(const WholeText& text, Ids* out, size_t* needed) {
   return kOk;
 }
 
-Status WholeTexts::encodeTemplate(const char* at, const WholeText& text, Ids* out,
-                                  size_t* needed) {
+Status WholeTexts::encodeTemplate(const char* at, const WholeText& text, Ids* out, size_t* needed) {
   TextParts parts;
   TextRange literal[2];
   EncodeOptions options;

@@ -72,12 +72,11 @@ TEST(Encoders, queries_and_documents_have_the_words_of_the_models_page) {
   };
   const std::string instruct =
       "Instruct: Given a web search query, retrieve relevant passages that answer the query\n";
-  for (const Words& words : {Words{"gemma-embedding", "task: search result | query: ",
-                                   "title: none | text: "},
-                             Words{"nomic-bert", "search_query: ", "search_document: "},
-                             Words{"qwen3-embedding", instruct + "Query:", ""},
-                             Words{"lfm2-embedding", "query: ", "document: "},
-                             Words{"bert-mean", "", ""}}) {
+  for (const Words& words :
+       {Words{"gemma-embedding", "task: search result | query: ", "title: none | text: "},
+        Words{"nomic-bert", "search_query: ", "search_document: "},
+        Words{"qwen3-embedding", instruct + "Query:", ""},
+        Words{"lfm2-embedding", "query: ", "document: "}, Words{"bert-mean", "", ""}}) {
     ORIEL_NEED_DATA(model, "models/" + std::string(words.model) + ".gguf");
     CapturedLog log;
     const Loaded loaded = load(model, encoderOptions(&log));
