@@ -69,8 +69,9 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
 std::vector<GoldenModel> everyModel() {
   std::vector<GoldenModel> models = goldenModels(ORIEL_TEST_DATA "/logits/tolerances.json");
   for (const char* name :
-       {"llama-mha", "llama3-rope", "phi3", "olmo3", "granite", "minicpm", "ernie4_5", "hunyuan-dense", "mistral3", "exaone4", "olmo2", "gemma2",
-        "lfm2", "gemma4-e", "gemma4-e-q8_0", "gemma4-nov", "gemma4-512", "deepseek2", "minicpm3"}) {
+       {"llama-mha", "llama3-rope", "phi3", "olmo3", "granite", "minicpm", "ernie4_5",
+        "hunyuan-dense", "mistral3", "exaone4", "olmo2", "gemma2", "lfm2", "gemma4-e",
+        "gemma4-e-q8_0", "gemma4-nov", "gemma4-512", "deepseek2", "minicpm3"}) {
     models.push_back({name, 2e-3});
   }
   for (const std::string name :

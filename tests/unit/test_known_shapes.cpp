@@ -420,8 +420,10 @@ TEST(KnownShapes, weights_of_files_are_counted_as_their_shapes_are) {
   const struct {
     const char* file;
     WeightType type;
-  } files[] = {{"llama-f16.gguf", WeightType::kF16},   {"llama-f32.gguf", WeightType::kF32},
-               {"llama-q8_0.gguf", WeightType::kQ8_0}, {"llama-q4_0.gguf", WeightType::kQ4_0},
+  } files[] = {{"llama-f16.gguf", WeightType::kF16},
+               {"llama-f32.gguf", WeightType::kF32},
+               {"llama-q8_0.gguf", WeightType::kQ8_0},
+               {"llama-q4_0.gguf", WeightType::kQ4_0},
                {"llama-mqa.gguf", WeightType::kF16}};
   uint32_t compared = 0;
   for (const auto& entry : files) {
