@@ -1,4 +1,4 @@
-"""Every link of README.md, docs/*.md and the pages next to README.md has a target, including anchors."""
+"""Every link of the pages has a target, including anchors."""
 import sys
 import unittest
 import urllib.parse
