@@ -63,7 +63,8 @@ class Page(unittest.TestCase):
         self.assertEqual(set(), set(re.findall(OPTION, self.text)) - known - OF_OTHERS)
 
     def test_what_a_command_is_shown_with_it_takes(self):
-        for block in re.findall(r"^```\n(oriel .*?)^```$", self.text, re.M | re.S):
+        blocks = re.findall(r"^```\n(oriel .*?)^```$", self.text, re.M | re.S)
+        for block in [line for lines in blocks for line in re.split(r"^(?=oriel )", lines, flags=re.M) if line]:
             command = block.split()[1]
             if command in self.helps and "[" in block:
                 shown = set(re.findall(OPTION, block))
