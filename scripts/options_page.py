@@ -32,14 +32,14 @@ Types:
 - bytes: `262144`, `300MB` (10^6) or `300MiB` (2^20)
 - count: a whole number
 - number: decimal digits with a point
-- choice: one of the words, in any case
+- choice: a word of the list, in any case
 - flag: `true` or `false`
 - text, file: any text
 - list: whole numbers, separated by commas
 
 The flag is the spelling of the program `oriel`. A dash: the program has no flag of that option.
 """
-SCOPES = {"load": "Of a load", "session": "Of a session", "reply": "Of a reply"}
+SCOPES = {"load": "Load options", "session": "Session options", "reply": "Reply options"}
 LAYERS = {"front": "Front", "advanced": "Advanced", "laboratory": "Laboratory"}
 
 
@@ -79,7 +79,7 @@ COMMANDS = """# Options of the commands
 
 `scripts/options_page.py` writes this page from `oriel COMMAND --help`: do not edit it by hand. [cli.md](../cli.md)
 explains the commands and their output. [Options that several commands have](#options-that-several-commands-have) are
-listed once, at the end. Every command accepts these; its help shows those that affect it.
+listed once, at the end. Every command accepts these; its help leaves out options without effect.
 """
 SHARED = 3  # commands
 
