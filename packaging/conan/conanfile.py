@@ -8,7 +8,7 @@ from conan.tools.files import copy, load
 
 TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SOURCES = ["CMakeLists.txt", "LICENSE", "cmake/*", "runtime/*", "platform/*", "shaders/*", "web/native/*",
-           "tests/bundle/*", "tests/CMakeLists.txt"]
+           "web/src/*", "tests/bundle/*", "apps/oriel/*"]
 
 
 class Oriel(ConanFile):

@@ -1,5 +1,6 @@
 # The functions of vcpkg that packaging/vcpkg/oriel/portfile.cmake calls, by CMake alone:
 #   cmake -D PORT_DIR=FOLDER -D TO=PREFIX -D WORK=FOLDER -D "FEATURES=vulkan" -P vcpkg_steps.cmake
+cmake_minimum_required(VERSION 3.22)
 set(PORT oriel)
 set(CURRENT_PORT_DIR ${PORT_DIR})
 set(CURRENT_PACKAGES_DIR ${TO})
