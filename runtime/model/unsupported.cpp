@@ -31,7 +31,7 @@ constexpr Needed kArchitectures[] = {
     {"minimax-m2", kExperts},    {"mamba", kStateSpace},
     {"rwkv6", kStateSpace},      {"rwkv6qwen2", kStateSpace},
     {"rwkv7", kStateSpace},      {"arwkv7", kStateSpace},    {"jamba", kStateSpace},
-    {"plamo2", kStateSpace},     {"bailingmoe3", kStateSpace},
+    {"plamo2", kStateSpace},
     {"clip", kMedia},            {"mllama", kMedia},
     {"wavtokenizer-dec", kMedia}, {"t5", kEncoder},          {"t5encoder", kEncoder},
     {"gemma3n", "nested layers that share caches"},
