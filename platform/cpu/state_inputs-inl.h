@@ -193,43 +193,24 @@ HWY_INLINE VF softplusOf(VF x) {
   return hn::MulAdd(series, z, hn::Max(x, hn::Zero(kF)));
 }
 
-inline void decaysByKey(const StateInputsPush& p, const float* in, const float* gates,
-                        float* decays) {
-  for (uint32_t h = 0; h < p.heads; ++h, in += p.key_dim, decays += p.key_dim) {
-    const float* const steps = gates + h * p.key_dim;
-    const VF rate = hn::Set(kF, gates[stateDecays(p) + h]);
-    for (uint32_t c = 0; c < p.key_dim; c += kN) {
-      const uint32_t n = p.key_dim - c;
-      const VF x = hn::Mul(rate, hn::Add(loadSome(in + c, n), loadSome(steps + c, n)));
-      storeSome(expOf(hn::Mul(hn::Set(kF, p.least), sigmoidOf(x))), n, decays + c);
-    }
-  }
-}
-
 inline void decaysAndFactors(const StateInputsTask& task, uint32_t begin, uint32_t end) {
   const StateInputsPush& p = task.push;
   const StateColumns columns = stateColumns(p);
+  const float* const rates = task.gates + stateDecays(p);
   for (uint32_t t = begin; t < end; ++t) {
     const float* const in = task.in + static_cast<uint64_t>(t) * p.in_stride;
     float* const decay = task.out + static_cast<uint64_t>(t) * p.out_stride + columns.n_channels;
     float* const factor = decay + stateDecays(p);
-    if (p.by_key != 0) {
-      decaysByKey(p, in + columns.decay, task.gates, decay);
-    }
     for (uint32_t h = 0; h < p.heads; h += kN) {
       const uint32_t n = p.heads - h;
-      if (p.delta != 0) {
-        storeSome(sigmoidOf(loadSome(in + columns.factor + h, n)), n, factor + h);
-      }
-      if (p.by_key != 0) {
-        continue;
-      }
       const VF step =
           softplusOf(hn::Add(loadSome(in + columns.decay + h, n), loadSome(task.gates + h, n)));
-      storeSome(expOf(hn::Mul(step, loadSome(task.gates + p.heads + h, n))), n, decay + h);
-      if (p.delta == 0) {
-        storeSome(step, n, factor + h);
-      }
+      storeSome(expOf(hn::Mul(step, loadSome(rates + h, n))), n, decay + h);
+      storeSome(p.delta != 0 ? sigmoidOf(loadSome(in + columns.factor + h, n)) : step, n,
+                factor + h);
+    }
+    if (p.by_key != 0) {  // in place of those by head
+      decaysByKey(p, in + columns.decay, task.gates, decay);
     }
   }
 }

@@ -55,7 +55,7 @@ class StateRows {
   }
 
   /// Writes padded() floats: the row, then zeros.
-  void unpack(const uint32_t* slot, uint32_t row, float* out) const {
+  HWY_NOINLINE void unpack(const uint32_t* slot, uint32_t row, float* out) const {
     const uint32_t* const words = at(slot, row);
     switch (format_) {
       case StateFormat::kF32:
@@ -72,7 +72,7 @@ class StateRows {
     std::fill(out + cols_, out + padded_, 0.0f);
   }
 
-  void pack(const float* values, uint32_t row, uint32_t* slot) const {
+  HWY_NOINLINE void pack(const float* values, uint32_t row, uint32_t* slot) const {
     uint32_t* const words = at(slot, row);
     if (format_ == StateFormat::kF32) {
       std::copy(values, values + cols_, reinterpret_cast<float*>(words));
@@ -144,7 +144,7 @@ struct HeadToken {
   float factor;
 };
 
-inline void copyPadded(const float* values, uint32_t n, uint32_t padded, float* out) {
+HWY_NOINLINE void copyPadded(const float* values, uint32_t n, uint32_t padded, float* out) {
   std::copy(values, values + n, out);
   std::fill(out + n, out + padded, 0.0f);
 }
@@ -153,21 +153,20 @@ inline void copyPadded(const float* values, uint32_t n, uint32_t padded, float* 
 
 /// Per-token data that all rows of a head share.
 struct OneToken {
-  OneToken(const StateScanTask& task, uint32_t head, uint32_t t, uint32_t padded)
+  HWY_NOINLINE OneToken(const StateScanTask& task, uint32_t head, uint32_t t, uint32_t padded)
       : token(task, head, t) {
     const uint32_t n = task.push.key_dim;
     copyPadded(token.query, n, padded, query);
     copyPadded(token.key, n, padded, key);
-    if (task.push.by_key != 0) {
-      copyPadded(token.decay, n, padded, decays);
-    } else {
-      std::fill(decays, decays + padded, *token.decay);
-    }
+    const bool by_key = task.push.by_key != 0;
+    copyPadded(token.decay, by_key ? n : 1, padded, decays);
+    const VF of_all = hn::Set(kF, *token.decay);
     VF sum = hn::Zero(kF);
     for (uint32_t c = 0; c < padded; c += kN) {
       const VF q = hn::Load(kF, query + c);
       const VF k = hn::Load(kF, key + c);
-      const VF decay = hn::Load(kF, decays + c);
+      const VF decay = by_key ? hn::Load(kF, decays + c) : of_all;
+      hn::Store(decay, kF, decays + c);
       sum = hn::MulAdd(q, k, sum);
       hn::Store(hn::Mul(q, decay), kF, query + c);
       hn::Store(hn::Mul(k, decay), kF, known_key + c);

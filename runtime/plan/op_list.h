@@ -119,7 +119,7 @@ class OpList {
   void addBias(TensorRole role, uint32_t layer, const Rows& out);
 
   /// out[.][first ...] (+)= the stacked matrices times in, each with its scale. `staged` is memory for another form of the
-  /// input. Emits to the body. With kAdd the input must be of no other use: it is scaled in place.
+  /// input. Emits to the body. With kAdd there is one matrix, and its input has no other use: it is scaled in place.
   Status product(const MatrixParts& parts, const Rows& in, const Rows& out, const BufferRef& staged,
                  Write write);
 

@@ -113,6 +113,16 @@ TEST(NewArchitectures, keys_that_must_be_there_are_named) {
                 [](GgufWriter* w) { w->addUint32("nanbeige.num_loops", 1000); });
 }
 
+TEST(NewArchitectures, limits_by_layer_that_clamp_experts_are_refused) {
+  for (const float limit : {0.0f, 7.0f}) {
+    GgufWriter writer = fileOf("gpt-oss-mxfp4");
+    writer.addFloat32s("gpt-oss.swiglu_clamp_shexp", {0, 0, limit, 0});
+    const Described described(writer);
+    EXPECT_EQ(limit == 0, described.status == ORIEL_OK) << described.log.errors();
+    EXPECT_EQ(limit != 0, described.log.says("swiglu_clamp_shexp"));
+  }
+}
+
 // ---- Models in several files ---------------------------------------------------------------------
 
 /// The model's tensors in `count` files.
