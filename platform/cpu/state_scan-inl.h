@@ -230,8 +230,8 @@ constexpr uint32_t kStepRows = 4;
 
 /// At most kStepRows rows, from `row` on.
 template <bool kDelta>
-HWY_INLINE void stepSome(const OneToken& one, float scale, uint32_t padded, uint32_t row,
-                         uint32_t count, const float* const* from, float* const* to) {
+HWY_NOINLINE void stepSome(const OneToken& one, float scale, uint32_t padded, uint32_t row,
+                           uint32_t count, const float* const* from, float* const* to) {
   if (count == kStepRows) {
     return stepRows<kDelta, kStepRows>(one, scale, padded, row, from, to);
   }
@@ -323,8 +323,8 @@ constexpr uint32_t kProjected = HWY_MAX_BYTES == 64                       ? 8
                                                                           : 1;
 
 template <bool kKeys>
-HWY_INLINE void projectAll(const TokenBlock& block, uint32_t padded, uint32_t n_rows,
-                           const float* rows, float* out) {
+inline HWY_NOINLINE void projectAll(const TokenBlock& block, uint32_t padded, uint32_t n_rows,
+                                    const float* rows, float* out) {
   constexpr uint32_t kRows = kKeys ? kProjected : 2 * kProjected;
   static_assert(kBlock % kRows == 0 && kN % kRows == 0, "no rows are left over");
   for (uint32_t r = 0; r < n_rows; r += kRows) {
@@ -334,7 +334,7 @@ HWY_INLINE void projectAll(const TokenBlock& block, uint32_t padded, uint32_t n_
 }
 
 /// Transposes keys [token][padded] to turned [column][token].
-inline void turn(const float* rows, uint32_t padded, float* turned) {
+inline HWY_NOINLINE void turn(const float* rows, uint32_t padded, float* turned) {
   for (uint32_t t = 0; t < kBlock; t += kN) {
     for (uint32_t c = 0; c < padded; c += kN) {
       VF tile[kN];
@@ -476,7 +476,8 @@ HWY_INLINE void updateTile(const TokenBlock& block, uint32_t padded, uint32_t co
 }
 
 /// Updates kN rows.
-inline void update(const TokenBlock& block, uint32_t padded, const float* taken, float* rows) {
+inline HWY_NOINLINE void update(const TokenBlock& block, uint32_t padded, const float* taken,
+                                float* rows) {
   constexpr uint32_t kRows = kManyRegisters ? 4 : 2;
   constexpr uint32_t kVectors = 4;
   for (uint32_t r = 0; r < kN; r += kRows) {
