@@ -1,6 +1,7 @@
 // Architectures of 2026: their special keys, and refused values.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -121,6 +122,26 @@ TEST(NewArchitectures, limits_by_layer_that_clamp_experts_are_refused) {
     EXPECT_EQ(limit == 0, described.status == ORIEL_OK) << described.log.errors();
     EXPECT_EQ(limit != 0, described.log.says("swiglu_clamp_shexp"));
   }
+}
+
+TEST(NewArchitectures, delta_attention_has_bounded_gates_and_taps_of_each_matrix) {
+  expectRefused("bailingmoe3-small", {"kda.safe_gate", "false"},
+                [](GgufWriter* w) { w->addBool("bailingmoe3.kda.safe_gate", false); });
+  for (const float bound : {0.0f, 1.0f, NAN}) {
+    expectRefused("bailingmoe3-small", {"kda.gate_lower_bound"},
+                  [&](GgufWriter* w) { w->addFloat32("bailingmoe3.kda.gate_lower_bound", bound); });
+  }
+  for (const uint32_t dim : {0u, 11u, 1000u}) {
+    expectRefused("bailingmoe3-small", {dim == 11 ? "blk.0.attn_q.weight" : "kda.head_dim"},
+                  [&](GgufWriter* w) { w->addUint32("bailingmoe3.kda.head_dim", dim); });
+  }
+  expectRefused("bailingmoe3-small", {"blk.2.ssm_conv1d_k.weight"}, [](GgufWriter* w) {
+    resize(w, "blk.2.ssm_conv1d_k.weight", {3, 24});
+  });
+  // Without attention there are no latents to read.
+  expectRefused("bailingmoe3-small", {"head_count_kv"}, [](GgufWriter* w) {
+    w->addInt32s("bailingmoe3.attention.head_count_kv", {0, 0, 0, 0});
+  });
 }
 
 // ---- Models in several files ---------------------------------------------------------------------
