@@ -144,7 +144,7 @@ struct HeadToken {
   float factor;
 };
 
-HWY_NOINLINE void copyPadded(const float* values, uint32_t n, uint32_t padded, float* out) {
+inline HWY_NOINLINE void copyPadded(const float* values, uint32_t n, uint32_t padded, float* out) {
   std::copy(values, values + n, out);
   std::fill(out + n, out + padded, 0.0f);
 }
