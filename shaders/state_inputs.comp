@@ -1,4 +1,4 @@
-// What a recurrent state takes in: queries, keys and values from a causal convolution over the last tokens, a decay
+// What a recurrent state takes in: queries, keys and values from a causal convolution over the last tokens, decays
 // and a factor for each head. StateInputsPush says how.
 // Reads `taps` words and as many taps a channel, writes 1, and of the last tokens another one; 2 operations a tap and
 // some 20 a channel.
@@ -76,10 +76,19 @@ void keepColumns(Columns columns, uint channels, uint first, uint t, uint c) {
 // Of one head.
 void gate(uint t, uint head, uint decay_column, uint factor_column, uint out_at) {
   const uint in_at = t * push.in_stride;
-  const float step = softplus(values[in_at + decay_column + head] + gates[head]);
-  result[out_at + head] = exp(step * gates[push.heads + head]);
-  result[out_at + push.heads + head] =
-      push.delta != 0u ? 1.0 / (1.0 + exp(-values[in_at + factor_column + head])) : step;
+  const uint of_head = push.by_key != 0u ? push.key_dim : 1u;
+  const uint decays = push.heads * of_head;
+  const float rate = gates[decays + head];
+  for (uint i = gl_LocalInvocationIndex; i < of_head; i += kLanes) {
+    const uint at = head * of_head + i;
+    const float x = values[in_at + decay_column + at] + gates[at];
+    const float step = softplus(x);
+    result[out_at + at] = exp(push.by_key != 0u ? push.least / (1.0 + exp(-rate * x)) : rate * step);
+    if (i == 0u) {
+      result[out_at + decays + head] =
+          push.delta != 0u ? 1.0 / (1.0 + exp(-values[in_at + factor_column + head])) : step;
+    }
+  }
 }
 
 // Grid (queries, keys and values by head, tokens).
@@ -115,10 +124,8 @@ void main() {
     squares += y * y;
   }
   if (is_value) {
-    if (gl_LocalInvocationIndex == 0u) {
-      const uint decays = delta ? channels + n_values + push.heads : n_values + channels;
-      gate(t, block - 2u * push.key_heads, decays, channels + n_values, out_at + channels);
-    }
+    const uint decays = delta ? channels + n_values + push.heads : n_values + channels;
+    gate(t, block - 2u * push.key_heads, decays, channels + n_values, out_at + channels);
   } else if (delta) {
     const float scale = 1.0 / max(sqrt(sumOfLanes(squares)), push.eps);
     for (uint i = gl_LocalInvocationIndex; i < dim; i += kLanes) {

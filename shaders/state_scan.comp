@@ -17,7 +17,7 @@ layout(constant_id = 2) const uint kPieces = 4u;  // 2, 4 or 8
 layout(constant_id = 3) const uint kRows = 1u;
 layout(constant_id = 4) const uint kTokens = 8u;
 layout(constant_id = 5) const uint kFormat = 0u;  // as StateScanPush has it
-layout(constant_id = 6) const bool kDelta = true;
+layout(constant_id = 6) const uint kRule = 1u;  // 0 Mamba-2, 1 the delta rule, 2 with decays by key
 layout(constant_id = 7) const bool kQuads = true;  // vectors of floats begin on whole quads
 
 layout(push_constant) uniform Push { StateScanPush push; };
@@ -29,6 +29,8 @@ layout(std430, set = 0, binding = 3) buffer State { uint state[]; };
 layout(std430, set = 0, binding = 3) buffer StateQuads { uvec4 state_quads[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Gates { float gates[]; };
 
+const bool kDelta = kRule != 0u;
+const bool kByKey = kRule == 2u;
 const uint kF32 = 0u;
 const uint kF16 = 1u;
 const uint kInt8 = 2u;
@@ -53,6 +55,7 @@ shared vec4 staged_keys[kTokens * kPaddedVectors];
 shared vec4 staged_queries[kTokens * kPaddedVectors];
 shared float staged_values[kTokens * kBlockRows];
 shared float staged_gates[kTokens * 2u];
+shared vec4 staged_decays[kRule / 2u * kTokens * kPaddedVectors + 1u];  // by key, as kScaled
 shared float lane_sums[2u * kSums * kLanes];  // two halves used in turn
 // One value unless the format is int8. Not chosen between two constants: see kScratchWords in attention.comp.
 const uint kScaled = kFormat / kInt8;
@@ -67,7 +70,8 @@ struct Place {
   uint query_at;  // columns of `in`
   uint key_at;
   uint value_at;
-  uint gate_at;
+  uint decay_at;
+  uint factor_at;
 };
 
 bool inHead(uint row) { return row < push.value_dim; }
@@ -181,14 +185,17 @@ void stage(uint first, uint count, Place place) {
     const uint in_at = (first + i / kPaddedVectors) * push.in_stride;
     staged_keys[i] = inputVector(in_at + place.key_at, i % kPaddedVectors);
     staged_queries[i] = inputVector(in_at + place.query_at, i % kPaddedVectors);
+    if (kByKey) {
+      staged_decays[i] = inputVector(in_at + place.decay_at, i % kPaddedVectors);
+    }
   }
   for (uint i = lane; i < count * kBlockRows; i += kLanes) {
     const uint row = min(place.first_row + i % kBlockRows, push.value_dim - 1u);
     staged_values[i] = values[(first + i / kBlockRows) * push.in_stride + place.value_at + row];
   }
   for (uint i = lane; i < 2u * count; i += kLanes) {
-    staged_gates[i] =
-        values[(first + i / 2u) * push.in_stride + place.gate_at + (i & 1u) * push.heads];
+    staged_gates[i] = values[(first + i / 2u) * push.in_stride +
+                             ((i & 1u) != 0u ? place.factor_at : place.decay_at)];
   }
 }
 
@@ -207,6 +214,9 @@ void multiply(uint i, Place place) {
     const uint at = i * kPaddedVectors + j * kPieces + place.piece;
     const vec4 query = staged_queries[at];
     keys[j] = staged_keys[at];
+    [[unroll]] for (uint r = 0u; kByKey && r < kRows; ++r) {
+      s[r * kLaneVectors + j] *= staged_decays[at];
+    }
     key_query += keys[j] * query;
     [[unroll]] for (uint r = 0u; r < kRows; ++r) {
       with_key[r] += s[r * kLaneVectors + j] * keys[j];
@@ -233,7 +243,7 @@ void multiply(uint i, Place place) {
 // Token t, which is staged as number i.
 void takeIn(uint t, uint i, float skip, Place place) {
   multiply(i, place);
-  const float decay = staged_gates[2u * i];
+  const float decay = kByKey ? 1.0 : staged_gates[2u * i];  // else it is done
   const float factor = staged_gates[2u * i + 1u];
   float taken[kRows];
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
@@ -265,10 +275,12 @@ void main() {
   const uint lane = gl_LocalInvocationIndex;
   const uint key_head = push.tiled != 0u ? head % push.key_heads : head / (push.heads / push.key_heads);
   const uint n_keys = push.key_heads * kKeyDim;
-  const uint n_values = push.heads * push.value_dim;
+  const uint decays_at = 2u * n_keys + push.heads * push.value_dim;
+  const uint of_head = kByKey ? kKeyDim : 1u;  // decays
   const Place place = Place(head, gl_WorkGroupID.x * kBlockRows, lane / kPieces, lane % kPieces,
                             key_head * kKeyDim, n_keys + key_head * kKeyDim,
-                            2u * n_keys + head * push.value_dim, 2u * n_keys + n_values + head);
+                            2u * n_keys + head * push.value_dim, decays_at + head * of_head,
+                            decays_at + push.heads * of_head + head);
   const View view = viewOf(begin, push.view);
   const uint read = (view.first + view.begin) * push.slot_words;
   const uint written = (view.first + view.slot) * push.slot_words;

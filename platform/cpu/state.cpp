@@ -70,6 +70,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace oriel_internal {
 
+void decaysByKey(const StateInputsPush& p, const float* in, const float* gates, float* decays) {
+  const float* rate = gates + stateDecays(p);
+  for (uint32_t h = 0; h < p.heads; ++h, ++rate) {
+    for (uint32_t i = h * p.key_dim; i < (h + 1) * p.key_dim; ++i) {
+      decays[i] = std::exp(p.least / (1 + std::exp(-*rate * (in[i] + gates[i]))));
+    }
+  }
+}
+
 void gateRow(const GatedNormPush& p, const float* in, const float* gates, uint32_t n, float* out) {
   const bool shared = p.gate_rows != 0;
   const double of_all = shared ? gateOf(p.gate, static_cast<double>(gates[0])) : 0;

@@ -48,6 +48,8 @@ struct StateKernels {
                     const float* weight, float* out);
 };
 const StateKernels& stateKernels(SimdTarget target);
+/// Part of inputs: all decays of a token.
+void decaysByKey(const StateInputsPush& push, const float* in, const float* gates, float* decays);
 /// Part of gatedNorm: gates shared by rows, and gates without a vector version.
 void gateRow(const GatedNormPush& push, const float* in, const float* gates, uint32_t n,
              float* out);

@@ -196,17 +196,21 @@ HWY_INLINE VF softplusOf(VF x) {
 inline void decaysAndFactors(const StateInputsTask& task, uint32_t begin, uint32_t end) {
   const StateInputsPush& p = task.push;
   const StateColumns columns = stateColumns(p);
+  const float* const rates = task.gates + stateDecays(p);
   for (uint32_t t = begin; t < end; ++t) {
     const float* const in = task.in + static_cast<uint64_t>(t) * p.in_stride;
     float* const decay = task.out + static_cast<uint64_t>(t) * p.out_stride + columns.n_channels;
-    float* const factor = decay + p.heads;
+    float* const factor = decay + stateDecays(p);
     for (uint32_t h = 0; h < p.heads; h += kN) {
       const uint32_t n = p.heads - h;
       const VF step =
           softplusOf(hn::Add(loadSome(in + columns.decay + h, n), loadSome(task.gates + h, n)));
-      storeSome(expOf(hn::Mul(step, loadSome(task.gates + p.heads + h, n))), n, decay + h);
+      storeSome(expOf(hn::Mul(step, loadSome(rates + h, n))), n, decay + h);
       storeSome(p.delta != 0 ? sigmoidOf(loadSome(in + columns.factor + h, n)) : step, n,
                 factor + h);
+    }
+    if (p.by_key != 0) {  // in place of those by head
+      decaysByKey(p, in + columns.decay, task.gates, decay);
     }
   }
 }

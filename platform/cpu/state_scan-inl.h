@@ -8,7 +8,8 @@
 //   out_t = G_t S query_t + sum over j <= t of D_jt (key_j . query_t) u_j
 //   S becomes G S + sum over j of D_j u_j key_j^T
 // The sums over the key's dimension, and the last line, are products of matrices; u is found by substitution.
-// Decays are multiplied with each other and never divided by, so they may be 0.
+// Decays are multiplied with each other and never divided by, so they may be 0. With decays by key, tokens go one by
+// one.
 #if defined(ORIEL_CPU_STATE_SCAN_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_STATE_SCAN_INL_H_
 #undef ORIEL_CPU_STATE_SCAN_INL_H_
@@ -132,18 +133,18 @@ struct HeadToken {
     query = row + shared * p.key_dim;
     key = query + n_keys;
     values = row + 2 * n_keys + head * p.value_dim;
-    const float* const decays = row + 2 * n_keys + p.heads * p.value_dim;
-    decay = decays[head];
-    factor = decays[p.heads + head];
+    decay = row + 2 * n_keys + p.heads * p.value_dim;
+    factor = decay[stateDecays(p) + head];
+    decay += p.by_key != 0 ? head * p.key_dim : head;
   }
   const float* query;
   const float* key;
   const float* values;
-  float decay;
+  const float* decay;
   float factor;
 };
 
-inline void copyPadded(const float* values, uint32_t n, uint32_t padded, float* out) {
+inline HWY_NOINLINE void copyPadded(const float* values, uint32_t n, uint32_t padded, float* out) {
   std::copy(values, values + n, out);
   std::fill(out + n, out + padded, 0.0f);
 }
@@ -157,16 +158,27 @@ struct OneToken {
     const uint32_t n = task.push.key_dim;
     copyPadded(token.query, n, padded, query);
     copyPadded(token.key, n, padded, key);
+    const bool by_key = task.push.by_key != 0;
+    copyPadded(token.decay, by_key ? n : 1, padded, decays);
+    const VF of_all = hn::Set(kF, *token.decay);
     VF sum = hn::Zero(kF);
     for (uint32_t c = 0; c < padded; c += kN) {
-      sum = hn::MulAdd(hn::Load(kF, query + c), hn::Load(kF, key + c), sum);
+      const VF q = hn::Load(kF, query + c);
+      const VF k = hn::Load(kF, key + c);
+      const VF decay = by_key ? hn::Load(kF, decays + c) : of_all;
+      hn::Store(decay, kF, decays + c);
+      sum = hn::MulAdd(q, k, sum);
+      hn::Store(hn::Mul(q, decay), kF, query + c);
+      hn::Store(hn::Mul(k, decay), kF, known_key + c);
     }
     key_by_query = hn::GetLane(hn::SumOfLanes(kF, sum));
     out = task.out + static_cast<uint64_t>(t) * task.push.out_stride + head * task.push.value_dim;
     skip = task.push.delta != 0 ? 0 : task.skip[head];
   }
-  HWY_ALIGN float query[kMostKeyCols];
+  HWY_ALIGN float query[kMostKeyCols];      ///< times the decays
+  HWY_ALIGN float known_key[kMostKeyCols];  ///< times the decays
   HWY_ALIGN float key[kMostKeyCols];
+  HWY_ALIGN float decays[kMostKeyCols];
   HeadToken token;
   float key_by_query;
   float skip;
@@ -183,7 +195,7 @@ HWY_INLINE void stepRows(const OneToken& one, float scale, uint32_t padded, uint
     known[r] = seen[r] = hn::Zero(kF);
   }
   for (uint32_t c = 0; c < padded; c += kN) {
-    const VF key = hn::Load(kF, one.key + c);
+    const VF key = hn::Load(kF, one.known_key + c);
     const VF query = hn::Load(kF, one.query + c);
     for (uint32_t r = 0; r < kRows; ++r) {
       const VF s = hn::LoadU(kF, from[r] + c);
@@ -193,23 +205,22 @@ HWY_INLINE void stepRows(const OneToken& one, float scale, uint32_t padded, uint
       seen[r] = hn::MulAdd(s, query, seen[r]);
     }
   }
-  const float decay = one.token.decay;
-  const VF decay_v = hn::Set(kF, decay);
   VF taken[kRows];
   for (uint32_t r = 0; r < kRows; ++r) {
     const float value = one.token.values[row + r];
     float take = one.token.factor * value;
     if (kDelta) {
-      take = one.token.factor * (value - decay * hn::GetLane(hn::SumOfLanes(kF, known[r])));
+      take = one.token.factor * (value - hn::GetLane(hn::SumOfLanes(kF, known[r])));
     }
     taken[r] = hn::Set(kF, take);
-    const float sum = decay * hn::GetLane(hn::SumOfLanes(kF, seen[r])) + take * one.key_by_query;
+    const float sum = hn::GetLane(hn::SumOfLanes(kF, seen[r])) + take * one.key_by_query;
     one.out[row + r] = scale * sum + one.skip * value;
   }
   for (uint32_t c = 0; c < padded; c += kN) {
     const VF key = hn::Load(kF, one.key + c);
+    const VF decay = hn::Load(kF, one.decays + c);
     for (uint32_t r = 0; r < kRows; ++r) {
-      hn::StoreU(hn::MulAdd(taken[r], key, hn::Mul(decay_v, hn::LoadU(kF, from[r] + c))), kF,
+      hn::StoreU(hn::MulAdd(taken[r], key, hn::Mul(decay, hn::LoadU(kF, from[r] + c))), kF,
                  to[r] + c);
     }
   }
@@ -350,7 +361,7 @@ inline void prepare(const StateScanTask& task, uint32_t head, uint32_t begin, ui
       const HeadToken token(task, head, begin + i);
       copyPadded(is_key ? token.key : token.query, p.key_dim, padded,
                  block->keys + static_cast<size_t>(i) * padded);
-      decays[i] = token.decay;
+      decays[i] = *token.decay;
       block->factors[i] = token.factor;
       block->values[i] = token.values;
       block->out[i] =
@@ -500,7 +511,7 @@ inline void scanBlocks(const StateScanTask& task, uint32_t head, uint32_t first,
   const float skip = kDelta ? 0 : task.skip[head];
   TokenBlock block;
   uint32_t t = 0;
-  while (task.n_tokens - t >= kLeastBlock) {
+  while (task.push.by_key == 0 && task.n_tokens - t >= kLeastBlock) {
     const uint32_t n = std::min(kBlock, task.n_tokens - t);
     prepare<kDelta>(task, head, t, n, padded, &block);
     for (uint32_t r = 0; r < n_rows; r += kN) {

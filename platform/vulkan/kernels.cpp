@@ -363,10 +363,19 @@ const char* divideStateScan(const Op& op, const Given& given, Kernel* kernel) {
     shape.rows = 2;
   }
   const uint32_t key_dim = static_cast<uint32_t>(alignUp(push.key_dim, kUnit));
-  shape.tokens = one ? 1 : std::min({shape.tokens, given.rows, kScanStaged / key_dim});
-  const bool quads = (push.slot_words | push.in_stride | push.key_dim) % 4 == 0;
-  const uint32_t constants[] = {shape.lanes,  push.key_dim, shape.pieces, shape.rows,
-                                shape.tokens, push.format,  push.delta,   quads ? 1u : 0u};
+  // Decays by key are staged as well.
+  const uint32_t staged = push.by_key != 0 ? kScanStaged * 2 / 3 : kScanStaged;
+  shape.tokens = one ? 1 : std::min({shape.tokens, given.rows, staged / key_dim});
+  const bool quads =
+      (push.slot_words | push.in_stride | push.key_dim | push.by_key * push.value_dim) % 4 == 0;
+  const uint32_t constants[] = {shape.lanes,
+                                push.key_dim,
+                                shape.pieces,
+                                shape.rows,
+                                shape.tokens,
+                                push.format,
+                                push.delta + push.by_key,
+                                quads ? 1u : 0u};
   static_assert(sizeof(constants) == sizeof(kernel->constants), "as state_scan.comp has them");
   std::copy(constants, constants + kMaxSpecConstants, kernel->constants);
   kernel->grid[0] = workgroups(push.value_dim, shape.lanes / shape.pieces * shape.rows);

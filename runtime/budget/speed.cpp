@@ -52,6 +52,7 @@ bool cacheRate(const DeviceSpeed& speed, KvFormat k, KvFormat v, CacheSpeed* rat
 /// A tensor with rows that is read as a vector.
 bool isSmall(TensorRole role) {
   return role == TensorRole::kConvTaps || role == TensorRole::kStateTaps ||
+         role == TensorRole::kStateKeyTaps || role == TensorRole::kStateValueTaps ||
          role == TensorRole::kStateRates || role == TensorRole::kStateSkip ||
          role == TensorRole::kStateNorm;
 }
@@ -64,7 +65,7 @@ double stateSeconds(const DeviceSpeed& speed, const StateShape& state, StateForm
   CacheSpeed rate = {};
   (void)cacheRate(speed, KvFormat::kF16, KvFormat::kF16, &rate);
   const double work = 1e-9 * (tokens == 1 ? rate.decode_ns : rate.chunk_ns) * tokens *
-                      state.matrixValues() * (state.rule == StateRule::kDelta ? 1.5 : 1.0);
+                      state.matrixValues() * (state.rule == StateRule::kMamba2 ? 1.0 : 1.5);
   const double words =
       static_cast<double>(stateMatrixWords(format, state.valueCols(), state.key_dim)) +
       state.columnWords();

@@ -118,11 +118,15 @@ void referenceStateInputs(const StateInputsPush& p, uint32_t n_tokens, const flo
       toUnitLength(to + h * p.key_dim, p.key_dim, p.eps);
     }
     float* const decay = to + channels;
-    for (uint32_t h = 0; h < p.heads; ++h) {
-      const double step = softplus(double{row[columns.decay + h]} + gates[h]);
-      decay[h] = static_cast<float>(std::exp(step * gates[p.heads + h]));
-      decay[p.heads + h] =
-          static_cast<float>(p.delta != 0 ? sigmoid(row[columns.factor + h]) : step);
+    const uint32_t n_decays = stateDecays(p);
+    for (uint32_t i = 0; i < n_decays; ++i) {
+      const uint32_t h = i / (n_decays / p.heads);
+      const double x = double{row[columns.decay + i]} + gates[i];
+      const double rate = gates[n_decays + h];
+      decay[i] = static_cast<float>(
+          std::exp(p.by_key != 0 ? p.least * sigmoid(rate * x) : rate * softplus(x)));
+      decay[n_decays + h] =
+          static_cast<float>(p.delta != 0 ? sigmoid(row[columns.factor + h]) : softplus(x));
     }
   }
   // Reads all inputs before the first write: with one slot both could be the same.
@@ -152,11 +156,11 @@ void referenceStateScan(const StateScanPush& p, uint32_t n_tokens, const float* 
         const float* const query = token + key_head * p.key_dim;
         const float* const key = token + keys + key_head * p.key_dim;
         const float value = token[2 * keys + row];
-        const float decay = token[2 * keys + values + h];
-        const float factor = token[2 * keys + values + p.heads + h];
+        const float* const decays = token + 2 * keys + values;
+        const float factor = decays[stateDecays(p) + h];
         double known = 0;
         for (uint32_t n = 0; n < p.key_dim; ++n) {
-          s[n] *= decay;
+          s[n] *= decays[p.by_key != 0 ? h * p.key_dim + n : h];
           known += static_cast<double>(s[n]) * key[n];
         }
         const float taken = factor * (p.delta != 0 ? value - static_cast<float>(known) : value);

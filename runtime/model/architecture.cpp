@@ -185,6 +185,22 @@ constexpr TensorRule kMamba2[] = {
     {TensorRole::kStateNorm, "ssm_norm.weight", Where::kNormedStateLayers, Extent::kStateKeyHeads, Extent::kStateGroup, true},
     {TensorRole::kStateOut, "ssm_out.weight", Where::kStateLayers, Extent::kEmbedding, Extent::kStateValues, true},
     kEnd};
+// Kimi's delta attention: queries, keys, values and their taps are separate.
+constexpr TensorRule kKda[] = {
+    {TensorRole::kQuery, "attn_q.weight", Where::kStateLayers, Extent::kStateValues, Extent::kEmbedding, true},
+    {TensorRole::kKey, "attn_k.weight", Where::kStateLayers, Extent::kStateValues, Extent::kEmbedding, true},
+    {TensorRole::kValue, "attn_v.weight", Where::kStateLayers, Extent::kStateValues, Extent::kEmbedding, true},
+    {TensorRole::kStateGate, "ssm_g_a.weight", Where::kStateLayers, Extent::kStateValues, Extent::kEmbedding, true},
+    {TensorRole::kStateFactor, "ssm_beta.weight", Where::kStateLayers, Extent::kStateHeads, Extent::kEmbedding, true},
+    {TensorRole::kStateDecay, "ssm_f_a.weight", Where::kStateLayers, Extent::kStateValues, Extent::kEmbedding, true},
+    {TensorRole::kStateTaps, "ssm_conv1d_q.weight", Where::kStateLayers, Extent::kOne, Extent::kStateTaps, true, Extent::kStateValues},
+    {TensorRole::kStateKeyTaps, "ssm_conv1d_k.weight", Where::kStateLayers, Extent::kOne, Extent::kStateTaps, true, Extent::kStateValues},
+    {TensorRole::kStateValueTaps, "ssm_conv1d_v.weight", Where::kStateLayers, Extent::kOne, Extent::kStateTaps, true, Extent::kStateValues},
+    {TensorRole::kStateSteps, "ssm_dt.bias", Where::kStateLayers, Extent::kOne, Extent::kStateValues, true},
+    {TensorRole::kStateRates, "ssm_a", Where::kStateLayers, Extent::kStateHeads, Extent::kOne, true},
+    {TensorRole::kStateNorm, "ssm_norm.weight", Where::kStateLayers, Extent::kOne, Extent::kStateValue, true},
+    {TensorRole::kStateOut, "attn_output.weight", Where::kStateLayers, Extent::kEmbedding, Extent::kStateValues, true},
+    kEnd};
 constexpr TensorRule kGatedAttention[] = {
     {TensorRole::kQuery, "attn_q.weight", Where::kAttentionLayers, Extent::kGatedQueries, Extent::kEmbedding, true},
     {TensorRole::kKey, "attn_k.weight", Where::kAttentionLayers, Extent::kKeyValues, Extent::kEmbedding, true},
@@ -396,6 +412,7 @@ constexpr TensorRules kGroups[] = {kEmbedding,
                                    kDelta,
                                    kDeltaJoined,
                                    kMamba2,
+                                   kKda,
                                    kGatedAttention,
                                    kAnyAttention,
                                    kGate,
@@ -613,6 +630,13 @@ constexpr Traits kBailingMoeTraits = mixture([](Traits* t) {
 constexpr Traits kBailingMoe2Traits = mixture([](Traits* t) {
   t->expert_gating = t->expert_weight_keys = t->leading_dense = true;
   t->shared_expert = t->shared_times = t->extra_layers = true;
+});
+constexpr Traits kBailingMoe3Traits = mixture([](Traits* t) {
+  *t = kBailingMoe2Traits;
+  t->latent_attention = true;
+  t->gate = kGateSigmoid;
+  t->state = StateRule::kKda;
+  t->state_layers = StateLayers::kWithoutHeads;
 });
 constexpr Traits kErnieMoeTraits = mixture([](Traits* t) {
   t->expert_normalised = t->leading_dense = t->shared_expert = t->expert_interval = true;
@@ -835,6 +859,7 @@ constexpr Architecture kArchitectures[] = {
     row("afmoe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAnyAttention, kNeededGate, kHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kAfmoeTraits),
     row("bailingmoe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kBailingMoeTraits),
     row("bailingmoe2", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kBailingMoe2Traits),
+    row("bailingmoe3", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kLatentAttention, kNeededGate, kKda, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kBailingMoe3Traits),
     row("ernie4_5-moe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kErnieMoeTraits),
     row("hunyuan-moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAnyAttention, kHeadNorms, kExperts, kSharedExpert}, kHunyuanMoeTraits),
     row("qwen2moe", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAnyAttention, kExperts, kSharedExpert, kSharedGate}, kQwen2MoeTraits),

@@ -1,13 +1,16 @@
 #include "model/latent.h"
 
 #include <cinttypes>
+#include <cstdio>
 
 #include "model/keys.h"
 
 namespace oriel_internal {
 namespace {
 
-bool hasTensor(const GgufFile& file, const char* name) {
+bool hasTensor(const GgufFile& file, uint32_t layer, const char* part) {
+  char name[kMaxTensorNameBytes + 1];
+  std::snprintf(name, sizeof(name), "blk.%" PRIu32 ".%s.weight", layer, part);
   GgufTensor tensor;
   return file.findTensor(name, &tensor);
 }
@@ -28,20 +31,19 @@ Status readHeads(const GgufFile& file, const Architecture& architecture, const L
 
 }  // namespace
 
-Status readLatent(const GgufFile& file, const Architecture& architecture, const Log& log,
-                  LayerKind* kind, ModelDesc* desc) {
+Status readLatent(const GgufFile& file, const Architecture& architecture, uint32_t layer,
+                  const Log& log, LayerKind* kind, ModelDesc* desc) {
   ORIEL_TRY(readHeads(file, architecture, log, kind, *desc));
   ORIEL_TRY(readModelCount(file, architecture, "attention.kv_lora_rank", Need::kRequired, 1,
                            kMaxLatentDim, log, &kind->latent_dim));
   ORIEL_TRY(readModelCount(file, architecture, "rope.dimension_count", Need::kRequired, 1,
                            kMaxLatentRopeDim, log, &kind->rope_dim));
   // Some files of DeepSeek-V2-Lite state a width that the model does not use.
-  if (!hasTensor(file, "blk.0.attn_q.weight")) {
+  if (!hasTensor(file, layer, "attn_q")) {
     ORIEL_TRY(readModelCount(file, architecture, "attention.q_lora_rank", Need::kRequired, 1,
                              kMaxEmbedding, log, &kind->query_latent_dim));
   }
-  kind->joined_latent =
-      hasTensor(file, "blk.0.attn_kv_b.weight") && !hasTensor(file, "blk.0.attn_k_b.weight");
+  kind->joined_latent = hasTensor(file, layer, "attn_kv_b") && !hasTensor(file, layer, "attn_k_b");
   if (kind->rope_dim >= kind->head_dim || kind->rope_dim % 2 != 0 || kind->latent_dim % 2 != 0 ||
       kind->value_dim == 0) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,

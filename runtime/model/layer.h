@@ -24,6 +24,7 @@ enum class StateRule : uint8_t {
   kNone,
   kDelta,   ///< the gated delta rule (Qwen3.5)
   kMamba2,  ///< Mamba-2
+  kKda,     ///< Kimi's delta attention: the gated delta rule with a decay for each value of a key
 };
 
 /// A recurrent state: a matrix [value_dim][key_dim] for each head, and the last inputs of a short convolution.
@@ -31,6 +32,7 @@ struct StateShape {
   StateRule rule = StateRule::kNone;
   bool normed = false;     ///< the output is normed; optional in Mamba-2
   bool in_order = false;   ///< kDelta: adjacent heads share a key; else keys alternate
+  float least_decay = 0;   ///< kKda: its logarithm
   uint32_t conv_taps = 0;  ///< 2 .. kMaxConvTaps tokens, itself included
   uint32_t key_heads = 0;  ///< heads of keys and queries: divides heads
   uint32_t heads = 0;      ///< heads of values
@@ -38,11 +40,12 @@ struct StateShape {
   uint32_t value_dim = 0;  ///< 1 .. kMaxStateDim
   bool operator==(const StateShape& b) const {
     return rule == b.rule && normed == b.normed && in_order == b.in_order &&
-           conv_taps == b.conv_taps && key_heads == b.key_heads && heads == b.heads &&
-           key_dim == b.key_dim && value_dim == b.value_dim;
+           least_decay == b.least_decay && conv_taps == b.conv_taps && key_heads == b.key_heads &&
+           heads == b.heads && key_dim == b.key_dim && value_dim == b.value_dim;
   }
   uint32_t keyCols() const { return key_heads * key_dim; }
   uint32_t valueCols() const { return heads * value_dim; }
+  uint32_t decays() const { return rule == StateRule::kKda ? heads * key_dim : heads; }
   /// Channels of the convolution: queries, keys and values.
   uint32_t channels() const { return 2 * keyCols() + valueCols(); }
   uint32_t matrixValues() const { return valueCols() * key_dim; }

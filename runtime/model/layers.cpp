@@ -374,6 +374,8 @@ Status describeLayer(const Architecture& architecture, uint32_t layer, LayerKind
     kind.gate = kNoGate;
     kind.gate_heads = kind.gate_beside = kind.alibi = false;
     kind.value_experts = Experts();
+    kind.latent_dim = kind.rope_dim = kind.value_dim = kind.query_latent_dim = 0;
+    kind.joined_latent = false;
     window = 0;
   } else {
     kind.rope =
@@ -538,6 +540,8 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   };
   Counts counts[kMaxLayers];
   bool keeps_states = false;
+  uint32_t first_attention = 0;
+  uint32_t first_state = 0;
   MixerPattern mixers;
   ORIEL_TRY(mixers.open(file, architecture, n_blocks, log));
   for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
@@ -553,9 +557,12 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     }
     of.ff = by_tensor ? static_cast<uint32_t>(gate.dims[1]) : of.ff;
     ORIEL_TRY(mixers.next(layer, of.kv_heads, of.ff, log, &of.mixer));
-    keeps_states = keeps_states || of.mixer == Mixer::kState || of.mixer == Mixer::kParallel;
+    const bool keeps_state = of.mixer == Mixer::kState || of.mixer == Mixer::kParallel;
+    first_state = keeps_state && !keeps_states ? layer : first_state;
+    keeps_states = keeps_states || keeps_state;
     if (of.mixer == Mixer::kAttention || of.mixer == Mixer::kParallel) {
       ORIEL_TRY(checkHeads(architecture, layer, of.heads, of.kv_heads, log));
+      first_attention = desc->n_heads == 0 ? layer : first_attention;
       desc->n_heads = std::max(desc->n_heads, of.heads);
       desc->n_kv_heads = std::max(desc->n_kv_heads, of.kv_heads);
     }
@@ -583,8 +590,8 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   if (traits.parallel_without_norm) {
     common.parallel = !file.findTensor("blk.0.ffn_norm.weight", &found);
   }
-  if (traits.latent_attention) {
-    ORIEL_TRY(readLatent(file, architecture, log, &common, desc));
+  if (traits.latent_attention && desc->n_kv_heads != 0) {
+    ORIEL_TRY(readLatent(file, architecture, first_attention, log, &common, desc));
   } else {
     ORIEL_TRY(completeHeads(file, architecture, log, desc));
   }
@@ -606,7 +613,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     ORIEL_TRY(readAttention(file, architecture, log, *desc, &common));
   }
   if (keeps_states) {
-    ORIEL_TRY(readState(file, architecture, log, &common.state));
+    ORIEL_TRY(readState(file, architecture, counts[first_state].heads, log, &common.state));
   }
   GgufTensor norm;
   common.state.in_order = traits.state_in_order;

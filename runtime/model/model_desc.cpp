@@ -337,8 +337,10 @@ const TensorRule* findScaled(const Architecture& architecture, const GgufString&
   std::snprintf(weight, sizeof(weight), "%.*s.weight", stem, name.data);
   const TensorRule* const rule =
       findRule(architecture, {weight, std::strlen(weight)}, in_layers, desc, layer);
-  return rule != nullptr && isMatrix(*rule) && rule->role != TensorRole::kTokenEmbedding ? rule
-                                                                                         : nullptr;
+  return rule != nullptr && isMatrix(*rule) && rule->role != TensorRole::kTokenEmbedding &&
+                 rule->depth != Extent::kHeads && rule->role != TensorRole::kLatentKeysValues
+             ? rule
+             : nullptr;
 }
 
 /// Error for a tensor that its layer does not use.

@@ -234,10 +234,10 @@ enum class TensorRole : uint8_t {
   kStateIn,               // [StateShape: channels, or gates, channels and heads (Mamba-2)][n_embd]
   kStateGate,             // [value cols][n_embd]
   kStateFactor,           // [heads][n_embd]
-  kStateDecay,            // [heads][n_embd]
+  kStateDecay,            // [decays][n_embd]
   kStateTaps,             // [channels][conv_taps]
   kStateTapsBias,         // [channels]
-  kStateSteps,            // [heads], added to the decay inputs
+  kStateSteps,            // [decays], added to the decay inputs
   kStateRates,            // [heads], factors of the decay inputs: negative
   kStateSkip,             // [heads], share of a value that skips the state
   kStateNorm,             // [value_dim], or [key_heads][value cols / key_heads] (Mamba-2)
@@ -300,8 +300,10 @@ enum class TensorRole : uint8_t {
   kDenseIn,                  // [dense][n_embd]
   kDenseOut,                 // [n_embd][dense]
   kDirection,                // [n_embd], of a control vector
+  kStateKeyTaps,             // [key cols][conv_taps]; kStateTaps has those of queries
+  kStateValueTaps,           // [value cols][conv_taps]
 };
-constexpr uint32_t kMatrixRoles = 108;
+constexpr uint32_t kMatrixRoles = 110;
 /// Role of the factors of a matrix's products: one number, or a number per expert.
 constexpr TensorRole scaleOf(TensorRole matrix) {
   return static_cast<TensorRole>(static_cast<uint32_t>(matrix) + kMatrixRoles);

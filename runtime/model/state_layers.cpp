@@ -22,10 +22,34 @@ Status checkMultiple(const Architecture& architecture, const char* of, uint32_t 
   return kOk;
 }
 
+/// All heads have a key, and values of its size.
+Status readKda(const GgufFile& file, const Architecture& architecture, uint32_t n_heads,
+               const Log& log, StateShape* state) {
+  ORIEL_TRY(readModelCount(file, architecture, "kda.head_dim", Need::kRequired, 2, kMaxStateDim,
+                           log, &state->key_dim));
+  ORIEL_TRY(
+      checkRange(KeyName(architecture, "attention.head_count").text, n_heads, 1, kMaxHeads, log));
+  state->value_dim = state->key_dim;
+  state->heads = state->key_heads = n_heads;
+  const KeyName safe_key(architecture, "kda.safe_gate");
+  const KeyName bound_key(architecture, "kda.gate_lower_bound");
+  bool safe = true;
+  double bound = -5;
+  (void)file.getBool(safe_key.text, &safe);
+  (void)file.getFloat(bound_key.text, &bound);
+  if (!safe || !(bound < 0)) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "%s is %s and %s %g, this build runs bounded gates: use another model",
+                    safe_key.text, safe ? "true" : "false", bound_key.text, bound);
+  }
+  state->least_decay = static_cast<float>(bound);
+  return kOk;
+}
+
 }  // namespace
 
-Status readState(const GgufFile& file, const Architecture& architecture, const Log& log,
-                 StateShape* state) {
+Status readState(const GgufFile& file, const Architecture& architecture, uint32_t n_heads,
+                 const Log& log, StateShape* state) {
   if (architecture.traits.state == StateRule::kNone) {
     return kOk;
   }
@@ -39,6 +63,9 @@ Status readState(const GgufFile& file, const Architecture& architecture, const L
                           count);
   };
   ORIEL_TRY(read("ssm.conv_kernel", 2, kMaxConvTaps, &state->conv_taps));
+  if (state->rule == StateRule::kKda) {
+    return readKda(file, architecture, n_heads, log, state);
+  }
   ORIEL_TRY(read("ssm.state_size", 2, kMaxStateDim, &state->key_dim));
   ORIEL_TRY(read(kHeads, 1, kMaxHeads, &state->heads));
   ORIEL_TRY(read(kKeyHeads, 1, state->heads, &state->key_heads));

@@ -5,9 +5,10 @@
 
 namespace oriel_internal {
 
-/// Reads the shape of all states; empty if the architecture has none. Leaves `normed` unset.
-Status readState(const GgufFile& file, const Architecture& architecture, const Log& log,
-                 StateShape* state);
+/// Reads the shape of all states; empty if the architecture has none. Leaves `normed` unset. `n_heads`: heads of
+/// layers with states whose keys do not state them.
+Status readState(const GgufFile& file, const Architecture& architecture, uint32_t n_heads,
+                 const Log& log, StateShape* state);
 
 /// The key, without the architecture's name, that marks the attention layers.
 const char* mixerKey(const GgufFile& file, const Architecture& architecture);

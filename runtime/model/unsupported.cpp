@@ -31,7 +31,7 @@ constexpr Needed kArchitectures[] = {
     {"minimax-m2", kExperts},    {"mamba", kStateSpace},
     {"rwkv6", kStateSpace},      {"rwkv6qwen2", kStateSpace},
     {"rwkv7", kStateSpace},      {"arwkv7", kStateSpace},    {"jamba", kStateSpace},
-    {"plamo2", kStateSpace},     {"bailingmoe3", kStateSpace},
+    {"plamo2", kStateSpace},
     {"clip", kMedia},            {"mllama", kMedia},
     {"wavtokenizer-dec", kMedia}, {"t5", kEncoder},          {"t5encoder", kEncoder},
     {"gemma3n", "nested layers that share caches"},
@@ -77,6 +77,8 @@ constexpr Needed kKeys[] = {
     {"logit_scale", "scaled logits"},
     {"residual_scale", "scaled residuals"},
     {"embedding_scale", "scaled embeddings of its own"},
+    {"swiglu_clamp_exp", "clamped experts"},
+    {"swiglu_clamp_shexp", "clamped experts"},
 };
 
 bool contains(const GgufString& text, const char* part) {
@@ -171,7 +173,13 @@ Status refuseVariants(const GgufFile& file, const Architecture& architecture, co
     const KeyName key(architecture, needed.text);
     uint64_t count = 0;
     double value = 0;
-    if (file.getUint(key.text, &count)) {
+    GgufArray list;
+    if (file.getArray(key.text, &list)) {
+      GgufArrayReader reader(list);
+      for (float of = 0; value == 0 && reader.nextFloat(&of);) {
+        value = static_cast<double>(of);
+      }
+    } else if (file.getUint(key.text, &count)) {
       value = static_cast<double>(count);
     } else if (!file.getFloat(key.text, &value)) {
       continue;

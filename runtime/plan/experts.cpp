@@ -71,6 +71,7 @@ class ExpertOps {
     activation_.scale = 1;
     ORIEL_TRY(route({TensorRole::kValueRouter, kNoRole, TensorRole::kValueRouterBias}));
     ORIEL_TRY(held());
+    changes(false, [&](const Op& op) { ops_.toBody(op); });
     ops_.toBody(activation());
     combine(gated_);
     return kOk;

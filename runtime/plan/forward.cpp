@@ -282,7 +282,6 @@ class Forward {
 
   Status branchProduct(const Branch& branch, uint32_t layer, const Rows& in, const Rows& out,
                        const BufferRef& unused, Write write) {
-    ops_.addScale(branch.matrix, layer, in);  // scaling the input gives the same result
     ORIEL_TRY(ops_.product({{branch.matrix, layer}}, in, out, unused, write));
     ops_.addBias(branch.bias, layer, out);
     return kOk;
@@ -371,7 +370,6 @@ class Forward {
     const Rows of_query = {act_.qkv, act_.qkv_stride, keys};
     if (!model_.ownsMemory(layer)) {
       ORIEL_TRY(ops_.product({{TensorRole::kQuery, layer}}, in, qkv, act_.queries, Write::kOver));
-      ops_.addScale(TensorRole::kQuery, layer, of_query);
       ops_.addBias(TensorRole::kQueryBias, layer, of_query);
       normHeads(TensorRole::kQueryNorm, layer, kind, kind.n_heads, 0);
       return kOk;
@@ -404,10 +402,6 @@ class Forward {
     if (kind.value_norm) {  // before the norm of keys, because values may be made from them
       normValues(kind, has_values ? values : keys, values);
     }
-    ops_.addScale(TensorRole::kQkv, layer, of_all);
-    ops_.addScale(TensorRole::kQuery, layer, of_query);
-    ops_.addScale(TensorRole::kKey, layer, of_key);
-    ops_.addScale(TensorRole::kValue, layer, of_value);
     ops_.addBias(TensorRole::kQkvBias, layer, of_all);
     ops_.addBias(TensorRole::kQueryBias, layer, of_query);
     ops_.addBias(TensorRole::kKeyBias, layer, of_key);
@@ -629,9 +623,6 @@ class Forward {
     }
     parts.add({fused ? TensorRole::kGateUp : TensorRole::kUp, layer});
     ORIEL_TRY(ops_.product(parts, in, columns(0, 0), act_.gated, Write::kOver));
-    ops_.addScale(TensorRole::kGate, layer, columns(0, n_ff));
-    ops_.addScale(TensorRole::kUp, layer, columns(up, n_ff));
-    ops_.addScale(TensorRole::kGateUp, layer, columns(0, 2 * n_ff));
     ops_.addBias(TensorRole::kUpBias, layer, columns(up, n_ff));
     Op op = ops_.make(OpKind::kGatedActivation, {act_.gate_up, act_.device_step, act_.gated});
     op.push.gated_activation = activationPush(model_, layer);

@@ -176,9 +176,10 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
     }
     qkv_cols = std::max(qkv_cols, kind.queryCols() + 2 * kind.kvCols() + kind.gateCols());
     const StateShape& state = kind.state;
-    // The gated delta rule has a factor and a decay per head, Mamba-2 a decay.
-    state_cols = std::max(state_cols, state.channels() + state.valueCols() + 2 * state.heads);
-    mixed_cols = std::max(mixed_cols, state.channels() + 2 * state.heads);
+    // The gated delta rule has a factor per head, and like Mamba-2 decays.
+    const uint32_t gates = state.decays() + state.heads;
+    state_cols = std::max(state_cols, state.channels() + state.valueCols() + gates);
+    mixed_cols = std::max(mixed_cols, state.channels() + gates);
     value_cols = std::max(value_cols, state.valueCols());
     query_cols = std::max(query_cols, kind.queryCols());
     partial_cols = std::max(partial_cols, kind.n_heads * (kind.head_dim + kPartialExtra));

@@ -141,7 +141,7 @@ void tailWork(const Op& op, double, OpWork* work) { values(op.push.tail.cols, wo
 
 OpColumns stateInputsColumns(const Op& op) {
   const StateInputsPush& p = op.push.state_inputs;
-  return {0, stateColumns(p).n_channels + 2 * p.heads, p.out_stride};
+  return {0, stateColumns(p).n_channels + stateDecays(p) + p.heads, p.out_stride};
 }
 void stateInputsWork(const Op& op, double rows, OpWork* work) {
   values(rows * stateInputsColumns(op).end, work);

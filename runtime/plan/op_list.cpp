@@ -5,9 +5,20 @@ namespace oriel_internal {
 Status OpList::product(const MatrixParts& parts, const Rows& in, const Rows& out,
                        const BufferRef& staged, Write write) {
   const BufferRef other = act_.stagedAt(staged, in.stride, plan_->chunk_tokens);
+  if (write == Write::kAdd) {
+    addScale(parts.begin()->role, parts.begin()->layer, in);
+  }
   ORIEL_TRY(weights_.matrix(parts, in.cols, [&](const MatrixSlice& slice) {
     toBody(matmul(slice, in, out, other, write));
   }));
+  Rows scaled = out;
+  for (const MatrixPart& part : parts) {
+    scaled.cols = part.rows(tensors_.find(part.role, part.layer));
+    if (write == Write::kOver) {
+      addScale(part.role, part.layer, scaled);
+    }
+    scaled.first += scaled.cols;
+  }
   return adapt(parts, in, out, other, /*head=*/false);
 }
 

@@ -31,7 +31,7 @@ class MatrixParts {
   const MatrixPart* end() const { return parts_ + count_; }
   uint32_t count() const { return count_; }
 
-  static constexpr uint32_t kMost = 4;
+  static constexpr uint32_t kMost = 6;
 
  private:
   MatrixPart parts_[kMost] = {};
@@ -117,11 +117,9 @@ class OpList {
   Op change(uint32_t how, const BufferRef& values, const Rows& out) const;
   /// Adds the bias to columns first .. first + cols - 1, if the model has one.
   void addBias(TensorRole role, uint32_t layer, const Rows& out);
-  /// Multiplies those columns by the matrix's scale, if it has one.
-  void addScale(TensorRole matrix, uint32_t layer, const Rows& out);
 
-  /// out[.][first ...] (+)= the stacked matrices times in. `staged` is memory for another form of the input. Emits to
-  /// the body.
+  /// out[.][first ...] (+)= the stacked matrices times in, each with its scale. `staged` is memory for another form of the
+  /// input. Emits to the body. With kAdd there is one matrix, and its input has no other use: it is scaled in place.
   Status product(const MatrixParts& parts, const Rows& in, const Rows& out, const BufferRef& staged,
                  Write write);
 
@@ -282,6 +280,8 @@ class OpList {
   }
 
  private:
+  /// Multiplies columns first .. first + cols - 1 by the matrix's scale, if it has one.
+  void addScale(TensorRole matrix, uint32_t layer, const Rows& out);
   Status adaptWith(uint32_t adapter, const MatrixParts& parts, const Rows& in, const Rows& out,
                    const BufferRef& staged, bool head);
   void gateThin(uint32_t adapter, float factor, uint32_t first, uint32_t cols, bool head);

@@ -13,7 +13,8 @@ class StateOps {
            const ActivationLayout& activations, const ModelDesc& model, OpList* ops)
       : layer_(layer),
         state_(kind.state),
-        delta_(kind.state.rule == StateRule::kDelta),
+        by_key_(kind.state.rule == StateRule::kKda),
+        delta_(by_key_ || kind.state.rule == StateRule::kDelta),
         side_(memory),
         memory_(stateOf(model, ops->plan().cache, ops->plan().formats, layer)),
         act_(activations),
@@ -34,6 +35,15 @@ class StateOps {
  private:
   Status inputProduct(const Rows& in) {
     const Rows out = {act_.state_in, act_.state_in_stride, 0};
+    if (by_key_) {
+      return ops_.product({{TensorRole::kQuery, layer_},
+                           {TensorRole::kKey, layer_},
+                           {TensorRole::kValue, layer_},
+                           {TensorRole::kStateGate, layer_},
+                           {TensorRole::kStateFactor, layer_},
+                           {TensorRole::kStateDecay, layer_}},
+                          in, out, act_.state_mixed, Write::kOver);
+    }
     if (ops_.has(TensorRole::kStateFactorDecay, layer_)) {
       // For every head of keys: the factors of its heads, then their decays.
       const uint32_t heads = state_.heads / state_.key_heads;
@@ -53,12 +63,12 @@ class StateOps {
     return ops_.product({{TensorRole::kStateIn, layer_}}, in, out, act_.state_mixed, Write::kOver);
   }
 
-  /// Per head: steps and rates, and in Mamba-2 the weights by state.
+  /// Steps of the decays, and per head rates, and in Mamba-2 the weights by state.
   BufferRef gates() {
     const uint32_t heads = state_.heads;
     if (delta_) {
-      return ops_.vectors({{TensorRole::kStateSteps, heads}, {TensorRole::kStateRates, heads}},
-                          layer_);
+      return ops_.vectors(
+          {{TensorRole::kStateSteps, state_.decays()}, {TensorRole::kStateRates, heads}}, layer_);
     }
     return ops_.vectors({{TensorRole::kStateSteps, heads},
                          {TensorRole::kStateRates, heads},
@@ -68,6 +78,12 @@ class StateOps {
 
   BufferRef taps() {
     const uint32_t cols = state_.channels() * state_.conv_taps;
+    if (by_key_) {
+      return ops_.vectors({{TensorRole::kStateTaps, cols / 3},
+                           {TensorRole::kStateKeyTaps, cols / 3},
+                           {TensorRole::kStateValueTaps, cols / 3}},
+                          layer_);
+    }
     if (!ops_.has(TensorRole::kStateTapsBias, layer_)) {
       return ops_.vector(TensorRole::kStateTaps, layer_, cols);
     }
@@ -91,6 +107,8 @@ class StateOps {
     push.eps = model_.rms_eps;
     push.slot_words = memory_.shape.head_dim;
     push.view = memory_.view;
+    push.by_key = by_key_ ? 1 : 0;
+    push.least = state_.least_decay;
     columns_ = stateColumns(push);
     ops_.toBody(op);
   }
@@ -111,6 +129,7 @@ class StateOps {
     push.slot_words = memory_.shape.head_dim;
     push.view = memory_.view;
     push.tiled = delta_ && !state_.in_order ? 1 : 0;
+    push.by_key = by_key_ ? 1 : 0;
     ops_.toBody(op);
     ops_.endFill();
   }
@@ -127,6 +146,7 @@ class StateOps {
     push.out_stride = act_.state_mixed_stride;
     push.gate_stride = act_.state_in_stride;
     push.gate_first = columns_.gates;
+    push.gate = by_key_ ? kGateSigmoid : kGateSilu;
     push.has_norm = state_.normed ? 1 : 0;
     push.norm_last = push.weight_rows = delta_ ? 0 : 1;
     push.eps = model_.rms_eps;
@@ -139,6 +159,7 @@ class StateOps {
 
   const uint32_t layer_;
   const StateShape& state_;
+  const bool by_key_;  ///< a decay for each value of a key
   const bool delta_;
   const BufferRef side_;
   const Memory memory_;

@@ -106,7 +106,7 @@ class CheckPlan {
   void addEmbed(WeightType type, const BufferRef& weights);
   void addConv();
   void addStates();
-  void addState(bool delta, StateFormat format, const BufferRef& taps, const BufferRef& gates);
+  void addState(StateRule rule, StateFormat format, const BufferRef& taps, const BufferRef& gates);
   void addGatedNorms();
   BufferRef addRoutes(StepList list);
   void addExperts();

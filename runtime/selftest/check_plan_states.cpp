@@ -14,7 +14,8 @@ constexpr uint32_t kStateValueDim = 20;
 constexpr uint32_t kStateTaps = 4;
 constexpr uint32_t kStateValues = kStateHeads * kStateValueDim;
 constexpr uint32_t kStateChannels = 2 * kStateKeyHeads * kStateKeyDim + kStateValues;
-constexpr uint32_t kMixedCols = kStateChannels + 2 * kStateHeads;
+constexpr uint32_t kStateDecays = kStateHeads * kStateKeyDim;  // the most
+constexpr uint32_t kMixedCols = kStateChannels + kStateDecays + kStateHeads;
 static_assert(kMixedCols + kStateValues <= kCols, "what states take in");
 
 // Rounding of a low-bit state accumulates over the steps.
@@ -23,8 +24,9 @@ constexpr double kInt8StateLimit = 0.03;
 
 }  // namespace
 
-void CheckPlan::addState(bool delta, StateFormat format, const BufferRef& taps,
+void CheckPlan::addState(StateRule of, StateFormat format, const BufferRef& taps,
                          const BufferRef& gates) {
+  const bool delta = of != StateRule::kMamba2;
   const uint32_t matrix_words = stateMatrixWords(format, kStateValues, kStateKeyDim);
   StateInputsPush inputs = {};
   inputs.in_stride = kCols;
@@ -39,6 +41,8 @@ void CheckPlan::addState(bool delta, StateFormat format, const BufferRef& taps,
   inputs.eps = 1e-6f;
   inputs.slot_words = matrix_words + (kStateTaps - 1) * kStateChannels;
   inputs.view = kStateView;
+  inputs.by_key = of == StateRule::kKda ? 1 : 0;
+  inputs.least = -1;
   StateScanPush scan = {};
   scan.in_stride = kMixedCols;
   scan.out_stride = kStateValues;
@@ -51,8 +55,9 @@ void CheckPlan::addState(bool delta, StateFormat format, const BufferRef& taps,
   scan.scale = delta ? 0.5f : 1.0f;
   scan.slot_words = inputs.slot_words;
   scan.view = kStateView;
+  scan.by_key = inputs.by_key;
   const BufferRef state = take(ArenaKind::kCache, uint64_t{kCheckedSlots} * inputs.slot_words);
-  const char* const rule = delta ? "delta" : "mamba2";
+  const char* const rule = inputs.by_key != 0 ? "kda" : delta ? "delta" : "mamba2";
   char name[48];
   for (const StepList list : kLists) {
     const BufferRef mixed = take(ArenaKind::kActivations, kChunk * kMixedCols);
@@ -73,11 +78,13 @@ void CheckPlan::addState(bool delta, StateFormat format, const BufferRef& taps,
 
 void CheckPlan::addStates() {
   const BufferRef taps = vector(kStateChannels * (kStateTaps + 1));
-  const BufferRef gates = vector(3 * kStateHeads, Fill::kBelowZero);  // makes states decay
+  const BufferRef gates =
+      vector(kStateDecays + kStateHeads, Fill::kBelowZero);  // makes states decay
   for (const StateFormat format : {StateFormat::kF32, StateFormat::kF16, StateFormat::kInt8}) {
-    addState(true, format, taps, gates);
+    addState(StateRule::kDelta, format, taps, gates);
   }
-  addState(false, StateFormat::kF32, taps, gates);
+  addState(StateRule::kMamba2, StateFormat::kF32, taps, gates);
+  addState(StateRule::kKda, StateFormat::kF32, taps, gates);
 }
 
 void CheckPlan::addGatedNorms() {

@@ -468,6 +468,7 @@ ORIEL_CONST(kPoolLast, 2u);
 // value_dim, a decay and a factor, and for each of key_heads, which heads share, a query and a key of key_dim:
 //   delta rule: S = decay S, then S += factor (value - S key) key^T; out = scale S query
 //   Mamba-2:    S = decay S + factor value key^T; out = scale S query + skip value
+// Kimi's delta attention is the delta rule with a decay for each column of S, that is for each value of a key.
 // (Yang, Kautz and Hatamizadeh, "Gated Delta Networks", 2024; Dao and Gu, "Transformers are SSMs", 2024.) A slot of the
 // state's memory has, in words, the matrices [heads][value_dim][key_dim] in their format, scales of int8 behind all
 // values, and then the columns [taps - 1][channels], the last inputs of the convolution, oldest first, float32. A step
@@ -475,14 +476,16 @@ ORIEL_CONST(kPoolLast, 2u);
 // token. All its tokens are of one session; in a batch (StepList::kBatch) each is of another, and is such a step.
 
 // What a state takes in. A token of `in` (StateColumns has the sums):
-//   delta rule: [channels: queries, keys, values][gates: heads * value_dim][f: heads][d: heads]
+//   delta rule: [channels: queries, keys, values][gates: heads * value_dim][f: heads][d: decays]
 //   Mamba-2:    [gates: heads * value_dim][channels: values, keys, queries][d: heads]
 // with queries and keys of key_heads * key_dim, values of heads * value_dim. The channels go through a causal
 // convolution over the last `taps` tokens, each for itself, and then through SiLU:
 // y_t = silu(bias + sum over j < taps of tap[j] x_(t - taps + 1 + j)). A token of `out`, in either case:
-//   [queries][keys][values][decay: heads][factor: heads]
+//   [queries][keys][values][decay: decays][factor: heads]
+// with a decay for each head, or (by_key) for each value of a key of each head.
 // The delta rule divides queries and keys by their lengths, head by head: x / max(|x|, eps). Then
 //   decay = exp(rate softplus(d + step)); factor = sigmoid(f) (delta rule) or softplus(d + step) (Mamba-2)
+//   decay = exp(least sigmoid(rate (d + step))) (by_key)
 // where softplus(x) = ln(1 + e^x), x itself above 20. Writes the columns of the slot, its last words.
 struct StateInputsPush {  // bindings: 0 in, 1 step, 2 out, 3 state, 4 taps, 5 gates
   uint in_stride;
@@ -497,10 +500,16 @@ struct StateInputsPush {  // bindings: 0 in, 1 step, 2 out, 3 state, 4 taps, 5 g
   float eps;
   uint slot_words;  // of the state's memory
   uint view;
+  uint by_key ORIEL_ELSE(0);
+  float least ORIEL_ELSE(0);  // by_key: logarithm of the least decay
 };
-// Binding 5: [heads] steps, [heads] rates, and of Mamba-2 [heads] of what goes by the state (skip).
+// Binding 5: [decays] steps, [heads] rates, and of Mamba-2 [heads] of what goes by the state (skip).
 
 #ifdef __cplusplus
+template <typename Push>
+constexpr uint stateDecays(const Push& p) {
+  return p.heads * (p.by_key != 0 ? p.key_dim : 1);
+}
 struct StateColumns {
   uint n_keys;      // queries, or keys
   uint n_values;    // values, or gates
@@ -537,6 +546,7 @@ struct StateScanPush {  // bindings: 0 in (StateInputsPush's out), 1 step, 2 out
   uint view;
   uint tiled
       ORIEL_ELSE(0);  // 1: head h has the key of h % key_heads; 0: of h / (heads / key_heads)
+  uint by_key ORIEL_ELSE(0);  // 1: the delta rule with a decay for each value of a key
 };
 
 // out[t][r] = norm(in[t][r] * gate) (norm_last) or norm(in[t][r]) * gate, with gate = a function of gates[t][r]: silu,

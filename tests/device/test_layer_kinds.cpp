@@ -8,6 +8,8 @@
 #include "support/against_float64.h"
 #include "support/files.h"
 #include "support/guessed_replies.h"
+#include "support/model_mutants.h"
+#include "support/read_files.h"
 #include "support/sessions.h"
 
 namespace oriel_internal::test::test_layer_kinds {
@@ -122,11 +124,66 @@ TEST_P(LayerKinds, write_the_same_with_guesses) {
   }
 }
 
+/// Halves, quarters or doubles every matrix of a layer, and gives it the scale that makes up for it.
+GgufWriter withScales(const std::string& path) {
+  GgufWriter writer = takeApart(readBytes(path));
+  const std::vector<GgufWriter::Tensor> tensors = writer.tensors();
+  std::mt19937 random(5);
+  for (const GgufWriter::Tensor& tensor : tensors) {
+    const std::string stem = tensor.name.substr(0, tensor.name.rfind('.'));
+    const bool has_scale = std::any_of(tensors.begin(), tensors.end(), [&](const auto& other) {
+      return other.name == stem + ".scale";
+    });
+    bool is_matrix = tensor.name.rfind("blk.", 0) == 0 && tensor.dims.size() > 1 &&
+                     tensor.dims[1] > 1 && stem + ".weight" == tensor.name && tensor.type == 0;
+    // Not of a product, or of the heads' own products.
+    for (const char* const other : {"norm", "conv.", "conv1d", "attn_k_b", "attn_v_b"}) {
+      is_matrix = is_matrix && stem.find(other) == std::string::npos;
+    }
+    if (!is_matrix || has_scale) {
+      continue;
+    }
+    const uint64_t depth = tensor.dims.size() > 2 ? tensor.dims[2] : 1;
+    std::vector<float> values(tensor.data.size() / sizeof(float));
+    std::memcpy(values.data(), tensor.data.data(), values.size() * sizeof(float));
+    std::vector<float> scales;
+    for (uint64_t i = 0; i < depth; ++i) {
+      const float scale = std::ldexp(1.0f, static_cast<int>(random() % 4) - 1);
+      const size_t size = static_cast<size_t>(tensor.dims[0] * tensor.dims[1]);
+      for (size_t v = i * size; v < (i + 1) * size; ++v) {
+        values[v] /= scale;
+      }
+      scales.push_back(scale);
+    }
+    writer.addTensorF32(tensor.name, tensor.dims, values);
+    writer.addTensorF32(stem + ".scale", {depth}, scales);
+  }
+  return writer;
+}
+
+TEST_P(LayerKinds, multiply_every_product_by_its_scale) {
+  const std::vector<uint8_t> bytes = withScales(path_).build();
+  const std::string scaled =
+      testing::TempDir() + "oriel-scaled-" + std::to_string(getpid()) + ".gguf";
+  std::ofstream(scaled, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  const std::vector<int32_t> ids = someIds(9, 250);
+  const Loaded plain = fresh(40, 8);
+  const Loaded with_scales = load(scaled, windowOptions(kSinks, 40, 8));
+  std::remove(scaled.c_str());
+  ASSERT_TRUE(plain.session && with_scales.session);
+  ASSERT_EQ(ORIEL_OK, append(plain, ids));
+  ASSERT_EQ(ORIEL_OK, append(with_scales, ids));
+  EXPECT_LT(relativeL2(logitsOf(with_scales), logitsOf(plain)), 1e-4);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, LayerKinds,
                          testing::Values("lfm3", "gpt-oss-mxfp4", "gemma4-moe-fused", "phi2",
                                          "nanbeige-skip", "llama-q1_0", "nemotron_h_moe-latent",
                                          "qwen35moe", "spark2_5", "granite_swa", "k2-horizon-mova",
-                                         "laguna", "deepseek2-groups", "cohere2moe"),
+                                         "laguna", "deepseek2-groups", "cohere2moe",
+                                         "bailingmoe3-small", "gemma4-moe", "qwen3next", "hy_v3"),
                          [](const testing::TestParamInfo<const char*>& row) {
                            std::string name = row.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -24,23 +24,29 @@ StepRun runOf(uint32_t n_tokens) { return n_tokens == 1 ? StepRun::kDecode : Ste
 struct StateCase {
   bool delta;
   uint32_t heads, key_heads, key_dim, value_dim;
+  bool by_key = false;
 
   uint32_t nKeys() const { return key_heads * key_dim; }
   uint32_t nValues() const { return heads * value_dim; }
   uint32_t channels() const { return 2 * nKeys() + nValues(); }
-  uint32_t mixedCols() const { return channels() + 2 * heads; }
+  uint32_t decays() const { return by_key ? heads * key_dim : heads; }
+  uint32_t mixedCols() const { return channels() + decays() + heads; }
   std::string name() const {
-    return std::string(delta ? "delta " : "mamba2 ") + std::to_string(heads) + "/" +
-           std::to_string(key_heads) + " " + std::to_string(value_dim) + "x" +
-           std::to_string(key_dim);
+    return std::string(by_key  ? "delta by key "
+                       : delta ? "delta "
+                               : "mamba2 ") +
+           std::to_string(heads) + "/" + std::to_string(key_heads) + " " +
+           std::to_string(value_dim) + "x" + std::to_string(key_dim);
   }
 };
 
 constexpr StateCase kCases[] = {
-    {true, 4, 2, 128, 128}, {true, 3, 3, 24, 24},   {true, 6, 2, 32, 32},   {true, 2, 1, 40, 20},
-    {true, 2, 2, 16, 256},  {true, 1, 1, 256, 16},  {true, 3, 1, 17, 5},    {false, 6, 2, 24, 24},
-    {false, 4, 1, 32, 32},  {false, 3, 1, 128, 64}, {false, 2, 1, 256, 64}, {false, 4, 4, 16, 40},
-    {false, 2, 2, 64, 128}, {false, 4, 2, 17, 5},
+    {true, 4, 2, 128, 128},     {true, 3, 3, 24, 24},        {true, 6, 2, 32, 32},
+    {true, 2, 1, 40, 20},       {true, 2, 2, 16, 256},       {true, 1, 1, 256, 16},
+    {true, 3, 1, 17, 5},        {false, 6, 2, 24, 24},       {false, 4, 1, 32, 32},
+    {false, 3, 1, 128, 64},     {false, 2, 1, 256, 64},      {false, 4, 4, 16, 40},
+    {false, 2, 2, 64, 128},     {false, 4, 2, 17, 5},        {true, 3, 3, 128, 128, true},
+    {true, 2, 2, 12, 12, true}, {true, 4, 2, 256, 20, true}, {true, 3, 3, 17, 17, true},
 };
 
 /// The slots of two sessions. The step's session reads from one and writes to the other.
@@ -107,6 +113,7 @@ StateScanPush scanPush(const StateCase& shape, StateFormat format, uint32_t slot
   push.scale = shape.delta ? 1.0f / std::sqrt(static_cast<float>(shape.key_dim)) : 1.0f;
   push.slot_words = slot_words;
   push.view = kView;
+  push.by_key = shape.by_key ? 1 : 0;
   return push;
 }
 
@@ -131,11 +138,13 @@ std::vector<float> scanInputs(const StateCase& shape, uint32_t stride, Random* r
       }
     }
     float* const decay = row + shape.channels();
-    float* const factor = decay + shape.heads;
-    for (uint32_t h = 0; h < shape.heads; ++h) {
-      const bool keeps = h == shape.heads - 1 || random->below(3) != 0;
+    float* const factor = decay + shape.decays();
+    for (uint32_t i = 0; i < shape.decays(); ++i) {
+      const bool keeps = i == shape.decays() - 1 || random->below(3) != 0;
       const float some = 1.0f - 0.01f * static_cast<float>(sigmoid64(random->normal()));
-      decay[h] = keeps ? some : kDecays[random->below(8)];
+      decay[i] = keeps ? some : kDecays[random->below(8)];
+    }
+    for (uint32_t h = 0; h < shape.heads; ++h) {
       factor[h] = static_cast<float>(sigmoid64(random->normal(3.0f)));
     }
   }
@@ -207,7 +216,7 @@ TEST_P(Kernels, state_scan_follows_its_rule_in_every_format) {
 }
 
 TEST_P(SimdKernels, a_state_does_not_depend_on_the_number_of_threads) {
-  for (const StateCase& shape : {kCases[0], kCases[1], kCases[9]}) {
+  for (const StateCase& shape : {kCases[0], kCases[1], kCases[9], kCases[14]}) {
     for (const StateFormat format : kFormats) {
       for (const uint32_t n_tokens : {1u, 7u, kChunk}) {
         SCOPED_TRACE(shape.name() + " " + stateFormatName(format) + " " + std::to_string(n_tokens));
@@ -247,7 +256,8 @@ TEST_P(SimdKernels, a_state_does_not_depend_on_the_number_of_threads) {
 StateInputsPush inputsPush(const StateCase& shape, uint32_t taps, bool has_bias,
                            uint32_t slot_words) {
   StateInputsPush push = {};
-  push.in_stride = shape.channels() + shape.nValues() + (shape.delta ? 2 : 1) * shape.heads + 7;
+  push.in_stride =
+      shape.channels() + shape.nValues() + shape.decays() + (shape.delta ? shape.heads : 0) + 7;
   push.out_stride = shape.mixedCols() + 3;
   push.delta = shape.delta ? 1 : 0;
   push.heads = shape.heads;
@@ -259,14 +269,16 @@ StateInputsPush inputsPush(const StateCase& shape, uint32_t taps, bool has_bias,
   push.eps = 1e-6f;
   push.slot_words = slot_words;
   push.view = kView;
+  push.by_key = shape.by_key ? 1 : 0;
+  push.least = shape.by_key ? -5.0f : 0.0f;
   return push;
 }
 
-/// Step sizes, negative rates from small to large, and the state's other parameters.
-std::vector<float> randomGates(uint32_t heads, Random* random) {
-  std::vector<float> gates = random->normals(3 * heads, 2.0f);
-  for (uint32_t h = 0; h < heads; ++h) {
-    gates[heads + h] = -std::exp(2 * random->normal());
+/// Step sizes, negative rates from small to large, and the state's other parameters. Rates by key have any sign.
+std::vector<float> randomGates(const StateCase& shape, Random* random) {
+  std::vector<float> gates = random->normals(shape.decays() + 2 * shape.heads, 2.0f);
+  for (uint32_t h = 0; !shape.by_key && h < shape.heads; ++h) {
+    gates[shape.heads + h] = -std::exp(2 * random->normal());
   }
   gates[0] = 25.0f;  // softplus is the identity there
   return gates;
@@ -297,7 +309,7 @@ TEST_P(Kernels, state_inputs_convolve_and_keep_the_last_columns) {
     if (!has_bias) {
       weights.resize(channels * taps);
     }
-    const std::vector<float> gates = randomGates(shape.heads, &random);
+    const std::vector<float> gates = randomGates(shape, &random);
     StateMemory memory(&rig, slot_words);
     const BufferRef out = rig.output(kChunk * push.out_stride);
     const BufferRef from = rig.input(in), taps_in = rig.input(weights), gates_in = rig.input(gates);
@@ -323,7 +335,7 @@ TEST_P(Kernels, state_inputs_convolve_and_keep_the_last_columns) {
         const bool there = t < n_tokens && c < shape.mixedCols();
         const double value = there ? want.rows[size_t{t} * shape.mixedCols() + c] : kUntouched;
         // Decays are multiplied with each other.
-        const bool decays = there && c >= channels && c < channels + shape.heads;
+        const bool decays = there && c >= channels && c < channels + shape.decays();
         const double error = !there ? 0 : decays ? 3e-6 : 1e-5 * (1 + std::fabs(value));
         ASSERT_NEAR(rig.floats(out)[i], value, error) << "token " << t << " column " << c;
       }
@@ -418,7 +430,7 @@ TEST_P(Kernels, gated_norm_gates_before_or_after_it_norms_also_in_place) {
 // In the order of plans: parallel execution must not change the results.
 TEST_P(Kernels, a_layer_with_a_state_takes_in_scans_gates_and_adds) {
   constexpr uint32_t kTaps = 4, kTokens = 9, kOut = 40;
-  for (const StateCase& shape : {kCases[0], kCases[2], kCases[8], kCases[12]}) {
+  for (const StateCase& shape : {kCases[0], kCases[2], kCases[8], kCases[12], kCases[15]}) {
     const bool in_place = shape.heads == 4;
     SCOPED_TRACE(shape.name() + (in_place ? " in place" : ""));
     Random random(shape.heads);
@@ -442,7 +454,7 @@ TEST_P(Kernels, a_layer_with_a_state_takes_in_scans_gates_and_adds) {
     norm.eps = 1e-6f;
     const std::vector<float> in = random.normals(size_t{kTokens} * inputs.in_stride);
     const std::vector<float> taps = random.normals(shape.channels() * kTaps, 0.5f);
-    const std::vector<float> gates = randomGates(shape.heads, &random);
+    const std::vector<float> gates = randomGates(shape, &random);
     const std::vector<float> weight = random.normals(shape.nValues());
     const PackedMatrix matrix = randomMatrix(WeightType::kF16, kOut, shape.nValues(), &random);
     MatmulPush product = matrix.product();

@@ -1,5 +1,5 @@
-// Recurrent states in float64, token by token, from the papers: the gated delta rule (Yang, Kautz and Hatamizadeh 2024)
-// and Mamba-2 (Dao and Gu 2024). Shares only push constants with the library: layouts and formulas are implemented a
+// Recurrent states in float64, token by token, from the papers: the gated delta rule (Yang, Kautz and Hatamizadeh 2024),
+// the same with decays by key (Kimi Team 2025) and Mamba-2 (Dao and Gu 2024). Shares only push constants with the library: layouts and formulas are implemented a
 // second time here. Tests only.
 #pragma once
 
@@ -41,7 +41,8 @@ inline Float64Inputs float64StateInputs(const StateInputsPush& p, uint32_t n_tok
                                         const Doubles& in, const Doubles& columns,
                                         const Doubles& taps, const Doubles& gates) {
   const size_t n_keys = size_t{p.key_heads} * p.key_dim, n_values = size_t{p.heads} * p.value_dim;
-  const size_t channels = 2 * n_keys + n_values, width = channels + 2 * p.heads;
+  const size_t each = p.by_key != 0 ? p.key_dim : 1, n_decays = p.heads * each;
+  const size_t channels = 2 * n_keys + n_values, width = channels + n_decays + p.heads;
   const bool delta = p.delta != 0;
   const size_t first_channel = delta ? 0 : n_values;
   const size_t first_decay = delta ? channels + n_values + p.heads : n_values + channels;
@@ -83,10 +84,16 @@ inline Float64Inputs float64StateInputs(const StateInputsPush& p, uint32_t n_tok
       }
     }
     for (size_t h = 0; h < p.heads; ++h) {
-      const size_t at = size_t{t} * p.in_stride + first_decay + h;
-      const double step = softplus64(in[at] + gates[h]);
-      row[channels + h] = std::exp(step * gates[p.heads + h]);
-      row[channels + p.heads + h] = delta ? sigmoid64(in[at - p.heads]) : step;
+      const size_t at = size_t{t} * p.in_stride + first_decay;
+      const double rate = gates[n_decays + h];
+      for (size_t i = h * each; i < (h + 1) * each; ++i) {
+        const double x = in[at + i] + gates[i];
+        row[channels + i] =
+            std::exp(p.by_key != 0 ? static_cast<double>(p.least) * sigmoid64(rate * x)
+                                   : rate * softplus64(x));
+      }
+      row[channels + n_decays + h] =
+          delta ? sigmoid64(in[at - p.heads + h]) : softplus64(in[at + h] + gates[h]);
     }
     out.rows.insert(out.rows.end(), row.begin(), row.end());
   }
@@ -108,14 +115,14 @@ inline Doubles float64StateScan(const StateScanPush& p, uint32_t n_tokens, const
       const size_t shared = p.tiled != 0 ? h % p.key_heads : h / (p.heads / p.key_heads);
       const double* const query = row + shared * p.key_dim;
       const double* const key = row + n_keys + shared * p.key_dim;
-      const double decay = row[2 * n_keys + n_values + h];
-      const double factor = row[2 * n_keys + n_values + p.heads + h];
+      const double* const decays = row + 2 * n_keys + n_values;
+      const double factor = decays[(p.by_key != 0 ? p.heads * p.key_dim : p.heads) + h];
       for (size_t i = 0; i < p.value_dim; ++i) {
         double* const s = state->data() + (h * p.value_dim + i) * p.key_dim;
         const double value = row[2 * n_keys + h * p.value_dim + i];
         double known = 0;
         for (size_t n = 0; n < p.key_dim; ++n) {
-          s[n] *= decay;
+          s[n] *= decays[p.by_key != 0 ? h * p.key_dim + n : h];
           known += s[n] * key[n];
         }
         const double taken = factor * (p.delta != 0 ? value - known : value);

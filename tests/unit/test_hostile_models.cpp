@@ -162,9 +162,10 @@ class HostileModels : public testing::Test {
 
 TEST_F(HostileModels, a_mutant_is_used_or_refused_in_one_line) {
   std::vector<GgufWriter> sound;
-  for (const char* name : {"llama-q2_k", "llama-iq4_nl", "llama-q4_k_m", "llama-q5_1", "llama-q8_0",
-                           "gemma3", "qwen3", "phi3", "smollm3", "llama3-rope", "granite-nope",
-                           "minicpm-nokeys", "olmo3", "lfm2-q8_0", "lfm2-q4_0"}) {
+  for (const char* name :
+       {"llama-q2_k", "llama-iq4_nl", "llama-q4_k_m", "llama-q5_1", "llama-q8_0", "gemma3", "qwen3",
+        "phi3", "smollm3", "llama3-rope", "granite-nope", "minicpm-nokeys", "olmo3", "lfm2-q8_0",
+        "lfm2-q4_0", "bailingmoe3-small"}) {
     if (const std::string path = dataModel(name + std::string(".gguf")); !path.empty()) {
       sound.push_back(takeApart(readFile(path)));
     }

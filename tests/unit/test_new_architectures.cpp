@@ -1,6 +1,7 @@
 // Architectures of 2026: their special keys, and refused values.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -55,7 +56,8 @@ void resize(GgufWriter* writer, const std::string& name, std::vector<uint64_t> d
 TEST(NewArchitectures, there_are_more_than_seventy_that_write_text) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < architectureCount(); ++i) {
-    count += architectureAt(i).traits.drafts ? 0 : 1;
+    const Traits& traits = architectureAt(i).traits;
+    count += traits.drafts || traits.encoder ? 0 : 1;
   }
   EXPECT_GE(count, 70u);
 }
@@ -110,6 +112,36 @@ TEST(NewArchitectures, keys_that_must_be_there_are_named) {
                 [](GgufWriter* w) { w->removeKey("phi2.attention.layer_norm_epsilon"); });
   expectRefused("nanbeige-skip", {"num_loops"},
                 [](GgufWriter* w) { w->addUint32("nanbeige.num_loops", 1000); });
+}
+
+TEST(NewArchitectures, limits_by_layer_that_clamp_experts_are_refused) {
+  for (const float limit : {0.0f, 7.0f}) {
+    GgufWriter writer = fileOf("gpt-oss-mxfp4");
+    writer.addFloat32s("gpt-oss.swiglu_clamp_shexp", {0, 0, limit, 0});
+    const Described described(writer);
+    EXPECT_EQ(limit == 0, described.status == ORIEL_OK) << described.log.errors();
+    EXPECT_EQ(limit != 0, described.log.says("swiglu_clamp_shexp"));
+  }
+}
+
+TEST(NewArchitectures, delta_attention_has_bounded_gates_and_taps_of_each_matrix) {
+  expectRefused("bailingmoe3-small", {"kda.safe_gate", "false"},
+                [](GgufWriter* w) { w->addBool("bailingmoe3.kda.safe_gate", false); });
+  for (const float bound : {0.0f, 1.0f, NAN}) {
+    expectRefused("bailingmoe3-small", {"kda.gate_lower_bound"},
+                  [&](GgufWriter* w) { w->addFloat32("bailingmoe3.kda.gate_lower_bound", bound); });
+  }
+  for (const uint32_t dim : {0u, 11u, 1000u}) {
+    expectRefused("bailingmoe3-small", {dim == 11 ? "blk.0.attn_q.weight" : "kda.head_dim"},
+                  [&](GgufWriter* w) { w->addUint32("bailingmoe3.kda.head_dim", dim); });
+  }
+  expectRefused("bailingmoe3-small", {"blk.2.ssm_conv1d_k.weight"}, [](GgufWriter* w) {
+    resize(w, "blk.2.ssm_conv1d_k.weight", {3, 24});
+  });
+  // Without attention there are no latents to read.
+  expectRefused("bailingmoe3-small", {"head_count_kv"}, [](GgufWriter* w) {
+    w->addInt32s("bailingmoe3.attention.head_count_kv", {0, 0, 0, 0});
+  });
 }
 
 // ---- Models in several files ---------------------------------------------------------------------
