@@ -4,7 +4,7 @@
 cmake_minimum_required(VERSION 3.22)
 include(${CMAKE_CURRENT_LIST_DIR}/shader_sources.cmake)
 
-set(block_bytes 393216)  # unpacked, at most
+set(block_bytes 430000)  # unpacked, at most
 
 set(files "")
 foreach(name spirv IN ZIP_LISTS NAMES SPIRV)
@@ -56,14 +56,32 @@ endforeach()
 finish_block()
 
 set(table "")
+set(names "")  # one after the other; a name may be the end of another one
+set(longest_first "")
+foreach(kernel IN LISTS KERNELS)
+  string(REGEX REPLACE " .*" "" name "${kernel}")
+  string(LENGTH ${name} length)
+  math(EXPR length "99 - ${length}")
+  list(APPEND longest_first "${length} ${name}")
+endforeach()
+list(SORT longest_first COMPARE NATURAL)
+foreach(name IN LISTS longest_first)
+  string(REGEX REPLACE ".* " "" name "${name}")
+  string(FIND "${names}" "${name}|" at)
+  if(at EQUAL -1)
+    string(APPEND names "${name}|")
+  endif()
+endforeach()
 foreach(kernel IN LISTS KERNELS)
   string(REPLACE " " ";" kernel "${kernel} 0 0 0")
   list(POP_FRONT kernel name module)
   list(FIND NAMES ${module} module)
   list(SUBLIST kernel 0 3 form)
   list(JOIN form ", " form)
-  string(APPEND table "    {\"${name}\", ${module}, {${form}}},\n")
+  string(FIND "${names}" "${name}|" at)
+  string(APPEND table "    {${at}, ${module}, {${form}}},  // ${name}\n")
 endforeach()
+string(REPLACE "|" "\\0\"\n    \"" names "${names}")
 
 string(SHA256 hash "${table}${modules}${blocks}${arrays}")
 string(SUBSTRING ${hash} 0 16 hash)
@@ -83,6 +101,8 @@ const ShaderBlock kShaderBlocks[] = {
 ${blocks}};
 const ShaderModule kShaderModules[] = {
 ${modules}};
+const char kShaderNames[] =
+    \"${names}\";
 const ShaderCode kShaders[] = {
 ${table}};
 const uint32_t kShaderBlockCount = sizeof(kShaderBlocks) / sizeof(kShaderBlocks[0]);

@@ -129,7 +129,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   }
   void judgeKernel(uint32_t shader, bool right);
   Status choosePipelines();
-  Status choosePipelines(StepList list, const Op& op, double piece_work, OpHandles* handles);
+  Status choosePipelines(StepList list, uint32_t index, double piece_work, OpHandles* handles);
   Status startPipelines();
   Status finishPipelines();
   Status takeFirstSteps();

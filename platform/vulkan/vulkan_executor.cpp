@@ -4,6 +4,7 @@
 #include <new>
 
 #include "vulkan/executor_class.h"
+#include "vulkan/fused_ops.h"
 #include "vulkan/texel_views.h"
 
 namespace oriel_internal {
@@ -406,23 +407,29 @@ Status VulkanExecutor::timeOps(StepList list, VkQueryPool times, double* ms) {
 Status VulkanExecutor::choosePipelines() {
   OpHandles* handles = handles_;
   for (uint32_t l = 0; l < kStepLists; ++l) {
-    const double piece_work = pieceWork(plan_, static_cast<StepList>(l));
+    const double piece_work = pieceWork(plan_, static_cast<StepList>(l), device_.caps);
     for (uint32_t i = 0; i < plan_.n_ops[l]; ++i) {
-      const Op& op = plan_.ops[l][i];
-      if (!isDoneByHost(op)) {
-        ORIEL_TRY(choosePipelines(static_cast<StepList>(l), op, piece_work, handles++));
+      if (!isDoneByHost(plan_.ops[l][i])) {
+        ORIEL_TRY(choosePipelines(static_cast<StepList>(l), i, piece_work, handles++));
       }
     }
   }
   return kOk;
 }
 
-Status VulkanExecutor::choosePipelines(StepList list, const Op& op, double piece_work,
+Status VulkanExecutor::choosePipelines(StepList list, uint32_t index, double piece_work,
                                        OpHandles* handles) {
+  const Op* const ops = plan_.ops[static_cast<uint32_t>(list)];
+  const Op& op = ops[index];
   const uint32_t rows = plan_.rows(list);
+  if (isMadeByReaders(plan_, list, index, device_.caps)) {
+    handles->parts = 0;
+    handles->staging = kNoPipeline;
+    return kOk;
+  }
   Kernel kernel;
-  ORIEL_TRY(
-      chooseKernel(op, kernelRows(plan_, list), device_.caps, choices_, options_.log, &kernel));
+  ORIEL_TRY(chooseKernel(op, makerOf(ops, index, handles), kernelRows(plan_, list), device_.caps,
+                         choices_, options_.log, &kernel));
   uint32_t pipeline = 0;
   ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
   handles->pipeline = static_cast<uint16_t>(pipeline);
