@@ -24,7 +24,7 @@ set(n_blocks 0)
 macro(finish_block)
   set(block ${FOLDER}/block_${n_blocks})
   execute_process(COMMAND ${CMAKE_COMMAND} -E cat ${parts} OUTPUT_FILE ${block} COMMAND_ERROR_IS_FATAL ANY)
-  file(ARCHIVE_CREATE OUTPUT ${block}.xz PATHS ${block} FORMAT raw COMPRESSION XZ COMPRESSION_LEVEL 9)
+  execute_process(COMMAND ${PYTHON} ${CMAKE_CURRENT_LIST_DIR}/pack_block.py ${block} ${block}.xz COMMAND_ERROR_IS_FATAL ANY)
   file(READ ${block}.xz hex HEX)
   string(REGEX REPLACE "(..)" "0x\\1," listing "${hex}")
   string(REGEX REPLACE "(................................................................................)" "\\1\n"

@@ -60,22 +60,23 @@ Touch touch(const Op& op, const BufferRef& row) {
   return replaces ? Touch::kReplaces : Touch::kReads;
 }
 
-bool isReadLater(const Plan& plan, StepList list, uint32_t first, const BufferRef& row) {
+Touch firstTouch(const Plan& plan, StepList list, uint32_t first, const BufferRef& row) {
   const uint32_t l = static_cast<uint32_t>(list);
-  for (uint32_t i = first; i < plan.n_ops[l]; ++i) {
-    if (const Touch found = touch(plan.ops[l][i], row); found != Touch::kNone) {
-      return found == Touch::kReads;
-    }
+  Touch found = Touch::kNone;
+  for (uint32_t i = first; i < plan.n_ops[l] && found == Touch::kNone; ++i) {
+    found = touch(plan.ops[l][i], row);
   }
-  for (const StepList later : {StepList::kHead, StepList::kBatchHead, StepList::kDraft}) {
-    const uint32_t n = static_cast<uint32_t>(later);
-    for (uint32_t i = 0; i < plan.n_ops[n]; ++i) {
-      if (touch(plan.ops[n][i], row) == Touch::kReads) {
-        return true;
-      }
-    }
-  }
-  return false;
+  return found;
+}
+
+bool isReadLater(const Plan& plan, StepList list, uint32_t first, const BufferRef& row) {
+  const Touch found = firstTouch(plan, list, first, row);
+  const auto reads = [&](StepList later) {
+    return firstTouch(plan, later, 0, row) == Touch::kReads;
+  };
+  return found == Touch::kReads ||
+         (found == Touch::kNone &&
+          (reads(StepList::kHead) || reads(StepList::kBatchHead) || reads(StepList::kDraft)));
 }
 
 }  // namespace

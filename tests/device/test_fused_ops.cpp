@@ -101,7 +101,7 @@ TEST(FusedOpsOfSpans, merge_split_windows_and_give_the_bits_of_ops_apart) {
   RandomLlama model;
   model.head_dim = 32;
   model.n_heads = 6;
-  model.n_layers = 2;
+  model.n_layers = 1;
   model.n_ff = 2112;  // more than a span
   const TemporaryModel file(model);
   BatchSetting setting;
