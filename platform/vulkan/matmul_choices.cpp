@@ -29,10 +29,8 @@ constexpr MatmulCandidate kSoftwareVector[] = {
 constexpr MatmulCandidate kGpuVector[] = {
     {"float", kFloat, 0, 0, 0, 0},
     {"float, 64 lanes, 2 rows each", kFloat, 64, kGroupRows, 2, 1},
-    {"float, 32 lanes, 1 row each", kFloat, 32, kGroupRows, 1, 1},
     {"dot", kDot, 0, 0, 0, 0},
     {"dot, 64 lanes, 2 rows each", kDot, 64, kGroupRows, 2, 1},
-    {"dot, 32 lanes, 1 row each", kDot, 32, kGroupRows, 1, 1},
 };
 constexpr MatmulCandidate kSoftwareChunk[] = {
     {"float", kFloat, 0, 0, 0, 0},
