@@ -169,9 +169,13 @@ void accumulate(uint first_row, Tile tile, uint team, uint teams) {
   }
 #if defined(MAKES)
   const uint lane = gl_LocalInvocationIndex;
-  const float factor = kMaker == kMakeNormed ? normFactor(tile.first, lane) : 1.0;
+  float factor = 1.0;
+  if (kMakes) {
+    factor = rowFactor(tile.first, lane);
+  }
   const uint units = kMakes ? kSpanLength : push.units;
-  for (uint first = 0u; first < push.units; first += units) {
+  uint first = 0u;
+  do {
     if (kMakes) {
       makeSpan(tile.first, first, factor, lane);
     }
@@ -206,7 +210,12 @@ void accumulate(uint first_row, Tile tile, uint team, uint teams) {
         }
       }
     }
+#if defined(MAKES)
+    first += units;
+  } while (kMakes && first < push.units);
+#else
   }
+#endif
 }
 
 // Grid (token tiles, row tiles, further row tiles).

@@ -83,9 +83,13 @@ void main() {
   [[unroll]] for (uint i = 0u; i < kRows * kTokens; ++i) {
     sums[i] = 0.0;
   }
-  const float factor = kMaker == kMakeNormed ? normFactor(first_token, lane) : 1.0;
+  float factor = 1.0;
+  if (kMakes) {
+    factor = rowFactor(first_token, lane);
+  }
   const uint units = kMakes ? kSpanLength : push.units;
-  for (uint first = 0u; first < push.units; first += units) {
+  uint first = 0u;
+  do {
     if (kMakes) {
       makeSpan(first_token, first, factor, lane);
       stageSpan(first, lane);
@@ -123,7 +127,8 @@ void main() {
         }
       }
     }
-  }
+    first += units;
+  } while (kMakes && first < push.units);
   [[unroll]] for (uint i = 0u; i < kRows * kTokens; ++i) {
     partial[i * kLanes + lane] = sums[i];
   }

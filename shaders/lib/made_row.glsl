@@ -54,6 +54,8 @@ float normFactor(uint t, uint lane) {
   return 1.0 / sqrt(uintBitsToFloat(span[0].x) / float(cols) + makerFloat(kEpsWord)) * makerFloat(kNormScaleWord);
 }
 
+float rowFactor(uint t, uint lane) { return kMaker == kMakeNormed ? normFactor(t, lane) : 1.0; }
+
 // Four values of attention_merge.comp.
 vec4 mergedQuad(uint t, uint c) {
   const AttentionMergePush merge = AttentionMergePush(makerWord(0u), makerWord(1u), makerWord(2u), makerWord(3u),
