@@ -4,7 +4,7 @@
 cmake_minimum_required(VERSION 3.22)
 include(${CMAKE_CURRENT_LIST_DIR}/shader_sources.cmake)
 
-set(block_bytes 393216)  # unpacked, at most
+set(block_bytes 410000)  # unpacked, at most
 
 set(files "")
 foreach(name spirv IN ZIP_LISTS NAMES SPIRV)
@@ -24,7 +24,7 @@ set(n_blocks 0)
 macro(finish_block)
   set(block ${FOLDER}/block_${n_blocks})
   execute_process(COMMAND ${CMAKE_COMMAND} -E cat ${parts} OUTPUT_FILE ${block} COMMAND_ERROR_IS_FATAL ANY)
-  file(ARCHIVE_CREATE OUTPUT ${block}.xz PATHS ${block} FORMAT raw COMPRESSION XZ COMPRESSION_LEVEL 9)
+  execute_process(COMMAND ${PYTHON} ${CMAKE_CURRENT_LIST_DIR}/pack_block.py ${block} ${block}.xz COMMAND_ERROR_IS_FATAL ANY)
   file(READ ${block}.xz hex HEX)
   string(REGEX REPLACE "(..)" "0x\\1," listing "${hex}")
   string(REGEX REPLACE "(................................................................................)" "\\1\n"
@@ -56,14 +56,32 @@ endforeach()
 finish_block()
 
 set(table "")
+set(names "")  # one after the other; a name may be the end of another one
+set(longest_first "")
+foreach(kernel IN LISTS KERNELS)
+  string(REGEX REPLACE " .*" "" name "${kernel}")
+  string(LENGTH ${name} length)
+  math(EXPR length "99 - ${length}")
+  list(APPEND longest_first "${length} ${name}")
+endforeach()
+list(SORT longest_first COMPARE NATURAL)
+foreach(name IN LISTS longest_first)
+  string(REGEX REPLACE ".* " "" name "${name}")
+  string(FIND "${names}" "${name}|" at)
+  if(at EQUAL -1)
+    string(APPEND names "${name}|")
+  endif()
+endforeach()
 foreach(kernel IN LISTS KERNELS)
   string(REPLACE " " ";" kernel "${kernel} 0 0 0")
   list(POP_FRONT kernel name module)
   list(FIND NAMES ${module} module)
   list(SUBLIST kernel 0 3 form)
   list(JOIN form ", " form)
-  string(APPEND table "    {\"${name}\", ${module}, {${form}}},\n")
+  string(FIND "${names}" "${name}|" at)
+  string(APPEND table "    {${at}, ${module}, {${form}}},  // ${name}\n")
 endforeach()
+string(REPLACE "|" "\\0\"\n    \"" names "${names}")
 
 string(SHA256 hash "${table}${modules}${blocks}${arrays}")
 string(SUBSTRING ${hash} 0 16 hash)
@@ -83,6 +101,8 @@ const ShaderBlock kShaderBlocks[] = {
 ${blocks}};
 const ShaderModule kShaderModules[] = {
 ${modules}};
+const char kShaderNames[] =
+    \"${names}\";
 const ShaderCode kShaders[] = {
 ${table}};
 const uint32_t kShaderBlockCount = sizeof(kShaderBlocks) / sizeof(kShaderBlocks[0]);

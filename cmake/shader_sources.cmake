@@ -4,6 +4,7 @@ get_filename_component(oriel_shader_root ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
 file(GLOB ORIEL_SHADER_SOURCES ${oriel_shader_root}/shaders/*.comp ${oriel_shader_root}/shaders/lib/*.glsl
      ${oriel_shader_root}/shaders/shared/*.h)
 list(APPEND ORIEL_SHADER_SOURCES ${oriel_shader_root}/shaders/variants.cmake ${CMAKE_CURRENT_LIST_DIR}/renumber_spirv.py
+     ${CMAKE_CURRENT_LIST_DIR}/pack_block.py
      ${CMAKE_CURRENT_LIST_DIR}/pack_shaders.cmake)
 set(ORIEL_SHADER_HASH "")
 foreach(source IN LISTS ORIEL_SHADER_SOURCES)

@@ -97,7 +97,7 @@ def metadata(shape, file_type, pre, rng):
     return meta
 
 
-def write_model(path, shape, file_type, pure, pre, seed):
+def write_model(path, shape, file_type, pure, pre, seed, hollow=False):
     rng = np.random.default_rng(seed)
     meta = metadata(shape, file_type, pre, rng)
     tensors = list_tensors(shape, file_type, pure, rng)
@@ -113,6 +113,9 @@ def write_model(path, shape, file_type, pure, pre, seed):
     with open(partial, "wb") as out:
         out.write(head + bytes(-len(head) % ALIGNMENT))
         for number, tensor in enumerate(tensors):
+            if hollow and tensor.values is None:
+                out.truncate(out.seek(tensor.n_bytes + -tensor.n_bytes % ALIGNMENT, os.SEEK_CUR))
+                continue
             write_tensor(out, tensor, [seed, number])
     os.replace(partial, path)
 
@@ -130,6 +133,7 @@ def main(words=None):
     parser.add_argument("--layers", type=int, help="so many layers instead of all")
     parser.add_argument("--vocab", type=int, help="so many tokens (at least 1024) instead of all")
     parser.add_argument("--tiny", action="store_true", help="a few MB of the same kind, for tests")
+    parser.add_argument("--hollow", action="store_true", help="no weights but a hole in the file: enough for plans")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args(words)
     if args.list:
@@ -149,7 +153,7 @@ def main(words=None):
         shape = with_layers(shape, args.layers)
     if args.vocab:
         shape = with_vocabulary(shape, args.vocab)
-    write_model(args.out, shape, args.type, args.pure, args.pre, args.seed)
+    write_model(args.out, shape, args.type, args.pure, args.pre, args.seed, args.hollow)
 
 
 if __name__ == "__main__":

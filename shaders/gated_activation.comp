@@ -3,6 +3,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/layout.h"
+#include "lib/activation.glsl"
 #include "lib/erf.glsl"
 #include "lib/tanh.glsl"
 
@@ -16,7 +17,7 @@ layout(std430, set = 0, binding = 2) writeonly buffer Out { float result[]; };
 float activated(float x) {
   switch (push.activation) {
     case kGelu:
-      return x / (1.0 + exp(-2.0 * kGeluScale * (x + kGeluCubic * x * x * x)));
+      return ORIEL_GELU(x);
     case kGeluErf:
       return 0.5 * x * (1.0 + erfOf(0.70710678 * x));
     case kRelu:
@@ -30,7 +31,7 @@ float activated(float x) {
     case kTanh:
       return tanhOf(x);
     default:
-      return x / (1.0 + exp(-x));
+      return ORIEL_SILU(x);
   }
 }
 

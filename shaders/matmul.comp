@@ -5,6 +5,7 @@
 // EXPERTS: inputs are routes of a step, in the order of their experts; a workgroup works on routes of one expert, whose
 // matrix is one of a stack. ExpertMatmulPush says which.
 // HEADS: every head of a token is multiplied by a matrix of its own; a workgroup works on one head.
+// Otherwise the input may be made here: lib/made_row.glsl.
 // HALF: products in half precision, with the input that stage_half left; sums of 32 values or fewer go on in float32.
 //
 // A workgroup works on kTeamLanes * kRows rows. Lane i of a team owns rows i, i + kTeamLanes, ...
@@ -31,7 +32,10 @@ layout(std430, set = 0, binding = 5) readonly buffer Slots { uint slots[]; };
 layout(push_constant) uniform Push { HeadMatmulPush push; };
 #include "lib/step.glsl"
 #else
-layout(push_constant) uniform Push { MatmulPush push; };
+layout(push_constant) uniform Push {
+  MatmulPush push;
+  layout(offset = 64) uvec4 maker[4];
+};
 #include "lib/step.glsl"
 #endif
 layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
@@ -42,6 +46,10 @@ layout(std430, set = 0, binding = 4) readonly buffer Staged { uvec4 staged[]; };
 #else
 #include "lib/weights.glsl"
 #define Quad vec4
+#if !defined(EXPERTS) && !defined(HEADS)
+#define MAKES
+#include "lib/made_row.glsl"
+#endif
 #if defined(HEADS)  // which begin anywhere
 layout(std430, set = 0, binding = 3) readonly buffer In { float values[]; };
 vec4 inputQuad(uint at) {
@@ -133,6 +141,18 @@ uint inputRow(uint token) {
 #endif
 }
 
+// Quad i of a unit's input; `first` begins the span.
+#if !defined(HALF)
+vec4 inputOfUnit(uint in_at, uint first, uint unit, uint i) {
+#if defined(MAKES)
+  if (kMakes) {
+    return uintBitsToFloat(span[(unit - first) * kSpanPitch + i]);
+  }
+#endif
+  return inputQuad(in_at + kQuadStep * (kUnitVectors * unit + i));
+}
+#endif
+
 // Rows and tokens past the end repeat the last one; their sums are never written.
 void accumulate(uint first_row, Tile tile, uint team, uint teams) {
   WeightRow rows[kRows];
@@ -147,31 +167,55 @@ void accumulate(uint first_row, Tile tile, uint team, uint teams) {
   [[unroll]] for (uint i = 0u; i < kRows * kTokens; ++i) {
     sums[i] = 0.0;
   }
-  for (uint unit = team; unit < push.units; unit += teams) {
-    Quad v[kRows][kUnitVectors];
-    UnitScale s[kRows];
-    [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-#if defined(HALF)
-      loadHalves(rows[r], unit, v[r], s[r]);
-#else
-      loadUnit(rows[r], unit, v[r]);
-      s[r] = unitScale(rows[r], unit);
-#endif
-    }
-    [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
-#if defined(HALF)
-      const StagedUnit x = stagedUnit(in_at[t], push.units, unit);
-#else
-      vec4 x[kUnitVectors];
-      [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
-        x[i] = inputQuad(in_at[t] + kQuadStep * (kUnitVectors * unit + i));
-      }
-#endif
-      [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-        sums[r * kTokens + t] += scaledDot(v[r], s[r], x);
-      }
-    }
+#if defined(MAKES)
+  const uint lane = gl_LocalInvocationIndex;
+  float factor = 1.0;
+  if (kMakes) {
+    factor = rowFactor(tile.first, lane);
   }
+  const uint units = kMakes ? kSpanLength : push.units;
+  uint first = 0u;
+  do {
+    if (kMakes) {
+      makeSpan(tile.first, first, factor, lane);
+    }
+    const uint end = min(first + units, push.units);
+#else
+  {
+    const uint first = 0u;
+    const uint end = push.units;
+#endif
+    for (uint unit = first + team; unit < end; unit += teams) {
+      Quad v[kRows][kUnitVectors];
+      UnitScale s[kRows];
+      [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+#if defined(HALF)
+        loadHalves(rows[r], unit, v[r], s[r]);
+#else
+        loadUnit(rows[r], unit, v[r]);
+        s[r] = unitScale(rows[r], unit);
+#endif
+      }
+      [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
+#if defined(HALF)
+        const StagedUnit x = stagedUnit(in_at[t], push.units, unit);
+#else
+        vec4 x[kUnitVectors];
+        [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
+          x[i] = inputOfUnit(in_at[t], first, unit, i);
+        }
+#endif
+        [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+          sums[r * kTokens + t] += scaledDot(v[r], s[r], x);
+        }
+      }
+    }
+#if defined(MAKES)
+    first += units;
+  } while (kMakes && first < push.units);
+#else
+  }
+#endif
 }
 
 // Grid (token tiles, row tiles, further row tiles).

@@ -14,6 +14,8 @@ set(types f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q2_k q3_k q4_k q5_k q6_k 
 set(low_bit_types iq2_xxs iq2_xs iq2_s iq3_xxs iq3_s mxfp4 nvfp4 q1_0 q2_0)
 set(usual_types f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q2_k q3_k q4_k q5_k q6_k iq4_xs)
 set(dot_types q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k q4_k q5_k q6_k)
+set(_made_types ${usual_types})
+set(_dot_made_types ${dot_types})
 set(half_types f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q2_k q3_k q4_k q5_k q6_k iq4_xs)
 set(matrix_types f16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q2_k q3_k q4_k q5_k q6_k iq4_xs)
 
@@ -40,6 +42,12 @@ oriel_kernels_of_weights(matmul "" ON ${usual_types} ${low_bit_types})
 oriel_kernels_of_weights(expert_matmul "" ON ${usual_types} ${low_bit_types})
 oriel_kernels_of_weights(head_matmul "" OFF ${usual_types} ${low_bit_types})
 oriel_kernels_of_weights(matmul _dot OFF ${dot_types})
+foreach(path "" _dot)  # that make their input
+  foreach(type IN LISTS ${path}_made_types)
+    list(FIND types ${type} number)
+    oriel_kernel(matmul_${type}${path}_made matmul${path} ${number} 1)
+  endforeach()
+endforeach()
 oriel_kernels_of_weights(matmul _half OFF ${half_types})
 oriel_kernels_of_weights(matmul _matrix OFF ${matrix_types})
 

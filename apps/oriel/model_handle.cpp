@@ -383,12 +383,15 @@ Json opTimes(const CommonOptions& options, const std::string& path, uint64_t dep
   oriel::Options library_options = planOptions(given, 0);
   diagnostics.listen(&library_options);
   Json ops = Json::array();
-  const auto add = [](const char* list, const char* op, uint32_t count, double ms, void* user) {
+  const auto add = [](const char* list, const char* op, uint32_t count, uint32_t dispatches,
+                      double ms, double expected_ms, void* user) {
     Json one;
     one["list"] = list;
     one["op"] = op;
     one["count"] = count;
+    one["dispatches"] = dispatches;
     one["ms"] = ms;
+    one["expected_ms"] = expected_ms;
     static_cast<Json*>(user)->push_back(one);
   };
   diagnostics.check(

@@ -1,13 +1,14 @@
 #include "vulkan/bindings.h"
 
 #include "plan/codebooks.h"
+#include "vulkan/fused_ops.h"
 
 namespace oriel_internal {
 namespace {
 
 /// The push-constant range of every kernel; the Vulkan minimum is 128.
-constexpr uint32_t kPushBytes = 64;
-static_assert(sizeof(Op::Push) <= kPushBytes, "push constants");
+constexpr uint32_t kPushBytes = kMakerPushBytes + sizeof(Op::Push);
+static_assert(kPushBytes <= 128 && sizeof(Op::Push) <= kMakerPushBytes, "push constants");
 
 VkDescriptorBufferInfo bufferInfo(const DeviceArenas& arenas, const BufferRef& piece) {
   return {arenas.buffer(piece.arena, piece.segment), piece.offset_bytes, piece.size_bytes};
@@ -104,10 +105,11 @@ Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& aren
                       &pool_, "create a descriptor pool", log));
   for (uint32_t l = 0; l < kStepLists; ++l) {
     for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
-      const Op& op = plan.ops[l][i];
-      if (isDoneByHost(op)) {
+      if (isDoneByHost(plan.ops[l][i])) {
         continue;
       }
+      const Op* const maker = makerOf(plan.ops[l], i, handles);
+      const Op op = maker != nullptr ? withMaker(plan.ops[l][i], *maker) : plan.ops[l][i];
       VkDescriptorSetAllocateInfo info = {};
       info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
       info.descriptorPool = pool_;

@@ -17,7 +17,7 @@ namespace {
 constexpr uint32_t kNeededStorageBuffers = kMaxOpBindings;  // minimum 4
 constexpr uint32_t kNeededInvocations = 128;
 constexpr uint32_t kNeededSharedBytes = 16384;
-constexpr uint32_t kNeededPushBytes = 64;
+constexpr uint32_t kNeededPushBytes = 128;
 
 // The first compute queue family, preferably without graphics: a long submission on a graphics queue stalls the
 // desktop.
@@ -230,6 +230,7 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
   caps.vendor_id = properties.vendorID;
   caps.device_id = properties.deviceID;
   caps.driver_version = properties.driverVersion;
+  caps.most_lanes = properties.limits.maxComputeWorkGroupInvocations;
   caps.non_coherent_atom_bytes = properties.limits.nonCoherentAtomSize;
   std::memcpy(caps.pipeline_cache_uuid, properties.pipelineCacheUUID, VK_UUID_SIZE);
   if (properties.apiVersion < VK_API_VERSION_1_1) {
@@ -311,6 +312,7 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical, uint3
   if (properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU) {
     caps.features |= featureBit(VulkanFeature::kRunAhead);
   }
+  caps.features |= featureBit(VulkanFeature::kFusedOps);
   caps.features &= ~faults.features_off;
   caps.most_work = faults.most_work;
   std::snprintf(caps.faults, sizeof(caps.faults), "%s", faults.text);

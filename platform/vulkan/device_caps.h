@@ -24,6 +24,7 @@ struct DeviceCaps {
   uint32_t features;       ///< featureBit()s of the device, minus those turned off
   bool fast_integer_dot;   ///< the driver calls packed dot products accelerated
   uint32_t subgroup_size;  ///< as reported; 1 if invalid; a driver may run narrower ones
+  uint32_t most_lanes;     ///< of a workgroup
   bool full_subgroups;     ///< a pipeline may require subgroups without idle lanes
   MatrixShape matrix;      ///< of kCooperativeMatrix
   uint64_t max_allocation_bytes;
@@ -41,6 +42,10 @@ struct DeviceCaps {
   bool has(VulkanFeature feature) const { return (features & featureBit(feature)) != 0; }
   bool usable() const { return reason[0] == '\0'; }
   bool isSoftware() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU && !divide_as_gpu; }
+  /// True for a GPU with memory of its own. It needs many loads in flight.
+  bool isDiscrete() const {
+    return type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU || (divide_as_gpu && !isSoftware());
+  }
   /// True if kernels read weights, inputs and caches as texels: see texel_views.h.
   bool readsTexels() const { return isSoftware() && has(VulkanFeature::kTexels); }
 };

@@ -100,7 +100,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   bool keep(MatmulUse use, WeightType type, uint32_t index) override {
     return choices_.keep(use, type, index, options_.log);
   }
-  Status timeOps(StepList list, double* ms) override;
+  Status timeOps(StepList list, OpTime* op_times) override;
   void judge(StepList list, const Op* ops, uint32_t count, bool right) override;
   void keepJudgement() override {
     if (options_.uses_wrong) {
@@ -129,7 +129,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   }
   void judgeKernel(uint32_t shader, bool right);
   Status choosePipelines();
-  Status choosePipelines(StepList list, const Op& op, double piece_work, OpHandles* handles);
+  Status choosePipelines(StepList list, uint32_t index, double piece_work, OpHandles* handles);
   Status startPipelines();
   Status finishPipelines();
   Status takeFirstSteps();
@@ -140,7 +140,8 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   }
   StepCommands::Source stepSource();
   Status recordSteps();
-  Status timeOps(StepList list, VkQueryPool times, double* ms);
+  Status timeOps(StepList list, VkQueryPool times, OpTime* op_times);
+  void expectOps(StepList list, OpTime* op_times);
   void releaseSets();
 
   /// `many`: more than one output.

@@ -138,10 +138,10 @@ bool VulkanExecutor::turnOffWrong(uint32_t enabled, const Log& log) {
   const char* name = "";
   for (uint32_t i = 0; i < pipelines_.count(); ++i) {
     const uint32_t shader = pipelines_.shader(i);
-    const uint32_t features = featuresOfKernel(kShaders[shader].name) & ~enabled;
+    const uint32_t features = featuresOfKernel(kShaders[shader].name()) & ~enabled;
     if (device_.verdict.state(shader) == KernelState::kWrong && features != 0) {
       needed |= features;
-      name = kShaders[shader].name;
+      name = kShaders[shader].name();
     }
   }
   if (needed != 0) {
@@ -158,8 +158,8 @@ const char* VulkanExecutor::wrongKernel() const {
   for (uint32_t i = 0; i < pipelines_.count(); ++i) {
     const uint32_t shader = pipelines_.shader(i);
     if (device_.verdict.state(shader) == KernelState::kWrong &&
-        featuresOfKernel(kShaders[shader].name) == 0) {
-      return kShaders[shader].name;
+        featuresOfKernel(kShaders[shader].name()) == 0) {
+      return kShaders[shader].name();
     }
   }
   return nullptr;
@@ -172,20 +172,25 @@ void VulkanExecutor::judgeKernel(uint32_t shader, bool right) {
   const bool wrong = (*failed & bit) != 0;
   verdict().note(shader, wrong ? KernelState::kWrong : KernelState::kRight);
   if (wrong && options_.uses_wrong) {
-    verdict().turnOff(riskiest(featuresOfKernel(kShaders[shader].name)));
+    verdict().turnOff(riskiest(featuresOfKernel(kShaders[shader].name())));
   }
 }
 
 // If several kernels contributed to a wrong result, blames the kernels with optional features.
 void VulkanExecutor::judge(StepList list, const Op* ops, uint32_t count, bool right) {
   const KernelRows rows = kernelRows(plan_, list);
+  const uint32_t l = static_cast<uint32_t>(list);
+  const uint32_t first = static_cast<uint32_t>(ops - plan_.ops[l]);
+  const OpHandles* const handles = handles_ + plan_.opsBefore(l) + first;  // no host ops in a test
   bool blamed = right;
   for (const bool optional : {true, false}) {
     for (uint32_t i = 0; i < count && (right || optional || !blamed); ++i) {
       Kernel kernel;
-      if (isDoneByHost(ops[i]) ||
-          !chooseKernel(ops[i], rows, device_.caps, choices_, Log(), &kernel).ok() ||
-          (featuresOfKernel(kShaders[kernel.shader].name) != 0) != optional) {
+      if (isDoneByHost(ops[i]) || handles[i].parts == 0 ||
+          !chooseKernel(ops[i], makerOf(plan_.ops[l], first + i, handles + i), rows, device_.caps,
+                        choices_, Log(), &kernel)
+               .ok() ||
+          (featuresOfKernel(kShaders[kernel.shader].name()) != 0) != optional) {
         continue;
       }
       blamed = true;

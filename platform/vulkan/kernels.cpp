@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "vulkan/device_shapes.h"
+#include "vulkan/fused_ops.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel_internal {
@@ -48,6 +49,9 @@ constexpr uint32_t kHalvesLanes = 128;
 constexpr uint32_t kHalvesTop = 3;
 static_assert((2 << kHalvesTop) * 16 * 128 <= 65504, "weights_half.glsl's sums");
 constexpr uint32_t kMatrixHalvesTop = 14;
+
+static_assert(16 * kSpanUnits * kSpanPitch + 4 * 512 <= 16384,
+              "a span and the partial sums of a product that makes its input");
 
 /// Two halves of scores, or a workgroup's totals.
 constexpr uint32_t attentionScratchWords(uint32_t lanes, uint32_t queries, uint32_t lane_octets) {
@@ -100,8 +104,9 @@ static_assert(scanSharedBytes(256, kGpuDecodeScan) <= 16384, "likewise");
 
 /// Inputs of a kernel choice in addition to the op.
 struct Given {
-  uint32_t rows;  // most rows of the op
-  bool apart;     // KernelRows
+  const Op* maker;  // of a product: the op whose work it does; or null
+  uint32_t rows;    // most rows of the op
+  bool apart;       // KernelRows
   const DeviceCaps& caps;
   const MatmulChoices& choices;
 };
@@ -122,6 +127,20 @@ MatmulShape matmulShape(uint32_t rows, bool many_tokens, const DeviceCaps& caps)
     return shapes.small;
   }
   return many_tokens ? shapes.chunk : shapes.decode;
+}
+
+/// Lanes of a workgroup for one vector on a discrete GPU, at most, and the units after each other that a team may have.
+constexpr uint32_t kMostDecodeLanes = 512;
+constexpr uint32_t kTeamUnits = 8;
+
+// The longer a row, the more lanes share it, so that enough loads are in flight.
+uint32_t decodeLanes(uint32_t units, const MatmulShape& shape, const DeviceCaps& caps) {
+  const uint32_t most = caps.isDiscrete() ? std::min(kMostDecodeLanes, caps.most_lanes) : 0;
+  uint32_t lanes = shape.lanes;
+  while (2 * lanes <= most && units > kTeamUnits * lanes / shape.team_lanes) {
+    lanes *= 2;
+  }
+  return lanes;
 }
 
 // Divides into tiles of at most the present or the chosen number of tokens. Returns the tokens per tile.
@@ -154,6 +173,9 @@ void divideMatmul(const MatmulPush& push, const Given& given, const MatmulCandid
           : matmulShape(push.rows, given.rows > 1 && !given.apart, given.caps);
   if (given.apart) {
     shapeApart(given.caps, &shape);
+  }
+  if (candidate.lanes == 0 && (given.apart || given.rows == 1)) {
+    shape.lanes = decodeLanes(push.units, shape, given.caps);
   }
   (void)divideTiles(push.rows, given.rows, shape, kernel);
 }
@@ -249,7 +271,7 @@ void divideItems(uint32_t items, uint32_t tokens, Kernel* kernel) {
 
 Status findShader(const char* name, const Log& log, uint32_t* shader) {
   for (uint32_t i = 0; i < kShaderCount; ++i) {
-    if (std::strcmp(kShaders[i].name, name) == 0) {
+    if (std::strcmp(kShaders[i].name(), name) == 0) {
       *shader = i;
       return kOk;
     }
@@ -289,6 +311,16 @@ const char* divideProduct(const Op& op, const Given& given, Kernel* kernel) {
                                 {"_dot", Staging::kIntegers},
                                 {"_half", Staging::kHalves},
                                 {"_matrix", Staging::kMatrixHalves}};
+  const bool is_dot = candidate.kernel == MatmulKernel::kDot;
+  if (given.maker != nullptr ||
+      (is_dot && (given.apart || given.rows == 1) && stagesItself(op, given.caps))) {
+    kernel->constants[4] = makeOf(given.maker);
+    kernel->constants[5] = kLeastSpan;
+    while (kernel->constants[5] < std::min(op.push.matmul.units, kSpanUnits)) {
+      kernel->constants[5] *= 2;
+    }
+    return is_dot ? "_dot_made" : "_made";
+  }
   const auto& kernel_of = kKernels[static_cast<uint32_t>(candidate.kernel)];
   kernel->staging = kernel_of.staging;
   return candidate.kernel == MatmulKernel::kFloat && given.caps.readsTexels() ? "_texel"
@@ -565,9 +597,9 @@ const char* subgroupPath(const DeviceCaps& caps) {
 }
 
 bool findStandIn(uint32_t shader, uint32_t* stand_in) {
-  const char* const name = kShaders[shader].name;
+  const char* const name = kShaders[shader].name();
   const char* const end = std::strstr(name, kSubgroups);
-  char other[sizeof(kShaders[0].name) + 8];
+  char other[kShaderNameBytes + 8];
   if (end == nullptr) {
     return false;
   }
@@ -592,7 +624,7 @@ Status chooseStaging(const Op& op, uint32_t rows, Staging staging, const DeviceC
   return findShader("stage_input", log, &kernel->shader);
 }
 
-Status chooseKernel(const Op& op, const KernelRows& rows, const DeviceCaps& caps,
+Status chooseKernel(const Op& op, const Op* maker, const KernelRows& rows, const DeviceCaps& caps,
                     const MatmulChoices& choices, const Log& log, Kernel* kernel) {
   const KernelKind& kind = kKinds[static_cast<uint32_t>(op.kind)];
   *kernel = Kernel();
@@ -601,7 +633,7 @@ Status chooseKernel(const Op& op, const KernelRows& rows, const DeviceCaps& caps
   nameParts(kind.name_of, op, parts, sizeof(parts));
   char name[64];
   std::snprintf(name, sizeof(name), "%s%s%s", opTraits(op.kind).name, parts,
-                kind.divide(op, {rows.most, rows.apart, caps, choices}, kernel));
+                kind.divide(op, {maker, rows.most, rows.apart, caps, choices}, kernel));
   return findShader(name, log, &kernel->shader);
 }
 

@@ -37,7 +37,8 @@ inline KernelRows kernelRows(const Plan& plan, StepList list) {
 /// Finds the kernel that computes the same as `shader` without subgroup arithmetic. False if there is none.
 bool findStandIn(uint32_t shader, uint32_t* stand_in);
 
-Status chooseKernel(const Op& op, const KernelRows& rows, const DeviceCaps& caps,
+/// `maker`: the op that a product does the work of (fused_ops.h); null: none.
+Status chooseKernel(const Op& op, const Op* maker, const KernelRows& rows, const DeviceCaps& caps,
                     const MatmulChoices& choices, const Log& log, Kernel* kernel);
 
 /// Chooses the kernel that stages the input of `op`. It uses the same push constants and bindings.

@@ -29,10 +29,8 @@ constexpr MatmulCandidate kSoftwareVector[] = {
 constexpr MatmulCandidate kGpuVector[] = {
     {"float", kFloat, 0, 0, 0, 0},
     {"float, 64 lanes, 2 rows each", kFloat, 64, kGroupRows, 2, 1},
-    {"float, 32 lanes, 1 row each", kFloat, 32, kGroupRows, 1, 1},
-    {"dot, 64 lanes, 1 row each", kDot, 64, kGroupRows, 1, 1},
+    {"dot", kDot, 0, 0, 0, 0},
     {"dot, 64 lanes, 2 rows each", kDot, 64, kGroupRows, 2, 1},
-    {"dot, 32 lanes, 1 row each", kDot, 32, kGroupRows, 1, 1},
 };
 constexpr MatmulCandidate kSoftwareChunk[] = {
     {"float", kFloat, 0, 0, 0, 0},
@@ -108,12 +106,12 @@ static_assert(std::size(kNeeds) == kMatmulKernels, "one line per kernel");
 uint32_t typesOf(const KernelNeeds& needs) {
   uint32_t types = 0;
   for (uint32_t type = 0; type < kWeightTypes; ++type) {
-    char name[sizeof(kShaders[0].name)];
+    char name[kShaderNameBytes];
     std::snprintf(name, sizeof(name), "matmul_%s%s",
                   weightKernelName(static_cast<WeightType>(type)), needs.suffix);
-    const bool found =
-        std::any_of(kShaders, kShaders + kShaderCount,
-                    [&name](const ShaderCode& code) { return std::strcmp(code.name, name) == 0; });
+    const bool found = std::any_of(
+        kShaders, kShaders + kShaderCount,
+        [&name](const ShaderCode& code) { return std::strcmp(code.name(), name) == 0; });
     types |= found ? 1u << type : 0;
   }
   return types;

@@ -111,7 +111,7 @@ Status Pipelines::makeModules(uint32_t block, uint8_t* unpacked, Workspace* work
         good ? cutToForm(first, count, code.form, words.as<uint32_t>(), work.data()) : 0;
     if (left == 0) {
       return log.fail(ORIEL_ERROR_INTERNAL, "kernel %s is damaged: install the library again",
-                      code.name);
+                      code.name());
     }
     VkShaderModuleCreateInfo info = {};
     info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
@@ -184,7 +184,7 @@ VkResult Pipelines::compile(Entry* entry) const {
   if (device_->caps.creation_feedback) {
     info.pNext = &feedback;
   }
-  const uint32_t features = featuresOfKernel(kShaders[entry->shader].name);
+  const uint32_t features = featuresOfKernel(kShaders[entry->shader].name());
   device_->watch.enter(place_, features);
   const VkResult result =
       api.vkCreateComputePipelines(device_->device, cache_, 1, &info, nullptr, &entry->pipeline);
@@ -249,7 +249,7 @@ bool Pipelines::standIn(Entry* entry, const Log& log) {
     return false;
   }
   log.write(ORIEL_LOG_WARNING, "kernel %s failed to compile: %s stands in for it",
-            kShaders[entry->shader].name, kShaders[shader].name);
+            kShaders[entry->shader].name(), kShaders[shader].name());
   entry->shader = shader;
   entry->full_subgroups = false;
   entry->module = VK_NULL_HANDLE;
@@ -281,7 +281,7 @@ Status Pipelines::finish(Workspace* workspace, const Log& log, const StopCheck& 
   for (uint32_t i = 0; i < count_; ++i) {
     if (entries_[i].result < 0) {
       log.write(ORIEL_LOG_WARNING, "kernel %s failed to compile",
-                kShaders[entries_[i].shader].name);
+                kShaders[entries_[i].shader].name());
     }
     ORIEL_TRY(checkVk(entries_[i].result, "compile a kernel", log));
   }
@@ -298,7 +298,7 @@ void Pipelines::join() {
 uint32_t Pipelines::features() const {
   uint32_t features = 0;
   for (uint32_t i = 0; i < count_; ++i) {
-    features |= featuresOfKernel(kShaders[entries_[i].shader].name);
+    features |= featuresOfKernel(kShaders[entries_[i].shader].name());
   }
   return features;
 }

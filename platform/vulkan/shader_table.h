@@ -28,10 +28,16 @@ struct ShaderModule {
 constexpr uint32_t kFirstFormConstant = 8;
 constexpr uint32_t kFormConstants = 3;
 
+/// Names of kernels, one after the other, each with its end.
+extern const char kShaderNames[];
+constexpr uint32_t kShaderNameBytes = 32;  ///< at most, with the end
+
 struct ShaderCode {
-  char name[28];
-  uint8_t module;  ///< in kShaderModules
+  uint16_t name_at;  ///< in kShaderNames
+  uint8_t module;    ///< in kShaderModules
   uint8_t form[kFormConstants];
+
+  const char* name() const { return kShaderNames + name_at; }
 };
 
 extern const ShaderBlock kShaderBlocks[];

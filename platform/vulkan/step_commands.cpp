@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "vulkan/fused_ops.h"
 #include "vulkan/hazards.h"
 
 namespace oriel_internal {
@@ -16,6 +17,8 @@ static_assert(16 + 88 + 8 + 32 + 16 + 16 + 8 + 2 + kStepLists + 2 + kCopies <=
               "one more of each for what rounds, one where memories are filled, one of norms");
 /// Shorter pieces only add overhead.
 constexpr double kLeastPieceWork = 1 << 23;
+/// The same on a discrete GPU, which needs a few milliseconds for this. Most models decode as one piece.
+constexpr double kLeastDiscretePieceWork = 1 << 30;
 
 uint32_t hostOps(const Plan& plan, uint32_t list) {
   return static_cast<uint32_t>(
@@ -37,13 +40,32 @@ uint32_t hostOps(const Plan& plan) {
   return plan.opsBefore(kStepLists) - opsWithKernels(plan, kStepLists);
 }
 
-double pieceWork(const Plan& plan, StepList list) {
+const Op* makerOf(const Op* ops, uint32_t index, const OpHandles* handles) {
+  const Op& op = ops[index];
+  while (index != 0 && ops[index].kind == OpKind::kMatmul) {
+    --index;
+    if (isDoneByHost(ops[index])) {
+      return nullptr;
+    }
+    if ((--handles)->parts == 0) {
+      return op.kind == OpKind::kMatmul &&
+                     samePlace(ops[index].bindings[kOpOut], op.bindings[kMatmulInput])
+                 ? &ops[index]
+                 : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+double pieceWork(const Plan& plan, StepList list, const DeviceCaps& caps) {
   const uint32_t l = static_cast<uint32_t>(list);
   double work = 0;
   for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
     work += opWork(plan.ops[l][i], plan.rows(list)).most();
   }
-  return std::max(work / kMostPieces[l], kLeastPieceWork);
+  return std::max(work / kMostPieces[l], caps.type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU
+                                             ? kLeastDiscretePieceWork
+                                             : kLeastPieceWork);
 }
 
 // Along the second axis: rows of a product, tokens of everything else. matmul.comp counts its rows over
@@ -204,6 +226,11 @@ struct StepCommands::Recording {
   uint32_t running = 0;  // the first op since the last barrier
 
   // True if op i must stage its input: the previous op has not staged the same one.
+  const Op* maker(uint32_t i) const { return makerOf(ops, i, handles + i); }
+  Op op(uint32_t i) const {
+    const Op* const made_by = maker(i);
+    return made_by != nullptr ? withMaker(ops[i], *made_by) : ops[i];
+  }
   bool stages(uint32_t i) const {
     return handles[i].staging != kNoPipeline &&
            !(i > running && handles[i - 1].staging == handles[i].staging &&
@@ -211,9 +238,13 @@ struct StepCommands::Recording {
   }
   bool waits(uint32_t i) const {
     const bool staging = stages(i);
+    const Op later = op(i);
     for (uint32_t earlier = running; earlier < i; ++earlier) {
+      if (handles[earlier].parts == 0) {
+        continue;
+      }
       // An op that was staged earlier may still read the staging piece.
-      if (mustWait(ops[i], ops[earlier]) || (staging && handles[earlier].staging != kNoPipeline)) {
+      if (mustWait(later, op(earlier)) || (staging && handles[earlier].staging != kNoPipeline)) {
         return true;
       }
     }
@@ -236,7 +267,7 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
                          plan.rows(list),
                          plan.ops[l],
                          source.handles + opsWithKernels(plan, l),
-                         pieceWork(plan, list),
+                         pieceWork(plan, list, source.device->caps),
                          usage};
   ORIEL_TRY(open(source, recording.usage));
   for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
@@ -298,7 +329,7 @@ Status StepCommands::recordNorms(const Source& source) {
                          plan.chunk_tokens,
                          plan.ops[l],
                          source.handles + opsWithKernels(plan, l),
-                         pieceWork(plan, StepList::kChunk),
+                         pieceWork(plan, StepList::kChunk, source.device->caps),
                          0};
   ORIEL_TRY(open(source));
   for (uint32_t i = 0; i < plan.norm_ops; ++i) {
@@ -338,9 +369,13 @@ Status StepCommands::recordOp(Recording* recording, uint32_t index) {
   const Source& source = recording->source;
   const Op& op = recording->ops[index];
   const OpHandles& handles = recording->handles[index];
+  if (handles.parts == 0) {
+    return kOk;
+  }
+  const Op* const maker = recording->maker(index);
   Kernel kernel;
   // The same choice as for its pipeline.
-  (void)chooseKernel(op, {recording->rows, isBatch(recording->list)}, source.device->caps,
+  (void)chooseKernel(op, maker, {recording->rows, isBatch(recording->list)}, source.device->caps,
                      *source.choices, source.log, &kernel);
   const OpWork work = opWork(op, recording->rows);
   const bool stages = recording->stages(index);
@@ -361,6 +396,11 @@ Status StepCommands::recordOp(Recording* recording, uint32_t index) {
     }
     if (part == 0 || opens) {
       recordBindings(source, op, handles, handles.pipeline);
+      if (maker != nullptr) {
+        source.device->api.vkCmdPushConstants(commands(), source.layout,
+                                              VK_SHADER_STAGE_COMPUTE_BIT, kMakerPushBytes,
+                                              maker->push_bytes, &maker->push);
+      }
     }
     recordDispatch(*recording, index, kernel, part);
     StepPiece& piece = last();

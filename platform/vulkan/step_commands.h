@@ -20,14 +20,17 @@ struct OpHandles {
   VkDescriptorSet set;
   uint16_t pipeline;
   uint16_t staging;  ///< staging pipeline that runs first; kNoPipeline: none
-  uint32_t parts;    ///< dispatches that the op's grid is divided into
+  uint32_t parts;    ///< dispatches that the op's grid is divided into; 0: its readers do its work
   VkBufferView texels[kMaxTexelViews];
 };
 constexpr uint16_t kNoPipeline = UINT16_MAX;
 static_assert(sizeof(OpHandles) <= kExecutorBytesPerOp, "handles per op");
 
+/// The op whose work product ops[index] does; null: none. `handles`: of the op; earlier ones belong to earlier ops.
+const Op* makerOf(const Op* ops, uint32_t index, const OpHandles* handles);
+
 /// Target work of a piece of the list (plan/op.h).
-double pieceWork(const Plan& plan, StepList list);
+double pieceWork(const Plan& plan, StepList list, const DeviceCaps& caps);
 /// Number of dispatches of an op for pieces of `piece_work`.
 uint32_t partsOf(const Op& op, uint32_t rows, const Kernel& kernel, double piece_work);
 

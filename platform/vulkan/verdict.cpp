@@ -56,6 +56,10 @@ uint32_t featuresOfKernel(const char* name) {
   if (endsWith(name, "_matrix")) {
     return featureBit(VulkanFeature::kCooperativeMatrix) | kHalf;
   }
+  if (endsWith(name, "_made")) {
+    return featureBit(VulkanFeature::kFusedOps) |
+           (endsWith(name, "_dot_made") ? featureBit(VulkanFeature::kIntegerDot) : 0);
+  }
   return endsWith(name, "_half")       ? kHalf
          : endsWith(name, "_dot")      ? featureBit(VulkanFeature::kIntegerDot)
          : endsWith(name, "_subgroup") ? featureBit(VulkanFeature::kSubgroup)
@@ -65,8 +69,8 @@ uint32_t featuresOfKernel(const char* name) {
 
 uint32_t riskiest(uint32_t features) {
   for (const VulkanFeature feature :
-       {VulkanFeature::kCooperativeMatrix, VulkanFeature::kFloat16, VulkanFeature::kIntegerDot,
-        VulkanFeature::kSubgroup, VulkanFeature::kTexels}) {
+       {VulkanFeature::kCooperativeMatrix, VulkanFeature::kFloat16, VulkanFeature::kFusedOps,
+        VulkanFeature::kIntegerDot, VulkanFeature::kSubgroup, VulkanFeature::kTexels}) {
     if ((features & featureBit(feature)) != 0) {
       return featureBit(feature);
     }
@@ -200,8 +204,8 @@ void Verdict::describe(char* text, size_t capacity) const {
   char item[320];
   const auto nameFirst = [this](bool plain) -> const char* {
     for (uint32_t i = 0; i < std::min(kShaderCount, kMaxKernels); ++i) {
-      if (state(i) == KernelState::kWrong && (featuresOfKernel(kShaders[i].name) == 0) == plain) {
-        return kShaders[i].name;
+      if (state(i) == KernelState::kWrong && (featuresOfKernel(kShaders[i].name()) == 0) == plain) {
+        return kShaders[i].name();
       }
     }
     return nullptr;

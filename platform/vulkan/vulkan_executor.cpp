@@ -4,6 +4,8 @@
 #include <new>
 
 #include "vulkan/executor_class.h"
+#include "vulkan/expected_time.h"
+#include "vulkan/fused_ops.h"
 #include "vulkan/texel_views.h"
 
 namespace oriel_internal {
@@ -356,7 +358,7 @@ Status VulkanExecutor::take(MatmulUse use, WeightType type, uint32_t index) {
   return queue_.settle(recordSteps());
 }
 
-Status VulkanExecutor::timeOps(StepList list, double* ms) {
+Status VulkanExecutor::timeOps(StepList list, OpTime* op_times) {
   ORIEL_TRY(queue_.failed());
   const uint32_t n_ops = plan_.n_ops[static_cast<uint32_t>(list)];
   if (device_.caps.timestamp_ns == 0 || n_host_ops_ != 0) {
@@ -374,14 +376,15 @@ Status VulkanExecutor::timeOps(StepList list, double* ms) {
   VkQueryPool times = VK_NULL_HANDLE;
   ORIEL_TRY(checkMade(device_.api.vkCreateQueryPool(device_.device, &info, nullptr, &times), &times,
                       "make timestamps", options_.log));
-  const Status status = queue_.settle(timeOps(list, times, ms));
+  const Status status = queue_.settle(timeOps(list, times, op_times));
+  expectOps(list, op_times);
   if (queue_.drain()) {
     device_.api.vkDestroyQueryPool(device_.device, times, nullptr);
   }
   return status;
 }
 
-Status VulkanExecutor::timeOps(StepList list, VkQueryPool times, double* ms) {
+Status VulkanExecutor::timeOps(StepList list, VkQueryPool times, OpTime* op_times) {
   VkCommandBuffer commands[2] = {steps_.copy(StepRun::kChunk, /*many=*/true), VK_NULL_HANDLE};
   ORIEL_TRY(steps_.recordTimed(stepSource(), list, times, &commands[1]));
   ORIEL_TRY(queue_.submit(commands, 2, kRunFence));
@@ -395,34 +398,62 @@ Status VulkanExecutor::timeOps(StepList list, VkQueryPool times, double* ms) {
                                                   sizeof(tick), VK_QUERY_RESULT_64_BIT),
                 "read timestamps", options_.log));
     if (i != 0) {
-      ms[i - 1] = static_cast<double>((tick - before) & mask) * device_.caps.timestamp_ns / 1e6;
+      op_times[i - 1].ms =
+          static_cast<double>((tick - before) & mask) * device_.caps.timestamp_ns / 1e6;
     }
     before = tick;
   }
   return kOk;
 }
 
+void VulkanExecutor::expectOps(StepList list, OpTime* op_times) {
+  const StepLoad load = StepCommands::load(
+      plan_, list == StepList::kChunk ? StepRun::kChunk : StepRun::kDecode, step());
+  const uint32_t l = static_cast<uint32_t>(list);
+  const OpHandles* const handles = handles_ + plan_.opsBefore(l);  // there are no host ops
+  for (uint32_t i = 0; i < plan_.n_ops[l]; ++i) {
+    const Op& op = plan_.ops[l][i];
+    const Op* const maker = makerOf(plan_.ops[l], i, handles + i);
+    Kernel kernel;
+    const bool runs =
+        handles[i].parts != 0 && chooseKernel(op, maker, kernelRows(plan_, list), device_.caps,
+                                              choices_, options_.log, &kernel)
+                                     .ok();
+    op_times[i].dispatches = handles[i].parts + (handles[i].staging != kNoPipeline ? 1 : 0);
+    op_times[i].expected_ms =
+        runs ? expectedUs(op, maker, kernel, load.seen[opWork(op, 1).view], costsOf(device_.caps)) /
+                   1000
+             : 0;
+  }
+}
+
 // Adds the pipelines of every op, to be compiled later.
 Status VulkanExecutor::choosePipelines() {
   OpHandles* handles = handles_;
   for (uint32_t l = 0; l < kStepLists; ++l) {
-    const double piece_work = pieceWork(plan_, static_cast<StepList>(l));
+    const double piece_work = pieceWork(plan_, static_cast<StepList>(l), device_.caps);
     for (uint32_t i = 0; i < plan_.n_ops[l]; ++i) {
-      const Op& op = plan_.ops[l][i];
-      if (!isDoneByHost(op)) {
-        ORIEL_TRY(choosePipelines(static_cast<StepList>(l), op, piece_work, handles++));
+      if (!isDoneByHost(plan_.ops[l][i])) {
+        ORIEL_TRY(choosePipelines(static_cast<StepList>(l), i, piece_work, handles++));
       }
     }
   }
   return kOk;
 }
 
-Status VulkanExecutor::choosePipelines(StepList list, const Op& op, double piece_work,
+Status VulkanExecutor::choosePipelines(StepList list, uint32_t index, double piece_work,
                                        OpHandles* handles) {
+  const Op* const ops = plan_.ops[static_cast<uint32_t>(list)];
+  const Op& op = ops[index];
   const uint32_t rows = plan_.rows(list);
+  if (isMadeByReaders(plan_, list, index, device_.caps)) {
+    handles->parts = 0;
+    handles->staging = kNoPipeline;
+    return kOk;
+  }
   Kernel kernel;
-  ORIEL_TRY(
-      chooseKernel(op, kernelRows(plan_, list), device_.caps, choices_, options_.log, &kernel));
+  ORIEL_TRY(chooseKernel(op, makerOf(ops, index, handles), kernelRows(plan_, list), device_.caps,
+                         choices_, options_.log, &kernel));
   uint32_t pipeline = 0;
   ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
   handles->pipeline = static_cast<uint16_t>(pipeline);

@@ -123,7 +123,7 @@ SelfTestResult = _struct(
     "oriel_self_test_result", "size struct_size", "char[256] device driver features feature_names",
     "u32 passed failed skipped candidates_kept",
 )
-op_time_fn = _callback("oriel_op_time_fn", "void", "text", "text", "u32", "f64", "ptr")
+op_time_fn = _callback("oriel_op_time_fn", "void", "text", "text", "u32", "u32", "f64", "f64", "ptr")
 check_fn = _callback("oriel_check_fn", "void", "oriel_check*", "ptr")
 
 # A line a function: its result, its name, its arguments. Addresses of structs, callbacks and buffers are "ptr".

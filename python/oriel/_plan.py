@@ -139,7 +139,9 @@ class OpTime(NamedTuple):
     part: str
     op: str
     number: int
+    dispatches: int
     ms: float
+    expected_ms: float
 
 
 @takes("load")
@@ -158,8 +160,8 @@ def measure_ops(
     held = load_options(options, log=log, progress=until(stopped, progress))
     times: List[OpTime] = []
 
-    def on_op(name: bytes, op: bytes, count: int, ms: float, _user: object) -> None:
-        times.append(OpTime(name.decode("utf-8"), op.decode("utf-8"), count, ms))
+    def on_op(name: bytes, op: bytes, count: int, dispatches: int, ms: float, expected_ms: float, _user: object) -> None:
+        times.append(OpTime(name.decode("utf-8"), op.decode("utf-8"), count, dispatches, ms, expected_ms))
 
     callback = _abi.op_time_fn(on_op)
     path = path_bytes(bundled_model() if model is None else model)

@@ -97,6 +97,13 @@ struct PipelineStats {
   double ms = 0;            ///< from the start of the first compilation to the end of the last
 };
 
+/// Time of an op alone on the device.
+struct OpTime {
+  double ms;
+  double expected_ms;   ///< from its launches, bytes and chains of loads; 0: no estimate
+  uint32_t dispatches;  ///< 0: ops after it do its work
+};
+
 /// A set of arenas: one bit per kind.
 using ArenaSet = uint32_t;
 constexpr ArenaSet arenaBit(ArenaKind kind) { return 1u << static_cast<uint32_t>(kind); }
@@ -224,8 +231,8 @@ class Executor {
   virtual MatmulTuning* matmulTuning() { return nullptr; }
 
   /// Runs the ops of a list one by one, each alone on the device, with the contents of step(). Writes the time of each
-  /// op to `ms`. The results equal those of a step. ORIEL_ERROR_UNSUPPORTED if the device cannot measure time.
-  virtual Status timeOps(StepList /*list*/, double* /*ms*/) { return ORIEL_ERROR_UNSUPPORTED; }
+  /// op to `times`. The results equal those of a step. ORIEL_ERROR_UNSUPPORTED if the device cannot measure time.
+  virtual Status timeOps(StepList /*list*/, OpTime* /*times*/) { return ORIEL_ERROR_UNSUPPORTED; }
 
   /// Records the result of a test of some ops of a list that use each other's results.
   virtual void judge(StepList /*list*/, const Op* /*ops*/, uint32_t /*count*/, bool /*right*/) {}

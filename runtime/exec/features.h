@@ -16,15 +16,16 @@ enum class VulkanFeature : uint32_t {
   kRunAhead,    ///< not a CPU: continuing with the best token before the host has seen it is faster
   kCooperativeMatrix,  ///< matrix_units.h
   kFloat16,            ///< half-precision arithmetic; matrix units also need it
+  kFusedOps = 9,       ///< products that make their input themselves (vulkan/fused_ops.h)
 };
 /// For every device: tokens of a prompt skip the layers that write no memory, unless their logits are needed.
-constexpr uint32_t kEarlyStopFeature = 9;
+constexpr uint32_t kEarlyStopFeature = 10;
 
 /// Names of features that no kernel uses yet are also accepted; turning them off has no effect. The last applies to
 /// every device.
 constexpr const char* kVulkanFeatureNames[] = {
-    "subgroup", "integer_dot",  "texel_buffers", "run_ahead", "cooperative_matrix",
-    "float16",  "int8_storage", "int16_storage", "timeline",  "early_stop"};
+    "subgroup",     "integer_dot",   "texel_buffers", "run_ahead", "cooperative_matrix", "float16",
+    "int8_storage", "int16_storage", "timeline",      "fused_ops", "early_stop"};
 constexpr uint32_t kVulkanFeatures = sizeof(kVulkanFeatureNames) / sizeof(kVulkanFeatureNames[0]);
 
 static_assert(kVulkanFeatures == kEarlyStopFeature + 1, "the last name is that of the early stop");

@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kOutputTokens[kOutputs] = {5, 0, 3};
 constexpr uint32_t kTailToken = 3;
 constexpr uint64_t kUploadHalf = 128 << 10;
-constexpr uint32_t kChecksOfWeights = 8;  // limit per type
+constexpr uint32_t kChecksOfWeights = 10;  // limit per type
 
 // A reproducible number for each word of an input (Steele et al., SplitMix, 2014).
 uint32_t noise(uint64_t seed, uint64_t index) {

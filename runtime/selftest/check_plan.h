@@ -103,6 +103,7 @@ class CheckPlan {
   void addTop();
   void addOutputs();
   void addProduct(WeightType type, const BufferRef& weights, uint8_t candidates);
+  void addMadeProducts(WeightType type, const BufferRef& weights, const MatmulPush& push);
   void addEmbed(WeightType type, const BufferRef& weights);
   void addConv();
   void addStates();
@@ -127,6 +128,7 @@ class CheckPlan {
   uint64_t bytes_[kArenaKinds] = {};
   BufferRef in_;      // [kChunk][kCols]
   BufferRef staged_;  // kMatmulStaged for all products
+  BufferRef norm_;    // weight, for addMadeProducts()
   BufferRef qkv_;
   BufferRef norms_;      // for queries, then for keys
   BufferRef routes_[2];  // for plans with expert products, by list

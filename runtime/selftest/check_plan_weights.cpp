@@ -158,6 +158,32 @@ void CheckPlan::addProduct(WeightType type, const BufferRef& weights, uint8_t ca
       check->candidate = candidates != 0 ? candidate : kChosenCandidate;
     }
   }
+  if (candidates == 0 && plan_.n_ops[static_cast<uint32_t>(StepList::kDecode)] < kMaxOps / 2) {
+    addMadeProducts(type, weights, push);
+  }
+}
+
+// A norm and an activation of which only the product is seen: a device may leave both to the product.
+void CheckPlan::addMadeProducts(WeightType type, const BufferRef& weights, const MatmulPush& push) {
+  if (norm_.size_bytes == 0) {
+    norm_ = vector(kCols);
+  }
+  char name[48];
+  for (const bool normed : {true, false}) {
+    const BufferRef row = take(ArenaKind::kActivations, kCols);
+    const BufferRef out = take(ArenaKind::kActivations, kRows);
+    if (normed) {
+      add(StepList::kDecode, OpKind::kRmsNorm,
+          RmsNormPush{kCols, kCols, kCols, 0, 1e-5f, 1, 0, 0, 0, 1.0f, 0}, {in_, row, norm_});
+    } else {
+      add(StepList::kDecode, OpKind::kGatedActivation,
+          GatedActivationPush{kCols, 2 * kCols, 0, kCols, kCols, kSilu, 1}, {in_, row});
+    }
+    add(StepList::kDecode, OpKind::kMatmul, push, {weights, out, row, staged_})->weights = type;
+    std::snprintf(name, sizeof(name), "matmul_%s of %s", weightTypeName(type),
+                  normed ? "a norm" : "an activation");
+    expect(StepList::kDecode, name, out, kFloatLimit);
+  }
 }
 
 }  // namespace oriel_internal

@@ -48,7 +48,8 @@ class OpTimer {
   };
   Status take(uint64_t bytes, Block* block);
   void fillStep(uint32_t n_tokens, uint32_t depth);
-  void report(const TimedList& timed, const double* ms, oriel_op_time_fn on_op, void* user) const;
+  void report(const TimedList& timed, const OpTime* times, oriel_op_time_fn on_op,
+              void* user) const;
 
   const char* const path_;
   const LoadOptions& options_;
@@ -123,23 +124,25 @@ Status OpTimer::time(uint64_t depth, uint32_t repeat, oriel_op_time_fn on_op, vo
   for (const TimedList& timed : kTimedLists) {
     most = std::max(most, plan_.n_ops[static_cast<uint32_t>(timed.list)]);
   }
-  ORIEL_TRY(take(2 * sizeof(double) * std::max(most, 1u), &blocks_[1]));
-  double* const least = static_cast<double*>(blocks_[1].data);
-  double* const ms = least + most;
+  ORIEL_TRY(take(2 * sizeof(OpTime) * std::max(most, 1u), &blocks_[1]));
+  OpTime* const least = static_cast<OpTime*>(blocks_[1].data);
+  OpTime* const times = least + most;
   for (const TimedList& timed : kTimedLists) {
     const uint32_t n_ops = plan_.n_ops[static_cast<uint32_t>(timed.list)];
     const bool is_chunk = timed.list == StepList::kChunk;
     const uint64_t seen = std::min<uint64_t>(depth, plan_.cache.window);
     fillStep(is_chunk ? plan_.chunk_tokens : 1, static_cast<uint32_t>(seen));
     for (uint32_t round = 0; round <= repeat; ++round) {  // the first warms up
-      if (const Status status = executor_->timeOps(timed.list, ms); !status.ok()) {
+      if (const Status status = executor_->timeOps(timed.list, times); !status.ok()) {
         return isCpuName(executor_->deviceName())
                    ? log_.fail(ORIEL_ERROR_UNSUPPORTED,
                                "the CPU has no timestamps to time ops by: choose a Vulkan device")
                    : status;
       }
       for (uint32_t i = 0; i < n_ops; ++i) {
-        least[i] = round <= 1 ? ms[i] : std::min(least[i], ms[i]);
+        if (round <= 1 || times[i].ms < least[i].ms) {
+          least[i] = times[i];
+        }
       }
     }
     report(timed, least, on_op, user);
@@ -148,7 +151,7 @@ Status OpTimer::time(uint64_t depth, uint32_t repeat, oriel_op_time_fn on_op, vo
 }
 
 // Ops of the same kind and type of weights are one line. Lines are in the order of the plan.
-void OpTimer::report(const TimedList& timed, const double* ms, oriel_op_time_fn on_op,
+void OpTimer::report(const TimedList& timed, const OpTime* times, oriel_op_time_fn on_op,
                      void* user) const {
   const uint32_t l = static_cast<uint32_t>(timed.list);
   const Op* const ops = plan_.ops[l];
@@ -158,18 +161,21 @@ void OpTimer::report(const TimedList& timed, const double* ms, oriel_op_time_fn 
   };
   for (uint32_t i = 0; i < plan_.n_ops[l]; ++i) {
     uint32_t before = 0, count = 0;
-    double sum = 0;
+    OpTime sum = {};
     for (uint32_t k = 0; k < plan_.n_ops[l]; ++k) {
       before += k < i && alike(i, k) ? 1 : 0;
       count += alike(i, k) ? 1 : 0;
-      sum += alike(i, k) ? ms[k] : 0;
+      if (alike(i, k)) {
+        sum = {sum.ms + times[k].ms, sum.expected_ms + times[k].expected_ms,
+               sum.dispatches + times[k].dispatches};
+      }
     }
     if (before == 0) {
       char name[64];
       std::snprintf(name, sizeof(name), "%s%s%s", opTraits(ops[i].kind).name,
                     hasWeights(ops[i].kind) ? " " : "",
                     hasWeights(ops[i].kind) ? weightTypeName(ops[i].weights) : "");
-      on_op(timed.name, name, count, sum, user);
+      on_op(timed.name, name, count, sum.dispatches, sum.ms, sum.expected_ms, user);
     }
   }
 }

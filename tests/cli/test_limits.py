@@ -98,6 +98,8 @@ def test_times_of_ops():
         check(f"ops: {name} has products", any(op["op"].startswith("matmul ") for op in those), those)
         check(f"ops: {name} is whole", abs(sum(op["share"] for op in those) - 1) < 1e-6, those)
     check("ops: take time", all(op["ms"] > 0 and op["count"] > 0 for op in ops), ops)
+    check("ops: are dispatched and have an estimate",
+          all(op["dispatches"] >= op["count"] and op["expected_ms"] > 0 for op in ops), ops)
     layers = [op["count"] for op in lists["decode"] if op["op"] == "attention"]
     check("ops: an attention a layer", layers == [2], ops)
     result, _ = run("", model)

@@ -2,6 +2,7 @@
 // without its hardware is enough (scripts/gpu_compilers.sh).
 //
 //   oriel_compile_plan [--window N] [--kv FORMAT]... [--candidates] [--only TEXT] MODEL...
+//   oriel_compile_plan --dispatches [--disable FEATURES] MODEL...   prints the dispatches of a token by list, and stops
 //   oriel_compile_plan --write FOLDER     writes every kernel as SPIR-V, as drivers get it
 //
 // The first line describes the device. Then one line per pipeline, tab-separated:
@@ -28,8 +29,12 @@
 #include "base/xz.h"
 #include "oriel/oriel.hpp"
 #include "vulkan/bindings.h"
+#include "vulkan/expected_time.h"
+#include "vulkan/fused_ops.h"
+#include "vulkan/hazards.h"
 #include "vulkan/kernels.h"
 #include "vulkan/shader_table.h"
+#include "vulkan/step_commands.h"
 
 namespace oriel_internal {
 namespace {
@@ -41,6 +46,8 @@ struct Arguments {
   std::string write;
   uint32_t window = 4096;
   bool candidates = false;
+  bool dispatches = false;
+  std::string disabled;
 };
 
 [[noreturn]] void fail(const char* what) {
@@ -99,7 +106,7 @@ class Unpacked {
 class Pipelines {
  public:
   void add(const Kernel& kernel, const std::string& list) {
-    std::string name = std::string(kShaders[kernel.shader].name) + "[";
+    std::string name = std::string(kShaders[kernel.shader].name()) + "[";
     for (uint32_t i = 0; i < kMaxSpecConstants; ++i) {
       name += (i == 0 ? "" : ",") + std::to_string(kernel.constants[i]);
     }
@@ -124,26 +131,48 @@ class Chooser {
     choices_.create(caps_, verdict_, nullptr, {printLog, nullptr});
   }
 
-  void addPlan(const Plan& plan, bool candidates) {
+  /// `counts`: also prints the dispatches of a token.
+  void addPlan(const Plan& plan, bool candidates, bool counts) {
+    constexpr double kDepth = 512;
     for (uint32_t l = 0; l < kStepLists; ++l) {
       const StepList list = static_cast<StepList>(l);
+      std::vector<OpHandles> handles(plan.n_ops[l], {VK_NULL_HANDLE, 0, kNoPipeline, 1, {}});
+      uint32_t dispatches = 0;
+      double expected_us = 0;
       for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
         const Op& op = plan.ops[l][i];
         if (isDoneByHost(op)) {
           continue;
         }
-        addOp(op, kernelRows(plan, list), listName(l));
+        OpHandles* const own = &handles[i];
+        own->parts = isMadeByReaders(plan, list, i, caps_) ? 0 : 1;
+        if (own->parts == 0) {
+          continue;
+        }
+        const Op* const maker = makerOf(plan.ops[l], i, own);
+        const Kernel kernel = addOp(op, maker, kernelRows(plan, list), listName(l));
+        own->staging = kernel.staging == Staging::kNone ? kNoPipeline : 0;
+        const bool stages =
+            own->staging != kNoPipeline && !(i != 0 && handles[i - 1].staging != kNoPipeline &&
+                                             shareInput(op, plan.ops[l][i - 1]));
+        const uint32_t parts = partsOf(op, plan.rows(list), kernel, pieceWork(plan, list, caps_));
+        dispatches += parts + (stages ? 1 : 0);
+        expected_us += expectedUs(op, maker, kernel, kDepth, costsOf(caps_));
         if (candidates && op.kind == OpKind::kMatmul && op.n_bindings > kMatmulStaged) {
           addCandidates(op, kernelRows(plan, list));
         }
+      }
+      if (counts && (list == StepList::kDecode || list == StepList::kHead)) {
+        std::printf("  %s: %u ops, %u dispatches, %.0f us expected at depth %.0f", listName(l),
+                    plan.n_ops[l], dispatches, expected_us, kDepth);
       }
     }
   }
 
  private:
-  void addOp(const Op& op, const KernelRows& rows, const char* list) {
+  Kernel addOp(const Op& op, const Op* maker, const KernelRows& rows, const char* list) {
     Kernel kernel;
-    if (!chooseKernel(op, rows, caps_, choices_, {printLog, nullptr}, &kernel).ok()) {
+    if (!chooseKernel(op, maker, rows, caps_, choices_, {printLog, nullptr}, &kernel).ok()) {
       fail("choosing a kernel");
     }
     pipelines_->add(kernel, list);
@@ -155,6 +184,7 @@ class Chooser {
       }
       pipelines_->add(staging, list);
     }
+    return kernel;
   }
 
   void addCandidates(const Op& op, const KernelRows& rows) {
@@ -162,7 +192,7 @@ class Chooser {
     for (uint32_t i = 0; choices_.candidate(use, op.weights, i) != nullptr; ++i) {
       Op with = op;
       with.candidate = static_cast<uint8_t>(i + 1);
-      addOp(with, rows, "candidate");
+      (void)addOp(with, nullptr, rows, "candidate");
     }
   }
 
@@ -201,7 +231,13 @@ void addModel(const Arguments& given, const std::string& path, const std::string
   if (!build(&arena).ok()) {
     fail("planning");
   }
-  chooser->addPlan(plan, given.candidates);
+  if (given.dispatches) {
+    std::printf("%s %s", path.c_str(), kv.c_str());
+  }
+  chooser->addPlan(plan, given.candidates, given.dispatches);
+  if (given.dispatches) {
+    std::printf("\n");
+  }
 }
 
 /// Replaces Oriel's logical device by a device that collects statistics.
@@ -385,7 +421,7 @@ int writeKernels(const std::string& folder) {
   Unpacked unpacked;
   for (uint32_t i = 0; i < kShaderCount; ++i) {
     const std::vector<uint32_t> words = unpacked.words(i);
-    const std::string path = folder + "/" + kShaders[i].name + ".spv";
+    const std::string path = folder + "/" + kShaders[i].name() + ".spv";
     std::FILE* const file = std::fopen(path.c_str(), "wb");
     if (file == nullptr ||
         std::fwrite(words.data(), sizeof(uint32_t), words.size(), file) != words.size() ||
@@ -400,6 +436,7 @@ int compilePlans(const Arguments& given) {
   VulkanDevice device;
   ExecutorOptions options;
   options.log = {printLog, nullptr};
+  options.disabled_features = given.disabled.c_str();
   if (!device.create(options).ok()) {
     return 1;
   }
@@ -413,7 +450,7 @@ int compilePlans(const Arguments& given) {
       addModel(given, model, kv, &chooser);
     }
   }
-  {
+  if (!given.dispatches) {
     Compiler compiler(&device);
     for (const auto& [name, entry] : pipelines.all()) {
       if (name.find(given.only) != std::string::npos) {
@@ -436,6 +473,8 @@ int main(int argc, char** argv) {
   app.add_option("--window", given.window, "Tokens to remember");
   app.add_option("--kv", given.kv, "Cache formats: f16, k8v8, k8v4, k4v4");
   app.add_option("--only", given.only, "Pipelines whose name contains this");
+  app.add_flag("--dispatches", given.dispatches, "Only count the dispatches of a token");
+  app.add_option("--disable", given.disabled, "Features to turn off");
   app.add_flag("--candidates", given.candidates, "Every way to multiply");
   CLI11_PARSE(app, argc, argv);
   return given.write.empty() ? oriel_internal::compilePlans(given)

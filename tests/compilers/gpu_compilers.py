@@ -52,6 +52,8 @@ REGISTERS = ["VGPRs", "Registers used", "Number of GPRs", "GPRs"]
 OCCUPANCY = ["Subgroups per SIMD", "Max Waves Per Core", "Max warps/SM", "Threads"]
 # Times depend on the machine: a list fails only if it takes this many times as long as when it was recorded.
 TIME_FACTOR = 20
+# Dispatches of a token's body with an f16 cache, at most: GPU, shape, type, number.
+DISPATCHES = [("ampere", "smollm2-135m", "q4_0", 185), ("adreno750", "smollm2-135m", "q4_0", 185)]
 
 
 class Pipeline:
@@ -158,6 +160,22 @@ def compare(gpu, driver, pipelines, bounds, seconds):
     return failures
 
 
+def check_dispatches(options):
+    failures = []
+    for gpu, shape, kind, most in DISPATCHES:
+        path = options.models / f"{shape}-{kind}-hollow.gguf"
+        if not path.exists():
+            subprocess.run([sys.executable, str(HERE.parent.parent / "scripts" / "make_model.py"), shape, kind, str(path),
+                            "--vocab", "4096", "--hollow"], check=True, stdout=subprocess.DEVNULL)
+        command, environment = start(options.root, gpu, [str(options.tool), "--dispatches", str(path)])
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        found = re.search(r"decode: \d+ ops, (\d+) dispatches", done.stdout)
+        print(f"{gpu:<10} {shape} {kind}: {found[1] if found else 'no'} dispatches a token, at most {most}")
+        if not found or int(found[1]) > most:
+            failures.append(f"{gpu}: {shape} takes more than {most} dispatches a token")
+    return failures
+
+
 def print_start(gpu, root):
     """Prints the command line that starts a program on that GPU, a word a line."""
     command, environment = start(pathlib.Path(root).resolve(), gpu, [])
@@ -201,6 +219,7 @@ def main():
             kernels = ",\n".join(f"      {json.dumps(key)}: {json.dumps(value)}" for key, value in known["kernels"].items())
             lines.append(f'  "{gpu}": {{\n    "driver": {json.dumps(known["driver"])},\n    "seconds": {known["seconds"]},\n    "kernels": {{\n{kernels}\n    }}\n  }}')
         BOUNDS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    failures += check_dispatches(options)
     for failure in failures:
         print(f"FAILED  {failure}")
     print(f"{len(failures)} failures")

@@ -95,9 +95,11 @@ TEST_F(VulkanExecutor, ops_that_are_timed_give_the_results_of_a_step) {
       copier.rig.clearOutputs();
       copier.rig.header().n_tokens = 1;
       copier.rig.header().n_outputs = 1;
-      double ms = 0;
-      ASSERT_TRUE(copier.rig.executor->timeOps(list, &ms).ok()) << copier.rig.log.errors();
-      EXPECT_GT(ms, 0);
+      OpTime time = {};
+      ASSERT_TRUE(copier.rig.executor->timeOps(list, &time).ok()) << copier.rig.log.errors();
+      EXPECT_GT(time.ms, 0);
+      EXPECT_GT(time.expected_ms, 0);
+      EXPECT_EQ(1u, time.dispatches);
       EXPECT_EQ(5.0f, copier.rig.floats(copier.out)[Copier::kCols - 1]);
     }
     EXPECT_TRUE(copier.copies());  // an ordinary step

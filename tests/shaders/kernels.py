@@ -37,7 +37,7 @@ class Packed:
             self.modules[name] = code
         names = list(self.modules)
         self.kernels = {name: (names[int(module)], tuple(map(int, form.split(", "))))
-                        for name, module, form in re.findall(r'\{"(\w+)", (\d+), \{([\d, ]+)\}\}', text)}
+                        for module, form, name in re.findall(r"\{\d+, (\d+), \{([\d, ]+)\}\},  // (\w+)", text)}
 
 
 def chosen_lengths(words):

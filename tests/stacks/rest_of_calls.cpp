@@ -50,7 +50,8 @@ TEST_F(RestOfCalls, of_shapes_and_files) {
   EXPECT_FALSE(describeFile(kModel, options).empty()) << log.errors();
   // The CPU has no timestamps; it is refused before any other work.
   const oriel_status timed = oriel_op_times_measure(
-      kModel, 0, 1, &options, [](const char*, const char*, uint32_t, double, void*) {}, nullptr);
+      kModel, 0, 1, &options,
+      [](const char*, const char*, uint32_t, uint32_t, double, double, void*) {}, nullptr);
   EXPECT_TRUE(timed == ORIEL_OK || timed == ORIEL_ERROR_UNSUPPORTED) << log.errors();
   EXPECT_FALSE(described(oriel_option_list).empty());
   EXPECT_NE(nullptr, oriel_status_text(ORIEL_OK));

@@ -58,7 +58,7 @@ class ForwardingExecutor : public Executor {
   const char* pathName() const override { return inner_->pathName(); }
 
   MatmulTuning* matmulTuning() override { return inner_->matmulTuning(); }
-  Status timeOps(StepList list, double* ms) override { return inner_->timeOps(list, ms); }
+  Status timeOps(StepList list, OpTime* times) override { return inner_->timeOps(list, times); }
 
  private:
   Executor* inner_;

@@ -232,7 +232,7 @@ TEST(FeatureNames, overrides_know_more_names_and_none_else) {
 
 uint32_t shaderNamed(const std::string& name) {
   for (uint32_t i = 0; i < kShaderCount; ++i) {
-    if (name == kShaders[i].name) {
+    if (name == kShaders[i].name()) {
       return i;
     }
   }

@@ -160,19 +160,19 @@ TEST(ShaderForm, every_kernel_is_cut) {
     ASSERT_LT(code.module, 64u) << "Pipelines keeps a bit of each";
     const auto first = blocks[whole.block].begin() + whole.begin / sizeof(uint32_t);
     Words words(first, first + whole.bytes / sizeof(uint32_t));
-    ASSERT_TRUE(!whole.renumbered || restoreIds(words.data(), words.size())) << code.name;
+    ASSERT_TRUE(!whole.renumbered || restoreIds(words.data(), words.size())) << code.name();
     std::vector<uint8_t> own_work(formWorkBytes(words.data(), words.size()));
     Words out(words.size());
     out.resize(cutToForm(words.data(), words.size(), code.form, out.data(), own_work.data()));
-    ASSERT_FALSE(out.empty()) << code.name;
+    ASSERT_FALSE(out.empty()) << code.name();
     const bool has_forms = std::any_of(
         kShaders, kShaders + kShaderCount,
         [&](const ShaderCode& other) { return &other != &code && other.module == code.module; });
     EXPECT_TRUE(!has_forms || out.size() < words.size())
-        << code.name << " is as large as all its forms";
+        << code.name() << " is as large as all its forms";
     for (size_t at = 5; at < out.size(); at += out[at] >> 16) {
       const bool names_constant = (out[at] & 0xFFFF) == 71 && out[at + 2] == 1;
-      EXPECT_FALSE(names_constant && out[at + 3] >= kFirstFormConstant) << code.name;
+      EXPECT_FALSE(names_constant && out[at + 3] >= kFirstFormConstant) << code.name();
     }
   }
 }

@@ -324,13 +324,15 @@ Json loadedFields(const BenchOptions& options, const Model& model,
 }
 
 void describeOps(const Json& ops) {
-  std::string text = formatted("%-8s %-24s %6s %10s %7s\n", "list", "op", "ops", "ms", "share");
+  std::string text = formatted("%-8s %-24s %6s %10s %10s %10s %7s\n", "list", "op", "ops",
+                               "dispatches", "ms", "expected", "share");
   std::string list;
   for (const Json& op : ops) {
     const std::string of = op["list"].get<std::string>();
-    text += formatted("%-8s %-24s %6u %10.3f %6.1f%%\n", of == list ? "" : of.c_str(),
+    text += formatted("%-8s %-24s %6u %10u %10.3f %10.3f %6.1f%%\n", of == list ? "" : of.c_str(),
                       op["op"].get<std::string>().c_str(), op["count"].get<uint32_t>(),
-                      op["ms"].get<double>(), 100 * op["share"].get<double>());
+                      op["dispatches"].get<uint32_t>(), op["ms"].get<double>(),
+                      op["expected_ms"].get<double>(), 100 * op["share"].get<double>());
     list = of;
   }
   printText(text);

@@ -126,9 +126,10 @@ typedef struct oriel_prediction {
 ORIEL_TOOLS_API oriel_status oriel_plan_predict(const char *plan, size_t bytes, uint64_t depth_tokens,
                                                 uint32_t prompt_tokens, oriel_prediction *prediction);
 
-/* count ops of one kind in a list of the plan ("decode", "prefill", "head"): milliseconds of all together, each alone on
- * the device. */
-typedef void (*oriel_op_time_fn)(const char *list, const char *op, uint32_t count, double ms, void *user);
+/* count ops of one kind in a list of the plan ("decode", "prefill", "head") and their dispatches, fewer where ops run
+ * together: milliseconds of all, each alone on the device, and what Oriel expects of such a device (0: no estimate). */
+typedef void (*oriel_op_time_fn)(const char *list, const char *op, uint32_t count, uint32_t dispatches, double ms,
+                                 double expected_ms, void *user);
 
 /* Loads a model and times its ops by the device's timestamps, as if depth_tokens tokens were cached: the least of `repeat`
  * runs after one that warms up. Results mean nothing. ORIEL_ERROR_UNSUPPORTED: the device has no timestamps, such as the
