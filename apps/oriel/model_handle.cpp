@@ -352,6 +352,14 @@ oriel_stats Session::stats() const {
   return stats;
 }
 
+std::vector<int32_t> Session::tokens() const {
+  size_t count = 0;
+  (void)oriel_session_get_tokens(session_, 0, nullptr, 0, &count);
+  std::vector<int32_t> ids(count);
+  check(oriel_session_get_tokens(session_, 0, ids.data(), ids.size(), &count));
+  return ids;
+}
+
 Json Session::describe() const {
   Json json;
   check(described(&json, [this](char* text, size_t capacity, size_t* needed) {

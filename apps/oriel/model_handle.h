@@ -137,6 +137,8 @@ class Session {
   /// Goes back; false: text visible at that position is gone.
   bool tryGoBack(uint64_t position);
   oriel_stats stats() const;
+  /// The ids of the first stored tokens; -1 for a picture's rows.
+  std::vector<int32_t> tokens() const;
   /// The JSON of oriel_session_describe.
   Json describe() const;
   void check(oriel_status status, Diagnostics::Blame blame = Diagnostics::Blame::kData) const {

@@ -11,6 +11,7 @@
 #include "api/adapters.h"
 #include "api/device_wish.h"
 #include "api/on_file.h"
+#include "api/pictures.h"
 #include "api/session_texts.h"
 #include "api/struct_fields.h"
 #include "api/trim.h"
@@ -192,6 +193,7 @@ struct PreparedModel {
   ModelFile source;
   ModelFile draft_source;  ///< open if desc.draft has layers
   AdapterFiles adapters;   ///< part of desc and tensors, if there are any
+  VisionFile vision;       ///< desc.pictures points into it; open if there is one
   ModelDesc desc;
   TensorIndex tensors;
   PlanTotals totals;
@@ -339,6 +341,7 @@ struct ModelParts {
   ModelSource source;                // to read the weights again
   ModelSource draft_source;          // the same for the draft model
   AdapterFiles::Kept adapters;       // null: none
+  PictureInput* pictures = nullptr;  // null: the model takes none
   DeviceWish wish;                   // the allowed devices
   RecallSettings recall;             // for every session
   WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
@@ -388,7 +391,7 @@ struct oriel_model : oriel_internal::ModelParts {
   mutable oriel_internal::Guard guard;
   oriel_internal::Trimmed trimmed;
   oriel_internal::PrefixSeen prefix_seen;
-  uint8_t unused[256 + sizeof(std::mutex) - 48] = {};  // keeps the planned bytes stable
+  uint8_t unused[256 + sizeof(std::mutex) - 80] = {};  // keeps the planned bytes stable
   oriel_internal::ErrorLine last_error;    // lines of `log`, for calls on the model itself
   oriel_internal::DeviceLog device_log;    // wraps device_error:
   oriel_internal::ErrorLine device_error;  // device and file errors, shared by all sessions

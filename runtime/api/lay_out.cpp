@@ -21,6 +21,12 @@ Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const P
     parts->draft_source.init(options.draft_model, hash, arena);
   }
   prepared.adapters.keep(arena, &parts->adapters);
+  if (prepared.desc.pictures != nullptr) {
+    parts->pictures = arena->take<PictureInput>(1);
+    if (parts->pictures != nullptr) {
+      *parts->pictures = *prepared.desc.pictures;
+    }
+  }
   parts->wish.init(options, arena);
   parts->recall = prepared.recall;
   parts->recall.folder = takeRecallFolder(options, prepared.recall, arena);

@@ -2,6 +2,7 @@
 #include <new>
 
 #include "api/api.h"
+#include "exec/picture_tokens.h"
 #include "api/recall.h"
 #include "api/session_call.h"
 #include "api/several.h"
@@ -192,6 +193,10 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
     model->desc.adapters = model->adapters.adapters;
+    model->desc.pictures = model->pictures;
+    if (model->pictures != nullptr) {
+      ORIEL_TRY(PictureTokens(*model->tokenizer, model->pictures->words).check(log));
+    }
     model->share.init(model->plan.sessionCount(), model->plan.batch_rows, &Replier::runTogether);
     hash = model->source.headerHash();
     progress->total = std::max<uint64_t>(uploadBytes(model->plan), 1);

@@ -103,6 +103,8 @@ struct LoadOptions {
   uint32_t lora_count;
   uint32_t control_vector_count;
   uint32_t control_layer_count;  ///< 2 or 0
+  const char* mmproj;            ///< file of the vision encoder; null: none
+  uint32_t image_tokens;         ///< 0: the model's own
 };
 
 /// How to turn a conversation into text.
