@@ -142,7 +142,8 @@ class Run {
     if (model_.chatFormat(options_.common.session) != "none") {
       return true;
     }
-    if (prompt_.messages.size() > 1 || !options_.messages_file.empty()) {
+    if (prompt_.messages.size() > 1 || !options_.messages_file.empty() ||
+        !prompt_.pictures.empty()) {
       throw Failure{kExitFailed,
                     "the model has no chat format for messages: choose a format with --template"};
     }

@@ -17,16 +17,6 @@ std::string textOf(const Json& object, const char* name) {
              : "";
 }
 
-/// The URL of a part of the types image_url (an object with the URL, or the URL) and input_image; "" for other parts.
-std::string urlOf(const Json& part) {
-  const std::string type = textOf(part, "type");
-  if (type != "image_url" && type != "input_image") {
-    return "";
-  }
-  const std::string url = textOf(part, "image_url");
-  return url.empty() && part.contains("image_url") ? textOf(part["image_url"], "url") : url;
-}
-
 std::string bytesOfUrl(const std::string& url) {
   constexpr char kBase64[] = ";base64,";
   const size_t comma = url.find(kBase64);
@@ -54,6 +44,15 @@ std::string found(const std::string& path, const std::string& folder) {
 }
 
 }  // namespace
+
+std::string pictureUrl(const Json& part) {
+  const std::string type = textOf(part, "type");
+  if (type != "image_url" && type != "input_image") {
+    return "";
+  }
+  const std::string url = textOf(part, "image_url");
+  return url.empty() && part.contains("image_url") ? textOf(part["image_url"], "url") : url;
+}
 
 bool fromBase64(const std::string& text, std::string* bytes) {
   bytes->clear();
@@ -94,7 +93,7 @@ void MessagePictures::take(Json* messages, const std::string& folder, bool files
       continue;
     }
     for (Json& part : message["content"]) {
-      const std::string url = urlOf(part);
+      const std::string url = pictureUrl(part);
       const std::string path =
           files && textOf(part, "type") == "image" ? textOf(part, "path") : std::string();
       if (url.empty() && path.empty()) {

@@ -28,6 +28,9 @@ class MessagePictures {
   std::vector<DecodedPicture> pictures_;
 };
 
+/// The address in a part of the types image_url (an object with the address, or the address) and input_image; "" for
+/// other parts.
+std::string pictureUrl(const Json& part);
 /// The decoded bytes of base64 text. False: not base64.
 bool fromBase64(const std::string& text, std::string* bytes);
 
