@@ -250,7 +250,7 @@ class Session {
   Status readPictures(const JsonValue& messages, PictureSource* source, Scratch* scratch,
                       const JsonValue** out);
   Status readPicture(const JsonValue& given, PictureSource* source, uint32_t first,
-                     JsonBuilder* make, JsonMade** part);
+                     Scratch* scratch, JsonMade** part);
   Status expectPictures(const JsonValue& added);
   uint64_t pictureTokens(uint32_t index) const;
   int32_t placeholder() const;

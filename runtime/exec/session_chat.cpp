@@ -619,7 +619,7 @@ Status Session::appendMessages(const char* role, const char* text, size_t bytes,
 // Reads the picture of a part {"type": "image", "picture": N}, unless its rows are held. *part becomes {"type": "image",
 // "id": ...}. `kept`: rows that must stay.
 Status Session::readPicture(const JsonValue& given, PictureSource* source, uint32_t first,
-                            JsonBuilder* make, JsonMade** part) {
+                            Scratch* scratch, JsonMade** part) {
   const Log& log = context_.log;
   PictureRows& pictures = *memory_.pictures;
   const uint32_t count = source != nullptr ? source->count() : 0;
@@ -646,11 +646,15 @@ Status Session::readPicture(const JsonValue& given, PictureSource* source, uint3
     ORIEL_TRY(source->encode(index, log, call_.stop(), rows));
     pictures.add(picture);
   }
-  char id[24];
-  std::snprintf(id, sizeof(id), "%016llx", static_cast<unsigned long long>(picture.hash));
-  *part = make->object();
-  make->set(*part, "type", make->text("image"));
-  make->set(*part, "id", make->text(id));
+  constexpr size_t kDigits = 16;
+  char* const id = scratch->takeText(kDigits + 1);
+  if (id != nullptr) {
+    std::snprintf(id, kDigits + 1, "%016llx", static_cast<unsigned long long>(picture.hash));
+    JsonBuilder make(scratch);
+    *part = make.object();
+    make.set(*part, "type", make.text("image"));
+    make.set(*part, "id", make.text({id, kDigits}));
+  }
   return kOk;
 }
 
@@ -680,7 +684,7 @@ Status Session::readPictures(const JsonValue& messages, PictureSource* source, S
       for (const JsonValue* part = member->first(); part != nullptr; part = part->next()) {
         JsonMade* made = nullptr;
         if (isPicturePart(*part) && part->find("id") == nullptr) {
-          ORIEL_TRY(readPicture(*part, source, first, &make, &made));
+          ORIEL_TRY(readPicture(*part, source, first, scratch, &made));
         } else {
           made = make.copyOf(*part);
         }
