@@ -341,7 +341,7 @@ struct ModelParts {
   ModelSource source;                // to read the weights again
   ModelSource draft_source;          // the same for the draft model
   AdapterFiles::Kept adapters;       // null: none
-  PictureInput* pictures = nullptr;  // null: the model takes none
+  PictureInput* picture_input = nullptr;  // null: the model takes no pictures
   DeviceWish wish;                   // the allowed devices
   RecallSettings recall;             // for every session
   WeightsOnFile* on_file = nullptr;  ///< null: all weights are held

@@ -22,9 +22,9 @@ Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const P
   }
   prepared.adapters.keep(arena, &parts->adapters);
   if (prepared.desc.pictures != nullptr) {
-    parts->pictures = arena->take<PictureInput>(1);
-    if (parts->pictures != nullptr) {
-      *parts->pictures = *prepared.desc.pictures;
+    parts->picture_input = arena->take<PictureInput>(1);
+    if (parts->picture_input != nullptr) {
+      *parts->picture_input = *prepared.desc.pictures;
     }
   }
   parts->wish.init(options, arena);

@@ -193,9 +193,9 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
     model->desc.adapters = model->adapters.adapters;
-    model->desc.pictures = model->pictures;
-    if (model->pictures != nullptr) {
-      ORIEL_TRY(PictureTokens(*model->tokenizer, model->pictures->words).check(log));
+    model->desc.pictures = model->picture_input;
+    if (model->picture_input != nullptr) {
+      ORIEL_TRY(PictureTokens(*model->tokenizer, model->picture_input->words).check(log));
     }
     model->share.init(model->plan.sessionCount(), model->plan.batch_rows, &Replier::runTogether);
     hash = model->source.headerHash();

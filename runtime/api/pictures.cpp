@@ -57,6 +57,23 @@ Status checkPair(const VisionDesc& vision, const ModelDesc& text, const Log& log
   return kOk;
 }
 
+// Most rows of a picture of this encoder, or of all its tiles.
+uint32_t mostRows(const VisionDesc& vision, uint32_t image_rows) {
+  constexpr uint32_t kLfmTiles = 10 + 1;  // and the overview
+  const uint32_t lines =
+      vision.image_side != 0 ? (vision.longest_side + vision.image_side - 1) / vision.image_side : 0;
+  switch (vision.projector) {
+    case Projector::kLfm2:
+      return kLfmTiles * image_rows;
+    case Projector::kIdefics3:
+      return (lines * lines + 1) * image_rows;
+    case Projector::kGemma4:
+    case Projector::kQwen3:
+      break;
+  }
+  return image_rows;
+}
+
 // The dimension of each rotary pair.
 void readDimensions(const GgufFile& file, const ModelDesc& text, PictureInput* input) {
   char key[64];
@@ -99,7 +116,7 @@ Status VisionFile::open(const LoadOptions& options, const GgufFile& text_file, c
   input.words = wordsOf(desc.projector);
   input.parts = 1 + desc.n_deepstack;
   const uint32_t rows = options.image_tokens != 0 ? options.image_tokens : kDefaultImageRows;
-  input.rows_held = kPicturesHeld * rows;
+  input.rows_held = std::max(kPicturesHeld * rows, mostRows(desc, rows));
   readDimensions(text_file, *text, &input);
   text->pictures = &input;
   return kOk;

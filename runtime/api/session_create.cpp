@@ -215,8 +215,8 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
   context.chat = choice.chat;
   context.thinks = choice.thinks;
   context.settings = choice.settings;
-  if (model->pictures != nullptr) {
-    context.settings.pictures = model->pictures->words;
+  if (model->picture_input != nullptr) {
+    context.settings.pictures = model->picture_input->words;
   }
   context.learned = choice.learned;
   const ChatTemplate& own = model->chat;

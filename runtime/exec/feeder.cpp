@@ -174,7 +174,7 @@ class Feeder::TextFeed final : public TokenSink {
           !pictures_->addSpan(feeder_.at_.position + n_kept_, picture.rows, picture.columns[1])) {
         return feeder_.context_.log.fail(ORIEL_ERROR_CONTEXT,
                                          "the session has %u pictures: reset it",
-                                         PictureRows::kMostSpans);
+                                         PictureStore::kMostSpans);
       }
       --left;
       return add(id, is_last && left == 0);
@@ -204,7 +204,7 @@ class Feeder::TextFeed final : public TokenSink {
   bool warned_ = false;
   WipedArray<int32_t, kMaxChunk> kept_;
   uint32_t n_kept_ = 0;
-  PictureRows* const pictures_;
+  PictureStore* const pictures_;
   int32_t placeholder_ = -1;
   uint32_t next_ = 0;  ///< of the expected pictures
 };

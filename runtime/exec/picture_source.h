@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/stop_check.h"
-#include "exec/picture_rows.h"
+#include "exec/picture_store.h"
 
 namespace oriel_internal {
 

@@ -1,7 +1,7 @@
 // The tokens of a picture in a text: control tokens and rows.
 #pragma once
 
-#include "exec/picture_rows.h"
+#include "exec/picture_store.h"
 #include "kv/token_ids.h"
 #include "text/tokenizer.h"
 

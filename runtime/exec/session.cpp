@@ -21,7 +21,7 @@ struct Session::Rooms {
   RecallMemory recall;
   StateSlots* states = nullptr;
   AdapterUse* adapters = nullptr;
-  PictureRows* pictures = nullptr;
+  PictureStore* pictures = nullptr;
   RowCache rows;
 
   void take(const SessionContext& context, Arena* arena) {
@@ -47,7 +47,7 @@ struct Session::Rooms {
       adapters = use != nullptr ? new (use) AdapterUse(*model.adapters) : nullptr;
     }
     if (model.pictures != nullptr) {
-      pictures = PictureRows::create(*model.pictures, model.n_embd, arena);
+      pictures = PictureStore::create(*model.pictures, model.n_embd, arena);
     }
     if (context.file_rows != nullptr) {
       rows.init(*context.file_rows, *context.source, arena);

@@ -239,7 +239,7 @@ Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, W
 
 // Expects the pictures of new messages. All of their rows must be held.
 Status Session::expectPictures(const JsonValue& added) {
-  PictureRows* const pictures = memory_.pictures;
+  PictureStore* const pictures = memory_.pictures;
   if (pictures == nullptr) {
     return kOk;
   }
@@ -257,7 +257,7 @@ Status Session::expectPictures(const JsonValue& added) {
     }
     if (pictures->isFull()) {
       return log.fail(ORIEL_ERROR_ARGUMENT, "the messages have more than %u pictures: give fewer",
-                      PictureRows::kMostPending);
+                      PictureStore::kMostPending);
     }
     uint64_t count = 0;
     ORIEL_TRY(words.count(*picture, log, &count));
@@ -621,7 +621,7 @@ Status Session::appendMessages(const char* role, const char* text, size_t bytes,
 Status Session::readPicture(const JsonValue& given, PictureSource* source, uint32_t first,
                             Scratch* scratch, JsonMade** part) {
   const Log& log = context_.log;
-  PictureRows& pictures = *memory_.pictures;
+  PictureStore& pictures = *memory_.pictures;
   const uint32_t count = source != nullptr ? source->count() : 0;
   const uint32_t index = indexOf(given.find("picture"), count);
   if (index >= count) {

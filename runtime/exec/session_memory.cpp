@@ -13,7 +13,7 @@ namespace oriel_internal {
 
 SessionMemory::SessionMemory(const SessionContext& context, Conversation* at, RunningCall* call,
                              const TokenIds& token_ids, StateSlots* state_slots,
-                             AdapterUse* adapter_use, PictureRows* picture_rows,
+                             AdapterUse* adapter_use, PictureStore* picture_rows,
                              uint64_t* rope_steps, void* workspace, uint64_t first_position,
                              bool evicts_turns)
     : ids(token_ids),

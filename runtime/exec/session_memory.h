@@ -15,7 +15,7 @@
 
 #include "exec/adapter_use.h"
 #include "exec/conversation.h"
-#include "exec/picture_rows.h"
+#include "exec/picture_store.h"
 #include "exec/running_call.h"
 #include "kv/rope.h"
 #include "kv/state_slots.h"
@@ -56,7 +56,7 @@ class SessionMemory {
   /// model takes none.
   SessionMemory(const SessionContext& context, Conversation* at, RunningCall* call,
                 const TokenIds& ids, StateSlots* states, AdapterUse* adapters,
-                PictureRows* pictures, uint64_t* rope_steps, void* workspace,
+                PictureStore* pictures, uint64_t* rope_steps, void* workspace,
                 uint64_t first_position, bool whole_turns);
 
   // Host records.
@@ -64,7 +64,7 @@ class SessionMemory {
   TokenIds ids;
   StateSlots* const states;    ///< null if no layer has a state
   AdapterUse* const adapters;  ///< null: the model has none
-  PictureRows* const pictures;  ///< null: the model takes none
+  PictureStore* const pictures;  ///< null: the model takes none
   RopePhases phases[kMaxRopes];
   const bool whole_turns;
   bool blank = false;  ///< not written since it was overwritten with zeros

@@ -480,7 +480,7 @@ SnapshotFit fitOf(const SnapshotOwner& owner, const Snapshot& snapshot, char* re
 
 Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, SnapshotFit fit,
                        const Log& log, Executor* executor, RestoredParts* parts, TokenIds* ids,
-                       Transcript* transcript, PictureRows* pictures) {
+                       Transcript* transcript, PictureStore* pictures) {
   const SnapshotHeader& header = snapshot.header;
   const Plan& plan = *owner.plan;
   const ModelDesc& model = *owner.model;

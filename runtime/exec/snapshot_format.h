@@ -2,7 +2,7 @@
 //
 //   SnapshotHeader | SnapshotMemory[n_memories] | hash of these | turn starts u64[n_turns] | ids of held tokens
 //   i32[n_ids], then of retrieved tokens | logits f32[n_vocab] if any | used cache slots | transcript | pictures if any
-//   (PictureRows::save()) | checksum of all
+//   (PictureStore::save()) | checksum of all
 //
 // Little-endian.
 // - Ids: heldTokens() in order, sinks first.

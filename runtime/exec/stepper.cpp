@@ -50,7 +50,7 @@ void Stepper::fillStep(const int32_t* ids, uint32_t count, StepOutputs outputs) 
 
 // Writes the rows of pictures, part by part.
 void Stepper::fillPictures(const int32_t* ids, uint32_t count) const {
-  const PictureRows& pictures = *memory_.pictures;
+  const PictureStore& pictures = *memory_.pictures;
   const uint32_t cols = context_.model->n_embd;
   const uint64_t part_bytes = picturePartBytes(*context_.model, context_.plan->chunk_tokens);
   uint8_t* const place =

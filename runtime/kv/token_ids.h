@@ -34,7 +34,7 @@ inline HeldTokens heldTokens(const CacheShape& cache, uint64_t position, uint64_
 }
 
 /// One id per slot; kUnknown if the slot was never used. Each id has marks that allow rereading the tokens in the same
-/// steps. A row of a picture has an id below kUnknown (exec/picture_rows.h).
+/// steps. A row of a picture has an id below kUnknown (exec/picture_store.h).
 class TokenIds {
  public:
   static constexpr int32_t kUnknown = -1;

@@ -177,5 +177,116 @@ INSTANTIATE_TEST_SUITE_P(, PictureChats,
                            return text;
                          });
 
+class PictureTravels : public Pictures, public testing::WithParamInterface<std::string> {
+ protected:
+  /// Another question, short enough for layers with a short memory to go back.
+  Answer ask(const SessionPtr& session) {
+    EXPECT_EQ(ORIEL_OK, oriel_chat_add(session.get(), "user", "So?", 3)) << log_.errors();
+    return answer(session, 8);
+  }
+};
+
+TEST_P(PictureTravels, two_pictures_are_the_same_after_going_back_a_fork_and_a_snapshot) {
+  ORIEL_NEED_DATA(path, "vision/chat-" + GetParam() + ".json");
+  open(GetParam(), 0, /*sessions=*/2);
+  ASSERT_TRUE(loaded_.session);
+  const SessionPtr& session = loaded_.session;
+  GoldenPictures pictures(images_, desc_);
+  ASSERT_TRUE(add(chats_["cases"][1]["messages"], &pictures).ok()) << log_.errors();
+  EXPECT_EQ(2, pictures.encoded);
+  (void)answer(session, 8);
+  ASSERT_EQ(ORIEL_OK, oriel_session_mark(session.get(), "after two"));
+  const std::vector<uint8_t> saved = savedBytes(session.get());
+  const Answer want = ask(session);
+  const std::vector<int32_t> ids = heldIds(session);
+
+  ASSERT_EQ(ORIEL_OK, oriel_session_go_back(session.get(), ORIEL_BACK_TO_MARK, 0, "after two", 0))
+      << log_.errors();
+  const SessionPtr fork = forkOf(session);
+  ASSERT_TRUE(fork);
+  for (const SessionPtr* one : {&session, &fork}) {
+    const Answer again = ask(*one);
+    EXPECT_EQ(want.ids, again.ids);
+    EXPECT_EQ(want.logits, again.logits);
+    EXPECT_EQ(ids, heldIds(*one));
+  }
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(fork.get()));
+  ASSERT_EQ(ORIEL_OK, restoreFrom(fork.get(), saved)) << log_.errors();
+  EXPECT_EQ(saved, savedBytes(fork.get()));
+  const Answer restored = ask(fork);
+  EXPECT_EQ(want.ids, restored.ids);
+  EXPECT_EQ(want.logits, restored.logits);
+  ASSERT_TRUE(add(chats_["cases"][1]["messages"], &pictures, &fork).ok()) << log_.errors();
+  EXPECT_EQ(2, pictures.encoded) << "a snapshot has the rows";
+}
+
+TEST_P(PictureTravels, held_pictures_are_read_again_from_the_transcript) {
+  ORIEL_NEED_DATA(path, "vision/chat-" + GetParam() + ".json");
+  open(GetParam(), 0);
+  ASSERT_TRUE(loaded_.session);
+  const SessionPtr& session = loaded_.session;
+  GoldenPictures pictures(images_, desc_);
+  ASSERT_TRUE(add(chats_["cases"][1]["messages"], &pictures).ok()) << log_.errors();
+  const std::vector<int32_t> ids = heldIds(session);
+  const Answer want = answer(session, 8);
+  ASSERT_EQ(ORIEL_OK, oriel_session_go_back(session.get(), ORIEL_BACK_TO_POSITION, ids.size(),
+                                            nullptr, ORIEL_READ_AGAIN));
+  ASSERT_EQ(ORIEL_OK, oriel_trim(loaded_.model.get(), ORIEL_TRIM_ALL, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_resume(loaded_.model.get(), nullptr, nullptr)) << log_.errors();
+  EXPECT_EQ(ids, heldIds(session));
+  const Answer again = answer(session, 8);
+  EXPECT_EQ(want.ids, again.ids);
+  EXPECT_EQ(want.logits, again.logits);
+  EXPECT_EQ(2, pictures.encoded);
+}
+
+INSTANTIATE_TEST_SUITE_P(, PictureTravels,
+                         testing::Values("gemma4v", "qwen3vl", "qwen3vl-deepstack", "lfm2",
+                                         "idefics3"),
+                         [](const auto& name) {
+                           std::string text = name.param;
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
+                         });
+
+TEST_F(Pictures, that_do_not_fit_leave_the_session_unchanged) {
+  ORIEL_NEED_DATA(path, "vision/chat-lfm2.json");
+  open("lfm2", 0);
+  ASSERT_TRUE(loaded_.session);
+  GoldenPictures pictures(images_, desc_);
+  const nlohmann::json big = {{"type", "image"}, {"path", "vision/img-big.png"}};
+  const nlohmann::json vga = {{"type", "image"}, {"path", "vision/img-vga.png"}};
+  const auto question = [](const nlohmann::json& parts) {
+    return nlohmann::json::array({{{"role", "user"}, {"content", parts}}});
+  };
+  ASSERT_TRUE(add(question({vga, {{"type", "text"}, {"text", "So?"}}}), &pictures).ok());
+  const uint64_t position = statsOf(loaded_).position;
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, add(question({vga, big, vga, vga}), &pictures).code());
+  EXPECT_NE(std::string::npos, log_.errors().find("the window holds")) << log_.errors();
+  EXPECT_EQ(position, statsOf(loaded_).position);
+  const std::string unknown =
+      R"([{"role":"user","content":[{"type":"image","id":"0123456789abcdef"}]}])";
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_chat_add(loaded_.session.get(), nullptr, unknown.data(),
+                                                unknown.size()));
+  const std::string nothing = R"([{"role":"user","content":[{"type":"image","picture":1}]}])";
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            oriel_chat_add_pictures(loaded_.session.get(), nothing.data(), nothing.size(), nullptr,
+                                    0));
+  EXPECT_EQ(position, statsOf(loaded_).position);
+  EXPECT_EQ(16u, answer(loaded_.session, 16).ids.size());
+}
+
+TEST_F(Pictures, are_refused_by_a_model_without_eyes) {
+  const Loaded plain = load(ORIEL_TEST_DATA "/models/llama-mqa.gguf", makeOptions(&log_));
+  ASSERT_TRUE(plain.session);
+  const std::string json =
+      R"([{"role":"user","content":[{"type":"image","picture":0},{"type":"text","text":"So?"}]}])";
+  const uint8_t pixel[3] = {};
+  const oriel_picture picture = {pixel, 1, 1, 0, ORIEL_RGB8};
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
+            oriel_chat_add_pictures(plain.session.get(), json.data(), json.size(), &picture, 1));
+  EXPECT_NE(std::string::npos, log_.errors().find("the model has no eyes")) << log_.errors();
+}
+
 }  // namespace
 }  // namespace oriel_internal::test::test_pictures

@@ -1,4 +1,4 @@
-#include "exec/picture_rows.h"
+#include "exec/picture_store.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,13 +9,13 @@
 
 namespace oriel_internal {
 
-PictureRows* PictureRows::create(const PictureInput& input, uint32_t n_embd, Arena* arena) {
-  void* const room = arena->take<PictureRows>(1);
+PictureStore* PictureStore::create(const PictureInput& input, uint32_t n_embd, Arena* arena) {
+  void* const room = arena->take<PictureStore>(1);
   float* const rows = arena->take<float>(uint64_t{input.rows_held} * input.width(n_embd));
   if (room == nullptr) {
     return nullptr;
   }
-  PictureRows* const made = new (room) PictureRows();
+  PictureStore* const made = new (room) PictureStore();
   made->input_ = &input;
   made->n_embd_ = n_embd;
   made->rows_ = rows;
@@ -24,7 +24,7 @@ PictureRows* PictureRows::create(const PictureInput& input, uint32_t n_embd, Are
 
 // ---- Rows ----------------------------------------------------------------------------------------
 
-float* PictureRows::room(uint32_t count, uint32_t keep) {
+float* PictureStore::room(uint32_t count, uint32_t keep) {
   const uint32_t left = capacity() - next_ % capacity();
   const uint32_t skipped = count <= left ? 0 : left;
   if (count > capacity() || uint64_t{keep} + skipped + count > capacity() ||
@@ -42,14 +42,14 @@ float* PictureRows::room(uint32_t count, uint32_t keep) {
   return rows_ + uint64_t{next_ % capacity()} * width();
 }
 
-void PictureRows::add(const HeldPicture& picture) {
+void PictureStore::add(const HeldPicture& picture) {
   HeldPicture& held = held_[n_held_++];
   held = picture;
   held.first = next_;
   next_ += picture.rows;
 }
 
-const HeldPicture* PictureRows::find(uint64_t hash) const {
+const HeldPicture* PictureStore::find(uint64_t hash) const {
   for (uint32_t i = n_held_; i-- > 0;) {
     if (held_[i].hash == hash) {
       return held_ + i;
@@ -58,7 +58,7 @@ const HeldPicture* PictureRows::find(uint64_t hash) const {
   return nullptr;
 }
 
-bool PictureRows::holds(uint32_t first, uint32_t count) const {
+bool PictureStore::holds(uint32_t first, uint32_t count) const {
   for (uint32_t i = 0; i < n_held_; ++i) {
     if (first >= held_[i].first && first - held_[i].first + uint64_t{count} <= held_[i].rows) {
       return true;
@@ -69,7 +69,7 @@ bool PictureRows::holds(uint32_t first, uint32_t count) const {
 
 // ---- Positions -----------------------------------------------------------------------------------
 
-bool PictureRows::addSpan(uint64_t begin, uint32_t rows, uint32_t columns) {
+bool PictureStore::addSpan(uint64_t begin, uint32_t rows, uint32_t columns) {
   truncate(begin);
   if (n_spans_ == kMostSpans) {
     return false;
@@ -80,13 +80,13 @@ bool PictureRows::addSpan(uint64_t begin, uint32_t rows, uint32_t columns) {
   return true;
 }
 
-void PictureRows::truncate(uint64_t tokens) {
+void PictureStore::truncate(uint64_t tokens) {
   while (n_spans_ != 0 && spans_[n_spans_ - 1].begin >= tokens) {
     --n_spans_;
   }
 }
 
-PicturePosition PictureRows::positionOf(uint64_t t) const {
+PicturePosition PictureStore::positionOf(uint64_t t) const {
   const PictureSpan* const after = std::upper_bound(
       spans_, spans_ + n_spans_, t,
       [](uint64_t token, const PictureSpan& span) { return token < span.begin; });
@@ -105,13 +105,13 @@ PicturePosition PictureRows::positionOf(uint64_t t) const {
 
 // ---- As a whole ----------------------------------------------------------------------------------
 
-void PictureRows::forget() {
+void PictureStore::forget() {
   wipe(rows_, sizeof(float) * size_t{capacity()} * width());
   next_ = n_held_ = n_spans_ = n_pending_ = 0;
   wipe(held_, sizeof(held_));
 }
 
-void PictureRows::copyFrom(const PictureRows& other) {
+void PictureStore::copyFrom(const PictureStore& other) {
   float* const rows = rows_;
   *this = other;
   rows_ = rows;
@@ -131,7 +131,7 @@ struct SavedPictures {
 
 }  // namespace
 
-uint64_t PictureRows::savedBytes() const {
+uint64_t PictureStore::savedBytes() const {
   uint64_t rows = 0;
   for (uint32_t i = 0; i < n_held_; ++i) {
     rows += held_[i].rows;
@@ -140,7 +140,7 @@ uint64_t PictureRows::savedBytes() const {
          rows * width() * sizeof(float);
 }
 
-void PictureRows::save(uint8_t* out) const {
+void PictureStore::save(uint8_t* out) const {
   const auto put = [&out](const void* data, size_t bytes) {
     std::memcpy(out, data, bytes);
     out += bytes;
@@ -156,7 +156,7 @@ void PictureRows::save(uint8_t* out) const {
 
 // The numbers of rows are those of the conversation's ids, so a session with room for another number of rows keeps the
 // positions but no rows.
-bool PictureRows::load(const uint8_t* data, uint64_t bytes, bool checks_only) {
+bool PictureStore::load(const uint8_t* data, uint64_t bytes, bool checks_only) {
   SavedPictures saved;
   if (bytes < sizeof(saved)) {
     return false;

@@ -47,14 +47,14 @@ struct PictureSpan {
   uint32_t columns = 0;
 };
 
-class PictureRows {
+class PictureStore {
  public:
   static constexpr uint32_t kMostHeld = 64;
   static constexpr uint32_t kMostSpans = 256;
   static constexpr uint32_t kMostPending = 64;
 
   /// Null when measuring.
-  static PictureRows* create(const PictureInput& input, uint32_t n_embd, Arena* arena);
+  static PictureStore* create(const PictureInput& input, uint32_t n_embd, Arena* arena);
   const PictureInput& input() const { return *input_; }
   uint32_t capacity() const { return input_->rows_held; }
   uint32_t width() const { return input_->width(n_embd_); }
@@ -97,7 +97,7 @@ class PictureRows {
   bool isEmpty() const { return n_held_ == 0 && n_spans_ == 0; }
   bool hasSpans() const { return n_spans_ != 0; }
   void forget();
-  void copyFrom(const PictureRows& other);
+  void copyFrom(const PictureStore& other);
   /// Bytes of the held pictures, their rows and the spans, for a snapshot.
   uint64_t savedBytes() const;
   void save(uint8_t* out) const;
