@@ -151,6 +151,8 @@ class ReferenceExecutor final : public HostExecutor {
                  : p.change == kChangeGated   ? out[c] + block().gate(t, p) * values[c]
                  : p.change == kChangeTimes   ? out[c] * values[0]
                  : p.change == kChangeAddRows ? out[c] + row[c]
+                 : p.change == kChangeBetween ? std::clamp(out[c], values[0], values[1])
+                 : p.change == kChangeTimesEach ? out[c] * values[c]
                                               : std::clamp(out[c], -p.limit, p.limit);
       }
     }

@@ -17,6 +17,9 @@ struct PictureRows {
   uint32_t width = 0;  ///< n_text * (1 + n_deepstack), the main part first
 };
 
+/// Most patches of a tile.
+constexpr uint32_t kMostPatches = 1u << 16;
+
 /// Most rows of a picture for which memory is planned if the caller gives no number.
 uint32_t defaultImageRows(const VisionDesc& desc);
 
@@ -52,6 +55,7 @@ class PictureEncoder {
 
  private:
   struct Parts;
+  class Run;
 
   const GgufFile* file_ = nullptr;
   const VisionDesc* desc_ = nullptr;

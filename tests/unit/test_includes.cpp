@@ -27,7 +27,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"reply", {"json", "text", "grammar"}},
     {"chat", {"gguf", "json", "text", "jinja", "reply"}},
     {"model", {"gguf", "shaders"}},
-    {"vision", {"gguf"}},
+    {"vision", {"gguf", "kv", "plan", "exec"}},
     {"kv", {"model", "shaders"}},
     {"plan", {"gguf", "model", "kv", "shaders"}},
     {"budget", {"gguf", "model", "kv", "plan"}},
