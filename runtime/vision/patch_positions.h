@@ -10,6 +10,8 @@ class PatchPositions {
  public:
   /// While the file has its header. ORIEL_ERROR_UNSUPPORTED for a table that is not of floats.
   Status open(const GgufFile& file, const VisionDesc& desc, const Log& log);
+  /// Reads from the same file, opened elsewhere.
+  void readFrom(const GgufFile& file) { file_ = &file; }
   /// Takes memory for any grid.
   void create(Arena* arena);
 

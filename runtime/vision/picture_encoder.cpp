@@ -17,7 +17,9 @@ namespace {
 
 /// Rows for which memory is planned where neither the caller nor the model gives a number.
 constexpr uint32_t kDefaultQwenRows = 1024;
+/// LFM2-VL: rows of an uncut picture, and the side of a tile in pixels.
 constexpr uint32_t kLfmRows = 256;
+constexpr uint32_t kLfmTile = 512;
 /// Memory to resize a picture with: enough for kMaxPictureSide pixels a side.
 constexpr uint64_t kStretchBytes = 4 << 20;
 
@@ -51,14 +53,15 @@ struct PictureEncoder::Parts {
 };
 
 uint32_t defaultImageRows(const VisionDesc& desc) {
-  const uint32_t side = desc.image_side / desc.cell();
+  const bool lfm2 = desc.projector == Projector::kLfm2;
+  const uint32_t side = (lfm2 ? kLfmTile : desc.image_side) / desc.cell();
   switch (desc.projector) {
     case Projector::kGemma4:
       return kDefaultImageRows;
     case Projector::kQwen3:
       return kDefaultQwenRows;
     case Projector::kLfm2:
-      return kLfmRows;
+      return std::max(kLfmRows, side * side);
     case Projector::kIdefics3:
       return side * side;
   }
@@ -97,6 +100,11 @@ Status PictureEncoder::create(const GgufFile& file, const VisionDesc& desc, uint
   plan_ = parts.of.plan;
   memory_ = takeExecutorMemory(plan_, arena);
   return kOk;
+}
+
+void PictureEncoder::readFrom(const GgufFile& file) {
+  file_ = &file;
+  parts_->positions.readFrom(file);
 }
 
 uint64_t PictureEncoder::deviceBytes() const {

@@ -23,7 +23,8 @@ constexpr uint32_t kMostPatches = 1u << 16;
 /// Most rows of a picture for which memory is planned if the caller gives no number.
 uint32_t defaultImageRows(const VisionDesc& desc);
 
-/// Life: create() -> an executor for plan() -> use() -> encode(), encode(), ... Not thread-safe.
+/// Life: create() -> an executor for plan() -> use() -> encode(), encode(), ... Not thread-safe. The plan is part of this
+/// object, so it must not move.
 class PictureEncoder {
  public:
   /// Plans for pictures of up to `image_rows` rows (0: defaultImageRows()), or for tiles of that size where a picture is
@@ -36,6 +37,8 @@ class PictureEncoder {
   const Plan& plan() const { return plan_; }
   const ExecutorMemory& memory() const { return memory_; }
   void use(Executor* executor) { executor_ = executor; }
+  /// Reads from the same file, opened elsewhere, from now on.
+  void readFrom(const GgufFile& file);
 
   /// Bytes that the executor takes for plan(): weights of one block, vectors, keys and values, and its transfers.
   uint64_t deviceBytes() const;
