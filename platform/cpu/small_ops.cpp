@@ -217,11 +217,15 @@ void softCap(float cap, uint32_t n, float* values) {
 
 void change(const float* values, uint32_t change, float number, uint32_t cols, float* out) {
   const float times = change == kChangeTimes ? values[0] : 1;
+  const bool between = change == kChangeBetween;
+  const float least = between ? values[0] : -number;
+  const float most = between ? values[1] : number;
   for (uint32_t c = 0; c < cols; ++c) {
     out[c] = change == kChangeAdd || change == kChangeAddRows ? out[c] + values[c]
              : change == kChangeTimes                         ? out[c] * times
              : change == kChangeGated                         ? out[c] + number * values[c]
-                                                              : std::clamp(out[c], -number, number);
+             : change == kChangeTimesEach                     ? out[c] * values[c]
+                                                              : std::clamp(out[c], least, most);
   }
 }
 

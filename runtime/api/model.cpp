@@ -211,6 +211,7 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
   }
   prepared->tensors.release();
   prepared->draft_source.dropHeader();
+  prepared->pictures.source.dropHeader();
   prepared->source.dropHeader();  // before the arenas are allocated, so the peak equals the plan
   if (has_device) {
     ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
@@ -228,6 +229,12 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
     ORIEL_TRY(model->executor->finishLoad());
     model->executor->stopBy(nullptr);
     model->hash = hash;
+    if (model->pictures != nullptr) {
+      ORIEL_TRY(prepared->pictures.source.expectUnchanged(log));
+      model->pictures->handOver(&prepared->pictures);
+      ORIEL_TRY(loadPictures(model->wish.asked(), ExecutorUse::kModel, model->allocator, shared,
+                             &stop, model->pictures));
+    }
   }
   describeDevice(model);
   ORIEL_TRY(prepared->source.expectUnchanged(log));
@@ -378,6 +385,7 @@ void oriel_model_free(oriel_model* model) {
   if (model->executor != &model->no_device) {
     destroyExecutor(model->executor);
   }
+  dropPictures(model->pictures);
   dropWeightsOnFile(model->on_file);
   const oriel_allocator allocator = model->allocator;
   const uint64_t bytes = model->host_bytes;

@@ -8,8 +8,9 @@
 namespace oriel_internal {
 namespace {
 
-/// A session holds the rows of this number of pictures of the usual size.
-constexpr uint32_t kPicturesHeld = 4;
+/// A session holds the rows of four pictures of Gemma 4's usual size, of two of the largest size, or of one with tiles,
+/// whichever is most.
+constexpr uint32_t kRowsHeld = 4 * kDefaultImageRows;
 
 PictureWords wordsOf(Projector projector) {
   switch (projector) {
@@ -57,7 +58,7 @@ Status checkPair(const VisionDesc& vision, const ModelDesc& text, const Log& log
   return kOk;
 }
 
-// Most rows of a picture of this encoder, or of all its tiles.
+// Rows of two of the largest pictures, or of all tiles of one.
 uint32_t mostRows(const VisionDesc& vision, uint32_t image_rows) {
   constexpr uint32_t kLfmTiles = 10 + 1;  // and the overview
   const uint32_t lines =
@@ -71,7 +72,7 @@ uint32_t mostRows(const VisionDesc& vision, uint32_t image_rows) {
     case Projector::kQwen3:
       break;
   }
-  return image_rows;
+  return 2 * image_rows;
 }
 
 // The dimension of each rotary pair.
@@ -96,29 +97,18 @@ void readDimensions(const GgufFile& file, const ModelDesc& text, PictureInput* i
 
 }  // namespace
 
-Status VisionFile::open(const LoadOptions& options, const GgufFile& text_file, const Log& log,
-                        const StopCheck& stop, ModelDesc* text) {
-  if (options.mmproj == nullptr) {
+Status describeInput(const VisionDesc& vision, uint32_t image_rows, const GgufFile& file,
+                     const Log& log, ModelDesc* text, PictureInput* input) {
+  if (image_rows == 0) {
     return kOk;
   }
-  NamingLog named(log, options.mmproj);
-  ORIEL_TRY(source.open(options.mmproj, allocatorOf(options), log, stop));
-  ORIEL_TRY(readVisionDesc(source.gguf(), named.log(), &desc));
-  char key[64];
-  std::snprintf(key, sizeof(key), "%s.n_deepstack_layers", text->architecture);
-  uint64_t deepstack = 0;
-  (void)text_file.getUint(key, &deepstack);
-  ORIEL_TRY(checkTextModel(desc, text->n_embd,
-                           static_cast<uint32_t>(std::min<uint64_t>(deepstack, UINT32_MAX)),
-                           named.log()));
-  ORIEL_TRY(checkPair(desc, *text, named.log()));
-  input = PictureInput();
-  input.words = wordsOf(desc.projector);
-  input.parts = 1 + desc.n_deepstack;
-  const uint32_t rows = options.image_tokens != 0 ? options.image_tokens : kDefaultImageRows;
-  input.rows_held = std::max(kPicturesHeld * rows, mostRows(desc, rows));
-  readDimensions(text_file, *text, &input);
-  text->pictures = &input;
+  ORIEL_TRY(checkPair(vision, *text, log));
+  *input = PictureInput();
+  input->words = wordsOf(vision.projector);
+  input->parts = 1 + vision.n_deepstack;
+  input->rows_held = std::max(std::min(kRowsHeld, 4 * image_rows), mostRows(vision, image_rows));
+  readDimensions(file, *text, input);
+  text->pictures = input;
   return kOk;
 }
 

@@ -1,26 +1,17 @@
-// Pictures of a model: the file of its vision encoder, and the pictures that an app hands over.
+// The pictures that an app hands over, and how they enter the text model.
 #pragma once
 
 #include "exec/picture_source.h"
-#include "gguf/model_file.h"
 #include "model/model_desc.h"
 #include "oriel/advanced.h"
 #include "vision/picture_layout.h"
 
 namespace oriel_internal {
 
-struct LoadOptions;
-
-/// The options' "mmproj" file, opened and checked.
-struct VisionFile {
-  ModelFile source;
-  VisionDesc desc;
-  PictureInput input;
-
-  /// Sets desc->pictures. Does nothing without the option.
-  Status open(const LoadOptions& options, const GgufFile& text_file, const Log& log,
-              const StopCheck& stop, ModelDesc* text);
-};
+/// How the pictures of this encoder enter the text model in `file`. Sets text->pictures, unless `image_rows` is 0: there
+/// is no encoder.
+Status describeInput(const VisionDesc& vision, uint32_t image_rows, const GgufFile& file,
+                     const Log& log, ModelDesc* text, PictureInput* input);
 
 /// ORIEL_ERROR_ARGUMENT for a struct that is not valid.
 Status readPicture(const oriel_picture& given, const Log& log, Picture* picture);

@@ -54,7 +54,8 @@ void describeSessions(const PreparedModel& prepared, PlanResult* plan) {
   }
   SessionWindows fewer = sessions;
   --fewer.count;
-  uint64_t host_bytes = prepared.model_host_bytes + fewer.count * prepared.session_host_bytes;
+  uint64_t host_bytes = prepared.model_host_bytes + fewer.count * prepared.session_host_bytes +
+                        prepared.pictures.device_bytes;
   CacheShape cache = budget.cache;
   cache.sessions = &fewer;
   if (fewer.count != 0) {
@@ -130,7 +131,9 @@ PlanResult planResult(const PreparedModel& prepared) {
   plan.kv_bytes = budget.bytes.cache;
   plan.activation_bytes = budget.bytes.activations;
   plan.staging_bytes = budget.bytes.io;
-  plan.host_bytes = budget.bytes.host;
+  plan.image_tokens = prepared.pictures.image_rows;
+  plan.image_bytes = prepared.pictures.host_bytes + prepared.pictures.device_bytes;
+  plan.host_bytes = budget.bytes.host - plan.image_bytes;
   plan.constraint_bytes = prepared.constraint_bytes;
   plan.transcript_bytes = prepared.sessions.count * prepared.transcript_bytes;
   plan.minimum_bytes = prepared.weights_unknown ? 0 : budget.minimum_bytes;

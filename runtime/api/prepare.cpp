@@ -345,7 +345,9 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
       readModelDesc(file, allocatorOf(options), named.log(), &prepared->desc, &prepared->tensors));
   ORIEL_TRY(addDraftModel(options, log, stop, prepared));
   ORIEL_TRY(prepared->adapters.open(options, file, log, stop, &prepared->desc, &prepared->tensors));
-  ORIEL_TRY(prepared->vision.open(options, file, log, stop, &prepared->desc));
+  ORIEL_TRY(prepared->pictures.open(options, file, log, stop));
+  ORIEL_TRY(describeInput(prepared->pictures.desc, prepared->pictures.image_rows, file, named.log(),
+                          &prepared->desc, &prepared->picture_input));
   ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer, stop));
   if (options.constraints != 0) {
     const uint64_t before = model_arena.used();

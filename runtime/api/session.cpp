@@ -1,5 +1,6 @@
 #include "exec/session.h"
 
+#include <algorithm>
 #include <new>
 
 #include "api/one_reply.h"
@@ -173,18 +174,26 @@ class CallPictures final : public PictureSource {
 
   uint32_t count() const override { return count_; }
   Status layOut(uint32_t index, const Log& log, HeldPicture* picture) override {
-    (void)index;
-    (void)picture;
-    return log.fail(ORIEL_ERROR_UNSUPPORTED, "no encoder yet");
+    const PictureEncoder& encoder = model_.pictures->encoder;
+    Picture given;
+    ORIEL_TRY(readPicture(pictures_[index], log, &given));
+    ORIEL_TRY(encoder.layOut(given, log, &layout_));
+    *picture = {};
+    describeRows(layout_, picture);
+    picture->hash = hashOfPicture(given, encoder.imageRows());
+    return kOk;
   }
-  Status encode(uint32_t, const Log& log, const StopCheck&, float*) override {
-    return log.fail(ORIEL_ERROR_UNSUPPORTED, "no encoder yet");
+  Status encode(uint32_t index, const Log& log, const StopCheck& stop, float* rows) override {
+    Picture given;
+    ORIEL_TRY(readPicture(pictures_[index], log, &given));
+    return model_.pictures->encoder.encode(given, layout_, log, stop, rows);
   }
 
  private:
   const oriel_model& model_;
   const oriel_picture* const pictures_;
   const uint32_t count_;
+  PictureLayout layout_;  ///< of the latest picture
 };
 
 }  // namespace

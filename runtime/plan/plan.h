@@ -156,8 +156,13 @@ struct Plan {
     }
     return count;
   }
+  /// A picture's plan: every list but kOutputs has up to chunk_tokens rows.
+  bool all_rows = false;
   /// Most tokens, or outputs, for the ops of a list.
   uint32_t rows(StepList list) const {
+    if (all_rows && list != StepList::kOutputs) {
+      return chunk_tokens;
+    }
     switch (list) {
       case StepList::kChunk:
         return chunk_tokens;

@@ -38,7 +38,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"options", {"json"}},
     {"api",
      {"os", "gguf", "model", "text", "json", "jinja", "chat", "reply", "grammar", "kv", "budget",
-      "plan", "exec", "selftest", "options", "vision", "cpu", "vulkan"}},
+      "plan", "exec", "vision", "selftest", "options", "cpu", "vulkan"}},
     {"tools", {"kv", "json", "plan", "budget", "exec", "speed", "selftest", "api"}},
     {"cpu", {"os", "kv", "plan", "exec", "shaders"}},
     {"vulkan", {"os", "kv", "plan", "exec", "shaders"}},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <oriel/advanced.h>
+#include <oriel/tools.h>
 #include <CLI/CLI.hpp>
 
 #include "chat/cache_picture.h"
@@ -42,6 +43,8 @@ struct EvalOptions {
   std::string logits_out;
   std::string against;
   std::string picture;
+  std::string image;
+  std::string image_rows_out;
   size_t max_tokens = 0;
   bool all_logits = false;
   bool nll = false;
@@ -276,6 +279,40 @@ int evalMessages(const EvalOptions& options) {
   return kExitDone;
 }
 
+/// Writes the rows of the text model that a picture becomes. The model itself is not loaded.
+int writeImageRows(const EvalOptions& options) {
+  struct Rows {
+    LogitsFile file;
+    size_t count = 0;
+    size_t width = 0;
+  } rows{LogitsFile(options.image_rows_out)};
+  const DecodedPicture picture = readPicture(options.image);
+  const Diagnostics diagnostics(options.common.verbose);
+  CommonOptions given = options.common;
+  setCacheFolder(cacheFolder(given), &given.load);
+  oriel::Options library_options = planOptions(given, 0);
+  diagnostics.listen(&library_options);
+  const auto write = [](const float* values, size_t count, size_t width, void* user) {
+    Rows& out = *static_cast<Rows*>(user);
+    out.count = count;
+    out.width = width;
+    (void)out.file.write(values, count * width);
+  };
+  diagnostics.check(oriel_picture_rows(modelPath(given).c_str(), picture.rgb.data(), picture.width,
+                                       picture.height, &library_options, write, &rows));
+  rows.file.close();
+  Json json;
+  json["rows"] = rows.count;
+  json["width"] = rows.width;
+  if (options.common.json) {
+    printJson(json);
+  } else {
+    printText("rows         " + json["rows"].dump() + "\nwidth        " + json["width"].dump() +
+              "\n");
+  }
+  return kExitDone;
+}
+
 int runEval(const EvalOptions& options) {
   const bool compares = !options.against.empty();
   const bool scores = options.nll || options.per_token || !options.text_file.empty() || compares;
@@ -406,13 +443,27 @@ Command addEvalCommand(CLI::App* program) {
   app->add_option("--picture", options->picture, "Draw the cache at the end")
       ->type_name("FILE.svg")
       ->check(svgFile());
+  CLI::Option* image = app->add_option("--image", options->image,
+                                       "PNG or JPEG picture for --image-rows-out; - is stdin")
+                           ->type_name("FILE");
+  CLI::Option* image_rows =
+      app->add_option("--image-rows-out", options->image_rows_out,
+                      "Write the picture as --mmproj gives it to the model, little-endian float32")
+          ->type_name("FILE")
+          ->needs(image)
+          ->excludes(tokens)
+          ->excludes(text);
+  image->needs(image_rows);
   app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens only")
       ->type_name("N")
       ->transform(wholeNumber(0, SIZE_MAX));
   addCommonOptions(app, &options->common, Uses::kModel);
-  return {app, [options, tokens, text, messages] {
+  return {app, [options, tokens, text, messages, image_rows] {
             if (!messages->empty()) {
               return evalMessages(*options);
+            }
+            if (!image_rows->empty()) {
+              return writeImageRows(*options);
             }
             if (tokens->empty() && text->empty()) {
               throw Failure{kExitUsage, "there is nothing to score: give --tokens-file or --text"};

@@ -15,11 +15,9 @@ namespace cli {
 namespace {
 
 /// Parts of a plan.
-constexpr std::pair<const char*, const char*> kPurposes[] = {{"weights", "weights_bytes"},
-                                                             {"cache", "kv_bytes"},
-                                                             {"activations", "activation_bytes"},
-                                                             {"staging", "staging_bytes"},
-                                                             {"host", "host_bytes"}};
+constexpr std::pair<const char*, const char*> kPurposes[] = {
+    {"weights", "weights_bytes"}, {"cache", "kv_bytes"},  {"activations", "activation_bytes"},
+    {"staging", "staging_bytes"}, {"host", "host_bytes"}, {"pictures", "image_bytes"}};
 /// A page of English text has about 500 words.
 constexpr uint64_t kTokensOfPage = 700;
 constexpr uint64_t kDefaultWindow = 8192;  ///< unless requested otherwise
@@ -51,6 +49,9 @@ std::string bytesByPurpose(const Json& plan) {
       continue;
     }
     const uint64_t bytes = numberIn(plan, field);
+    if (bytes == 0 && name == std::string("pictures")) {
+      continue;
+    }
     const double share = total == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(total);
     text += formatted("  %-12s%12s  ", name, formatSize(bytes).c_str()) + bar(share, bar_columns) +
             "\n";
