@@ -330,7 +330,8 @@ Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& p
                       ExpertFetch* experts, const Log& log, const StopCheck* stop,
                       Executor** executor);
 
-// Creates the encoder's executor, after ModelPictures::handOver().
+// Creates the encoder's executor, after ModelPictures::handOver(); again after a device was lost. A no-op without
+// pictures.
 Status loadPictures(const LoadOptions& options, ExecutorUse use, const oriel_allocator& allocator,
                     const Log& log, const StopCheck* stop, ModelPictures* pictures);
 
