@@ -404,4 +404,15 @@ Json opTimes(const CommonOptions& options, const std::string& path, uint64_t dep
   return ops;
 }
 
+void pictureRows(const CommonOptions& options, const DecodedPicture& picture,
+                 oriel_picture_rows_fn on_rows, void* user) {
+  const Diagnostics diagnostics(options.verbose);
+  CommonOptions given = options;
+  setCacheFolder(cacheFolder(options), &given.load);
+  oriel::Options library_options = planOptions(given, 0);
+  diagnostics.listen(&library_options);
+  diagnostics.check(oriel_picture_rows(modelPath(given).c_str(), picture.rgb.data(), picture.width,
+                                       picture.height, &library_options, on_rows, user));
+}
+
 }  // namespace cli

@@ -215,18 +215,37 @@ void softCap(float cap, uint32_t n, float* values) {
   }
 }
 
-void change(const float* values, uint32_t change, float number, uint32_t cols, float* out) {
-  const float times = change == kChangeTimes ? values[0] : 1;
-  const bool between = change == kChangeBetween;
-  const float least = between ? values[0] : -number;
-  const float most = between ? values[1] : number;
-  for (uint32_t c = 0; c < cols; ++c) {
-    out[c] = change == kChangeAdd || change == kChangeAddRows ? out[c] + values[c]
-             : change == kChangeTimes                         ? out[c] * times
-             : change == kChangeGated                         ? out[c] + number * values[c]
-             : change == kChangeTimesEach                     ? out[c] * values[c]
-                                                              : std::clamp(out[c], least, most);
+/// out[c] = of(out[c], c) for vectors of columns; `left`: columns from c on.
+template <class Of>
+HWY_INLINE void changeAll(uint32_t cols, float* out, const Of& of) {
+  for (uint32_t c = 0; c < cols; c += kN) {
+    const uint32_t left = cols - c;
+    storeSome(of(loadSome(out + c, left), c, left), left, out + c);
   }
+}
+
+void change(const float* values, uint32_t change, float number, uint32_t cols, float* out) {
+  if (change == kChangeClamp || change == kChangeBetween) {
+    const bool between = change == kChangeBetween;
+    const VF least = hn::Set(kF, between ? values[0] : -number);
+    const VF most = hn::Set(kF, between ? values[1] : number);
+    return changeAll(cols, out, [&](VF x, uint32_t, uint32_t) {
+      return hn::Min(most, hn::Max(least, x));  // keeps NaN
+    });
+  }
+  if (change == kChangeTimes) {
+    const VF times = hn::Set(kF, values[0]);
+    return changeAll(cols, out, [&](VF x, uint32_t, uint32_t) { return hn::Mul(x, times); });
+  }
+  if (change == kChangeTimesEach) {
+    return changeAll(cols, out, [&](VF x, uint32_t c, uint32_t left) {
+      return hn::Mul(x, loadSome(values + c, left));
+    });
+  }
+  const VF times = hn::Set(kF, change == kChangeGated ? number : 1);
+  changeAll(cols, out, [&](VF x, uint32_t c, uint32_t left) {
+    return hn::MulAdd(loadSome(values + c, left), times, x);
+  });
 }
 
 void addWeighted(const float* const* rows, const float* weights, uint32_t n, uint32_t cols,

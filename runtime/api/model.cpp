@@ -232,9 +232,9 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
     if (model->pictures != nullptr) {
       ORIEL_TRY(prepared->pictures.source.expectUnchanged(log));
       model->pictures->handOver(&prepared->pictures);
-      ORIEL_TRY(loadPictures(model->wish.asked(), ExecutorUse::kModel, model->allocator, shared,
-                             &stop, model->pictures));
     }
+    ORIEL_TRY(loadPictures(model->wish.asked(), ExecutorUse::kModel, model->allocator, shared,
+                           &stop, model->pictures));
   }
   describeDevice(model);
   ORIEL_TRY(prepared->source.expectUnchanged(log));

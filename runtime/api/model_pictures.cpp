@@ -78,7 +78,12 @@ Status takePictures(const LoadOptions& options, PictureFile* file, const Log& lo
 
 Status loadPictures(const LoadOptions& options, ExecutorUse use, const oriel_allocator& allocator,
                     const Log& log, const StopCheck* stop, ModelPictures* pictures) {
+  if (pictures == nullptr) {
+    return kOk;
+  }
   PictureEncoder& encoder = pictures->encoder;
+  destroyExecutor(pictures->executor);
+  pictures->executor = nullptr;
   ORIEL_TRY(createExecutor(options, use, encoder.plan(), encoder.memory(), allocator, nullptr, log,
                            stop, &pictures->executor));
   ORIEL_TRY(pictures->executor->finishLoad());

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/wipe.h"
 #include "exec/load_weights.h"
 #include "plan/repack.h"
 #include "plan/weight_layout.h"
@@ -102,6 +103,11 @@ Status PictureEncoder::create(const GgufFile& file, const VisionDesc& desc, uint
   return kOk;
 }
 
+void PictureEncoder::use(Executor* executor) {
+  executor_ = executor;
+  parts_->has_ones = false;
+}
+
 void PictureEncoder::readFrom(const GgufFile& file) {
   file_ = &file;
   parts_->positions.readFrom(file);
@@ -146,6 +152,11 @@ class PictureEncoder::Run {
     const PictureArea area = layout.stretchesOf(tile).area;
     grid_ = {area.width / desc_.patch, area.height / desc_.patch};
     patches_ = grid_.width * grid_.height;
+    if (patches_ > of_.most_patches || patches_ % cell_ != 0) {
+      return log_.fail(ORIEL_ERROR_INTERNAL,
+                       "a picture of %u patches where %u were planned: please report it", patches_,
+                       of_.most_patches);
+    }
     ORIEL_TRY(readPatches(picture, layout, tile));
     for (uint32_t block = 0, deep = 0; block < desc_.n_blocks; ++block) {
       ORIEL_TRY(load(WeightSet::kBlock, block));
@@ -280,7 +291,7 @@ class PictureEncoder::Run {
 
   Status readPatches(const Picture& picture, const PictureLayout& layout, uint32_t tile) {
     Arena pixels(parts_.pixel_room, parts_.pixel_bytes);
-    std::memset(parts_.pixel_room, 0, parts_.pixel_bytes);
+    std::memset(parts_.pixel_room, 0, static_cast<size_t>(parts_.pixel_bytes));
 
     reader_.create(desc_, picture, layout, tile, &pixels);
     if (pixels.exhausted()) {
@@ -434,11 +445,15 @@ class PictureEncoder::Run {
 Status PictureEncoder::encode(const Picture& picture, const PictureLayout& layout, const Log& log,
                               const StopCheck& stop, float* rows) {
   Run run(this, log, stop);
-  for (uint32_t tile = 0; tile < layout.tileCount(); ++tile) {
-    ORIEL_TRY(run.tile(picture, layout, tile, rows));
+  Status status = kOk;
+  for (uint32_t tile = 0; tile < layout.tileCount() && status.ok(); ++tile) {
+    status = run.tile(picture, layout, tile, rows);
     rows += uint64_t{layout.rowsOf(tile)} * width();
   }
-  return kOk;
+  // A picture is part of a conversation, which leaves nothing behind.
+  wipe(parts_->pixel_room, parts_->pixel_bytes);
+  const Status forgotten = executor_->forget();
+  return status.ok() ? forgotten : status;
 }
 
 }  // namespace oriel_internal

@@ -36,7 +36,7 @@ class PictureEncoder {
   /// The plan for the executor, which the caller creates with `memory()` and destroys.
   const Plan& plan() const { return plan_; }
   const ExecutorMemory& memory() const { return memory_; }
-  void use(Executor* executor) { executor_ = executor; }
+  void use(Executor* executor);
   /// Reads from the same file, opened elsewhere, from now on.
   void readFrom(const GgufFile& file);
 
@@ -51,7 +51,7 @@ class PictureEncoder {
   /// imageRows() rows.
   Status layOut(const Picture& picture, const Log& log, PictureLayout* layout) const;
 
-  /// Writes layout.rowCount() rows of width() floats. ORIEL_ERROR_CANCELLED if `stop` asked for it;
+  /// Writes layout.rowCount() rows of width() floats, and erases the picture from the encoder's memory. ORIEL_ERROR_CANCELLED if `stop` asked for it;
   /// ORIEL_ERROR_FORMAT if the result is not finite.
   Status encode(const Picture& picture, const PictureLayout& layout, const Log& log,
                 const StopCheck& stop, float* rows);

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include <oriel/advanced.h>
-#include <oriel/tools.h>
 #include <CLI/CLI.hpp>
 
 #include "chat/cache_picture.h"
@@ -281,29 +280,23 @@ int evalMessages(const EvalOptions& options) {
 
 /// Writes the rows of the text model that a picture becomes. The model itself is not loaded.
 int writeImageRows(const EvalOptions& options) {
-  struct Rows {
+  struct Out {
     LogitsFile file;
     size_t count = 0;
     size_t width = 0;
-  } rows{LogitsFile(options.image_rows_out)};
+  } out{LogitsFile(options.image_rows_out)};
   const DecodedPicture picture = readPicture(options.image);
-  const Diagnostics diagnostics(options.common.verbose);
-  CommonOptions given = options.common;
-  setCacheFolder(cacheFolder(given), &given.load);
-  oriel::Options library_options = planOptions(given, 0);
-  diagnostics.listen(&library_options);
   const auto write = [](const float* values, size_t count, size_t width, void* user) {
-    Rows& out = *static_cast<Rows*>(user);
-    out.count = count;
-    out.width = width;
-    (void)out.file.write(values, count * width);
+    Out& of = *static_cast<Out*>(user);
+    of.count = count;
+    of.width = width;
+    (void)of.file.write(values, count * width);
   };
-  diagnostics.check(oriel_picture_rows(modelPath(given).c_str(), picture.rgb.data(), picture.width,
-                                       picture.height, &library_options, write, &rows));
-  rows.file.close();
+  pictureRows(options.common, picture, write, &out);
+  out.file.close();
   Json json;
-  json["rows"] = rows.count;
-  json["width"] = rows.width;
+  json["rows"] = out.count;
+  json["width"] = out.width;
   if (options.common.json) {
     printJson(json);
   } else {
