@@ -344,16 +344,16 @@ namespace oriel_internal {
 // A running model's parts in its host block, without its texts.
 struct ModelParts {
   Plan plan;
-  Prefix* prefix = nullptr;           // null: no room for a prefix
-  ModelSource source;                 // to read the weights again
-  ModelSource draft_source;           // the same for the draft model
-  AdapterFiles::Kept adapters;        // null: none
-  ModelPictures* pictures = nullptr;  // null: the model takes none
+  Prefix* prefix = nullptr;               // null: no room for a prefix
+  ModelSource source;                     // to read the weights again
+  ModelSource draft_source;               // the same for the draft model
+  AdapterFiles::Kept adapters;            // null: none
+  ModelPictures* pictures = nullptr;      // null: the model takes none
   PictureInput* picture_input = nullptr;  // the same
-  DeviceWish wish;                    // the allowed devices
-  RecallSettings recall;              // for every session
-  WeightsOnFile* on_file = nullptr;   ///< null: all weights are held
-  ExecutorMemory executor_memory;     // for every executor the model ever has
+  DeviceWish wish;                        // the allowed devices
+  RecallSettings recall;                  // for every session
+  WeightsOnFile* on_file = nullptr;       ///< null: all weights are held
+  ExecutorMemory executor_memory;         // for every executor the model ever has
 };
 
 // The shape that the plan is made for.

@@ -2,13 +2,13 @@
 #include <new>
 
 #include "api/api.h"
-#include "exec/picture_tokens.h"
 #include "api/recall.h"
 #include "api/session_call.h"
 #include "api/several.h"
 #include "base/hash.h"
 #include "exec/features.h"
 #include "exec/load_weights.h"
+#include "exec/picture_tokens.h"
 #include "exec/prefix_file.h"
 #include "text/fill_tokens.h"
 #include "text/pretokenizer.h"

@@ -61,8 +61,9 @@ Status checkPair(const VisionDesc& vision, const ModelDesc& text, const Log& log
 // Rows of two of the largest pictures, or of all tiles of one.
 uint32_t mostRows(const VisionDesc& vision, uint32_t image_rows) {
   constexpr uint32_t kLfmTiles = 10 + 1;  // and the overview
-  const uint32_t lines =
-      vision.image_side != 0 ? (vision.longest_side + vision.image_side - 1) / vision.image_side : 0;
+  const uint32_t lines = vision.image_side != 0
+                             ? (vision.longest_side + vision.image_side - 1) / vision.image_side
+                             : 0;
   switch (vision.projector) {
     case Projector::kLfm2:
       return kLfmTiles * image_rows;

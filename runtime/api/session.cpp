@@ -213,8 +213,8 @@ oriel_status oriel_chat_add_pictures(oriel_session* handle, const char* json, si
     return ORIEL_ERROR_ARGUMENT;
   }
   CallPictures source(*handle->model, pictures, static_cast<uint32_t>(count));
-  return callAlone(
-      handle, [&] { return handle->session->appendMessages(nullptr, json, bytes, &source); });
+  return callAlone(handle,
+                   [&] { return handle->session->appendMessages(nullptr, json, bytes, &source); });
 }
 
 oriel_status oriel_chat_reply(oriel_session* handle, const oriel_reply_options* options,

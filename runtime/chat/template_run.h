@@ -20,8 +20,8 @@ struct TemplateSettings {
   JsonText eos;
   ThinkingWish thinking = ThinkingWish::kTemplates;
   PictureWords pictures = PictureWords::kNone;  ///< kNone: messages have no pictures
-  uint32_t date = 20240726;  ///< year, month, day
-  JsonText tools;            ///< JSON; empty: none
+  uint32_t date = 20240726;                     ///< year, month, day
+  JsonText tools;                               ///< JSON; empty: none
   JsonText documents;
   JsonText variables;
 

@@ -172,9 +172,8 @@ class Feeder::TextFeed final : public TokenSink {
     return words().forEach(picture, [&](int32_t id) -> Status {
       if (TokenIds::isRow(id) && row++ == 0 && pictures_->input().in_dimensions &&
           !pictures_->addSpan(feeder_.at_.position + n_kept_, picture.rows, picture.columns[1])) {
-        return feeder_.context_.log.fail(ORIEL_ERROR_CONTEXT,
-                                         "the session has %u pictures: reset it",
-                                         PictureStore::kMostSpans);
+        return feeder_.context_.log.fail(
+            ORIEL_ERROR_CONTEXT, "the session has %u pictures: reset it", PictureStore::kMostSpans);
       }
       --left;
       return add(id, is_last && left == 0);

@@ -87,9 +87,9 @@ void PictureStore::truncate(uint64_t tokens) {
 }
 
 PicturePosition PictureStore::positionOf(uint64_t t) const {
-  const PictureSpan* const after = std::upper_bound(
-      spans_, spans_ + n_spans_, t,
-      [](uint64_t token, const PictureSpan& span) { return token < span.begin; });
+  const PictureSpan* const after =
+      std::upper_bound(spans_, spans_ + n_spans_, t,
+                       [](uint64_t token, const PictureSpan& span) { return token < span.begin; });
   if (after == spans_) {
     return {{t, t, t}};
   }
@@ -163,11 +163,9 @@ bool PictureStore::load(const uint8_t* data, uint64_t bytes, bool checks_only) {
   }
   std::memcpy(&saved, data, sizeof(saved));
   const uint8_t* at = data + sizeof(saved);
-  const uint64_t lists =
-      saved.n_held * sizeof(HeldPicture) + saved.n_spans * sizeof(PictureSpan);
+  const uint64_t lists = saved.n_held * sizeof(HeldPicture) + saved.n_spans * sizeof(PictureSpan);
   if (saved.width != width() || saved.n_held > kMostHeld || saved.n_spans > kMostSpans ||
-      saved.capacity == 0 || saved.next > TokenIds::kPictureRows ||
-      lists > bytes - sizeof(saved)) {
+      saved.capacity == 0 || saved.next > TokenIds::kPictureRows || lists > bytes - sizeof(saved)) {
     return false;
   }
   HeldPicture held[kMostHeld];
@@ -189,7 +187,8 @@ bool PictureStore::load(const uint8_t* data, uint64_t bytes, bool checks_only) {
     }
     if (one.rows == 0 || counted != one.rows || one.first < end ||
         one.first % saved.capacity + uint64_t{one.rows} > saved.capacity ||
-        uint64_t{one.first} + one.rows > saved.next || one.first + uint64_t{saved.capacity} < saved.next) {
+        uint64_t{one.first} + one.rows > saved.next ||
+        one.first + uint64_t{saved.capacity} < saved.next) {
       return false;
     }
     end = uint64_t{one.first} + one.rows;

@@ -22,13 +22,14 @@ struct PicturePosition {
 /// One picture whose rows were, or are, held.
 struct HeldPicture {
   static constexpr uint32_t kMostTiles = 255;
-  uint64_t hash = 0;         ///< of its pixels and size; never 0
-  uint32_t first = 0;        ///< number of its first row
+  uint64_t hash = 0;   ///< of its pixels and size; never 0
+  uint32_t first = 0;  ///< number of its first row
   uint32_t rows = 0;
   uint16_t tile_columns = 0;  ///< tiles before the whole picture; 0: none
   uint16_t tile_rows = 0;
-  uint16_t columns[2] = {};  ///< rows of the text model next to each other: of a tile, of the whole picture
-  uint16_t lines[2] = {};    ///< and one above the other
+  uint16_t columns[2] =
+      {};  ///< rows of the text model next to each other: of a tile, of the whole picture
+  uint16_t lines[2] = {};  ///< and one above the other
 
   uint32_t tiles() const { return uint32_t{tile_columns} * tile_rows + 1u; }
   bool isWhole(uint32_t tile) const { return tile + 1 == tiles(); }
@@ -41,8 +42,8 @@ static_assert(sizeof(HeldPicture) == 32, "a snapshot stores it");
 
 /// A picture in the conversation. Models with one position a row do not need them.
 struct PictureSpan {
-  uint64_t begin = 0;    ///< token of its first row
-  uint64_t shift = 0;    ///< positions by which tokens after it are behind their numbers
+  uint64_t begin = 0;  ///< token of its first row
+  uint64_t shift = 0;  ///< positions by which tokens after it are behind their numbers
   uint32_t rows = 0;
   uint32_t columns = 0;
 };
@@ -111,7 +112,7 @@ class PictureStore {
   uint32_t n_held_ = 0;
   uint32_t n_spans_ = 0;
   uint32_t n_pending_ = 0;
-  float* rows_ = nullptr;  ///< [capacity][width]: row number r at r modulo capacity
+  float* rows_ = nullptr;        ///< [capacity][width]: row number r at r modulo capacity
   HeldPicture held_[kMostHeld];  ///< oldest first
   HeldPicture pending_[kMostPending];
   PictureSpan spans_[kMostSpans];  ///< oldest first

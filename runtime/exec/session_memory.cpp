@@ -211,8 +211,8 @@ void SessionMemory::fillDimensions(uint64_t t, uint64_t index, float* tables) co
   const uint32_t pairs = context_.model->ropes[kMainRope].dims / 2;
   const PicturePosition at = pictures->positionOf(t);
   const uint64_t evicted = t - index;
-  const uint64_t gap = pictures->positionOf(cache_.sinks + evicted).of[0] -
-                       pictures->positionOf(cache_.sinks).of[0];
+  const uint64_t gap =
+      pictures->positionOf(cache_.sinks + evicted).of[0] - pictures->positionOf(cache_.sinks).of[0];
   WipedArray<float, kMaxHeadDim> turned;
   for (uint32_t dimension = 0; dimension < 3; ++dimension) {
     const uint64_t position = at_.first_position + at.of[dimension];

@@ -62,8 +62,8 @@ class SessionMemory {
   // Host records.
 
   TokenIds ids;
-  StateSlots* const states;    ///< null if no layer has a state
-  AdapterUse* const adapters;  ///< null: the model has none
+  StateSlots* const states;      ///< null if no layer has a state
+  AdapterUse* const adapters;    ///< null: the model has none
   PictureStore* const pictures;  ///< null: the model takes none
   RopePhases phases[kMaxRopes];
   const bool whole_turns;

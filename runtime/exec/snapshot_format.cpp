@@ -67,10 +67,10 @@ bool plausible(const SnapshotHeader& header) {
          (state.recalled == 0 || state.position >= state.sinks) &&
          (header.version == versionOf(state) ||
           (header.version == kSnapshotPicturesVersion && state.recalled == 0)) &&
-         header.sink_room <= kMaxWindow &&
-         header.window >= 1 && header.window <= kMaxWindow && header.ring >= header.window &&
-         header.ring <= header.window + 2 * kMaxChunk && header.n_vocab <= kMaxVocabulary &&
-         header.n_memories <= 2 * kMaxLayers && header.n_turns <= TurnMarks::kCapacity &&
+         header.sink_room <= kMaxWindow && header.window >= 1 && header.window <= kMaxWindow &&
+         header.ring >= header.window && header.ring <= header.window + 2 * kMaxChunk &&
+         header.n_vocab <= kMaxVocabulary && header.n_memories <= 2 * kMaxLayers &&
+         header.n_turns <= TurnMarks::kCapacity &&
          header.transcript_bytes <= Transcript::kMostBytes &&
          header.k_format <= static_cast<uint8_t>(KvFormat::kInt4) &&
          header.v_format <= static_cast<uint8_t>(KvFormat::kInt4) &&
@@ -140,8 +140,7 @@ bool plausibleLists(const Snapshot& snapshot) {
     const int32_t id = readAt<int32_t>(snapshot.ids + i * sizeof(int32_t));
     const bool is_row = TokenIds::isRow(id) && TokenIds::rowOf(id) < TokenIds::kPictureRows &&
                         snapshot.picture_bytes != 0;
-    if ((id < TokenIds::kUnknown && !is_row) ||
-        (id >= 0 && static_cast<uint32_t>(id) >= n_vocab)) {
+    if ((id < TokenIds::kUnknown && !is_row) || (id >= 0 && static_cast<uint32_t>(id) >= n_vocab)) {
       return false;
     }
   }
@@ -269,8 +268,7 @@ Status openSnapshot(const void* data, uint64_t bytes, const Log& log, Snapshot* 
       !cacheBytesUsed(*snapshot, left, &cache) || !take(cache, &snapshot->cache) ||
       !take(header.transcript_bytes, &snapshot->transcript) ||
       (left != 0) != (header.version == kSnapshotPicturesVersion) ||
-      !take(snapshot->picture_bytes = left, &snapshot->pictures) ||
-      !plausibleLists(*snapshot)) {
+      !take(snapshot->picture_bytes = left, &snapshot->pictures) || !plausibleLists(*snapshot)) {
     return contradicts(log);
   }
   return kOk;

@@ -104,7 +104,8 @@ Status Stepper::readAhead(const int32_t* ids, size_t count) {
 // Call at the beginning of a step.
 Status Stepper::fillRows(const int32_t* ids, uint32_t count) {
   return row_cache.active()
-             ? row_cache.fill(ids, count, context_.log, context_.executor->rowsOfStep(context_.plan->file_rows.place))
+             ? row_cache.fill(ids, count, context_.log,
+                              context_.executor->rowsOfStep(context_.plan->file_rows.place))
              : kOk;
 }
 
@@ -438,7 +439,8 @@ Status Stepper::guess(int32_t id, uint32_t row, ModelGuess* guess) {
 
 Status Stepper::fillJoined(void* block, uint32_t row, int32_t id, bool ahead) {
   if (row_cache.active()) {
-    ORIEL_TRY(row_cache.fill(&id, 1, context_.log, context_.executor->rowsOfStep(context_.plan->file_rows.place), row));
+    ORIEL_TRY(row_cache.fill(&id, 1, context_.log,
+                             context_.executor->rowsOfStep(context_.plan->file_rows.place), row));
   }
   // The session must be the same on devices that run ahead.
   memory_.willStore(at_.position + (ahead ? 2 : 1));

@@ -50,7 +50,9 @@ class TokenIds {
   static_assert(kMaxVocabulary <= kBegins, "ids leave these bits free");
   /// The id of row number `row` of all pictures. Row numbers are below kPictureRows.
   static constexpr uint32_t kPictureRows = kBegins;
-  static constexpr int32_t idOfRow(uint32_t row) { return kUnknown - 1 - static_cast<int32_t>(row); }
+  static constexpr int32_t idOfRow(uint32_t row) {
+    return kUnknown - 1 - static_cast<int32_t>(row);
+  }
   static constexpr bool isRow(int32_t id) { return id < kUnknown; }
   static constexpr uint32_t rowOf(int32_t id) { return static_cast<uint32_t>(kUnknown - 1 - id); }
 
@@ -103,7 +105,7 @@ class TokenIds {
   /// The id in an entry of the shared ids.
   static int32_t idOf(int32_t entry) {
     const uint32_t bits = static_cast<uint32_t>(entry) & kIdBits;
-    return entry < 0                                            ? kUnknown
+    return entry < 0                                           ? kUnknown
            : (static_cast<uint32_t>(entry) & kPictureRow) != 0 ? idOfRow(bits)
                                                                : static_cast<int32_t>(bits);
   }

@@ -129,9 +129,9 @@ struct ModelDesc {
   uint32_t textCols() const { return labels != 0 ? labels : n_embd; }
   /// Values of an output row: of a text, or logits.
   uint32_t outputCols() const { return encoder ? textCols() : n_vocab; }
-  uint32_t target_embd = 0;            ///< draft model: n_embd of its target
-  DraftDesc draft;                     ///< the draft model of this model
-  const Adapters* adapters = nullptr;  ///< adapters loaded with the model; null: none
+  uint32_t target_embd = 0;                ///< draft model: n_embd of its target
+  DraftDesc draft;                         ///< the draft model of this model
+  const Adapters* adapters = nullptr;      ///< adapters loaded with the model; null: none
   const PictureInput* pictures = nullptr;  ///< null: the model takes no pictures
 
   const LayerKind& kind(uint32_t layer) const { return kinds[layers[layer].kind]; }

@@ -15,7 +15,7 @@ constexpr uint32_t kPicturePlace = 1u << 30;
 
 struct PictureInput {
   PictureWords words = PictureWords::kNone;
-  uint32_t parts = 1;      ///< vectors of n_embd values in a row; part j > 0 is added after layer j - 1
+  uint32_t parts = 1;  ///< vectors of n_embd values in a row; part j > 0 is added after layer j - 1
   uint32_t rows_held = 0;  ///< rows that a session holds, of all its pictures
   /// Rotary pairs have positions in several dimensions (M-RoPE): time, row and column. Text has the same position in
   /// all of them.

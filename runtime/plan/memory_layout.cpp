@@ -362,7 +362,8 @@ BufferRef ActivationLayout::stagedAt(const BufferRef& piece, uint32_t stride,
 }
 
 uint64_t picturePartBytes(const ModelDesc& model, uint32_t chunk) {
-  return alignUp(weightGeometry(WeightType::kF32, model.n_embd).sliceBytes(chunk), kBufferAlignment);
+  return alignUp(weightGeometry(WeightType::kF32, model.n_embd).sliceBytes(chunk),
+                 kBufferAlignment);
 }
 
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,

@@ -57,9 +57,8 @@ class GoldenPictures final : public PictureSource {
  private:
   const nlohmann::json& find(uint32_t index) const {
     const nlohmann::json& images = images_["images"];
-    return *std::find_if(images.begin(), images.end(), [&](const nlohmann::json& one) {
-      return one["file"] == names_[index];
-    });
+    return *std::find_if(images.begin(), images.end(),
+                         [&](const nlohmann::json& one) { return one["file"] == names_[index]; });
   }
 
   const nlohmann::json& images_;
@@ -266,12 +265,11 @@ TEST_F(Pictures, that_do_not_fit_leave_the_session_unchanged) {
   EXPECT_EQ(position, statsOf(loaded_).position);
   const std::string unknown =
       R"([{"role":"user","content":[{"type":"image","id":"0123456789abcdef"}]}])";
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_chat_add(loaded_.session.get(), nullptr, unknown.data(),
-                                                unknown.size()));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT,
+            oriel_chat_add(loaded_.session.get(), nullptr, unknown.data(), unknown.size()));
   const std::string nothing = R"([{"role":"user","content":[{"type":"image","picture":1}]}])";
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
-            oriel_chat_add_pictures(loaded_.session.get(), nothing.data(), nothing.size(), nullptr,
-                                    0));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_chat_add_pictures(loaded_.session.get(), nothing.data(),
+                                                          nothing.size(), nullptr, 0));
   EXPECT_EQ(position, statsOf(loaded_).position);
   EXPECT_EQ(16u, answer(loaded_.session, 16).ids.size());
 }

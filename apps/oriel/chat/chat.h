@@ -129,11 +129,11 @@ class Chat {
   Model model_;
   Conversations conversations_;
   ToolRunner tools_;
-  std::vector<Json> turn_;  ///< messages of the current turn
-  uint32_t retries_ = 0;    ///< retries of the last message
-  std::string read_;        ///< files to attach to the next message
+  std::vector<Json> turn_;           ///< messages of the current turn
+  uint32_t retries_ = 0;             ///< retries of the last message
+  std::string read_;                 ///< files to attach to the next message
   std::vector<std::string> images_;  ///< pictures of the next message
-  bool saves_;              ///< conversations are saved automatically
+  bool saves_;                       ///< conversations are saved automatically
 };
 
 /// Runs it. If the device is lost meanwhile, runs it again from the start on the device that replaces it.

@@ -7,9 +7,9 @@
 #include "chat/kept_conversation.h"
 #include "failure.h"
 #include "pictures/message_pictures.h"
-#include "reply/messages.h"
 #include "plan/chart.h"
 #include "reply/file_sampling.h"
+#include "reply/messages.h"
 #include "result_file.h"
 #include "sizes.h"
 #include "system.h"
@@ -55,8 +55,8 @@ const std::vector<ChatCommand>& chatCommands() {
       {"/stats", Takes::kNothing, "", "memory, context and work so far", &Chat::tellStats},
       {"/copy", Takes::kNothing, "", "copy the last reply to the clipboard", &Chat::copyReply},
       {"/read", Takes::kFile, "FILE", "send a text file with the next message", &Chat::readFile},
-      {"/image", Takes::kFile, "FILE", "send a PNG or JPEG picture with the next message (--mmproj)",
-       &Chat::addImage},
+      {"/image", Takes::kFile, "FILE",
+       "send a PNG or JPEG picture with the next message (--mmproj)", &Chat::addImage},
       {"/edit", Takes::kNothing, "", "write the next message in $EDITOR (or Ctrl-X Ctrl-E)",
        &Chat::editMessage},
       {"/help", Takes::kNothing, "", "", &Chat::tellHelp},
@@ -116,8 +116,9 @@ void Chat::readFile(const ChatCommand&, const std::string& path) {
 
 void Chat::addImage(const ChatCommand&, const std::string& path) {
   if (!options_.common.load.has("mmproj")) {
-    tell("oriel: this model has no eyes: start oriel chat with one that has some and its --mmproj "
-         "FILE\n");
+    tell(
+        "oriel: this model has no eyes: start oriel chat with one that has some and its --mmproj "
+        "FILE\n");
     return;
   }
   try {

@@ -7,10 +7,10 @@
 
 #include "chat/lost_device.h"
 #include "failure.h"
-#include "pictures/message_pictures.h"
-#include "reply/messages.h"
 #include "measure/forgetting.h"
 #include "output.h"
+#include "pictures/message_pictures.h"
+#include "reply/messages.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"

@@ -152,8 +152,7 @@ void saveChat(SavedChat* chat) {
   }
   const auto first = std::find_if(chat->messages.begin(), chat->messages.end(),
                                   [](const Json& one) { return textField(one, "role") == "user"; });
-  chat->title =
-      first == chat->messages.end() ? "" : shortened(textOfMessage(*first), kTitleBytes);
+  chat->title = first == chat->messages.end() ? "" : shortened(textOfMessage(*first), kTitleBytes);
   const Json json = {{"version", 1},
                      {"model", chat->model},
                      {"system", chat->system},

@@ -241,8 +241,8 @@ int evalMessages(const EvalOptions& options) {
   const Session session(model, options.common.session);
   const CancelOnInterrupt cancel(session.get());
   LogitsFile file(options.logits_out);
-  session.check(session.cancellable(
-      [&] { return pictures.add(session.get(), messagesText(messages)); }));
+  session.check(
+      session.cancellable([&] { return pictures.add(session.get(), messagesText(messages)); }));
   struct Seen {
     std::vector<float> logits;
     uint64_t tokens = 0;

@@ -50,7 +50,7 @@ struct RunOptions {
   std::string before_file;  ///< a gap in a text: the text before it
   std::string behind_file;
   std::string batch_file;
-  std::vector<std::string> files;  ///< appended to the prompt
+  std::vector<std::string> files;   ///< appended to the prompt
   std::vector<std::string> images;  ///< before the prompt's text
   std::string system;
   uint32_t samples = 1;
@@ -100,7 +100,7 @@ class Run {
     if (prompt_.gap) {
       prompt_.ids = fillInIds(model_, *prompt_.gap);
     } else if (chat_ && !prompt_.pictures.empty()) {
-      // the session has the ids, once it has read the pictures
+        // the session has the ids after the reply
     } else if (chat_) {
       prompt_.ids = model_.renderedIds(options_.common.session, prompt_.messages,
                                        ORIEL_RENDER_PROMPT | ORIEL_TEXT_BOS);
@@ -158,8 +158,8 @@ class Run {
     model_.hush(true);  // tellWhatIsLost() gives details
     if (chat_) {
       const std::string messages = messagesText(prompt_.messages);
-      session_.check(session_.cancellable(
-          [&] { return prompt_.pictures.add(session_.get(), messages); }));
+      session_.check(
+          session_.cancellable([&] { return prompt_.pictures.add(session_.get(), messages); }));
     } else if (prompt_.from_ids) {
       session_.append(prompt_.ids.data(), prompt_.ids.size());
     } else {
@@ -170,9 +170,6 @@ class Run {
     }
     model_.hush(false);
     behind_prompt_ = session_.stats().position;
-    if (!prompt_.pictures.empty()) {
-      prompt_.ids = session_.tokens();
-    }
   }
 
   /// Goes back to the end of the prompt. Reads it again if penalties remember removed tokens, or if text visible to the
@@ -202,6 +199,10 @@ class Run {
     reply.look = replyLook(options_.common);
     reply.look.markdown = reply.look.markdown && chat_;
     (chat_ ? chatReply : generate)(session_, sampling, &reply);
+    if (!prompt_.pictures.empty() && sample == 0) {
+      prompt_.ids = session_.tokens();
+      prompt_.ids.resize(prompt_.ids.size() - std::min(prompt_.ids.size(), reply.ids.size()));
+    }
     const uint64_t read = reply.result.prompt_tokens;
     prompt_tokens_ = sample == 0 ? read : prompt_tokens_;
     if (json) {

@@ -26,8 +26,7 @@ std::string bytesOfUrl(const std::string& url) {
                                    "data:image/png;base64,..."};
   }
   std::string bytes;
-  if (comma == std::string::npos ||
-      !fromBase64(url.substr(comma + sizeof(kBase64) - 1), &bytes)) {
+  if (comma == std::string::npos || !fromBase64(url.substr(comma + sizeof(kBase64) - 1), &bytes)) {
     throw Failure{kExitFailed,
                   "a picture's data URL is not base64: send data:image/png;base64,..."};
   }

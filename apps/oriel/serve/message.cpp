@@ -117,8 +117,9 @@ std::optional<ChatMessage> readUserMessage(const Fields& fields, const char* nam
     }
     if (url.compare(0, 5, "data:") != 0) {
       throw ApiError{400,
-                     path + " has a picture's address, and this server opens no addresses: send "
-                            "the picture as data:image/png;base64,...",
+                     path +
+                         " has a picture's address, and this server opens no addresses: send "
+                         "the picture as data:image/png;base64,...",
                      path, "unsupported_content", 0};
     }
     has_pictures = true;
