@@ -100,7 +100,7 @@ class Run {
     if (prompt_.gap) {
       prompt_.ids = fillInIds(model_, *prompt_.gap);
     } else if (chat_ && !prompt_.pictures.empty()) {
-        // the session has the ids after the reply
+      // the session has the ids after the reply
     } else if (chat_) {
       prompt_.ids = model_.renderedIds(options_.common.session, prompt_.messages,
                                        ORIEL_RENDER_PROMPT | ORIEL_TEXT_BOS);
