@@ -107,7 +107,7 @@ Status describeInput(const VisionDesc& vision, uint32_t image_rows, const GgufFi
   *input = PictureInput();
   input->words = wordsOf(vision.projector);
   input->parts = 1 + vision.n_deepstack;
-  input->rows_held = std::max(std::min(kRowsHeld, 4 * image_rows), mostRows(vision, image_rows));
+  input->rows_held = std::max(kRowsHeld, mostRows(vision, image_rows));
   readDimensions(file, *text, input);
   text->pictures = input;
   return kOk;
