@@ -156,7 +156,8 @@ constexpr float kSlack = 8.0f;  // weights up to 3000
 
 /// Raises `most` to the largest score if scores exceed it by more than kSlack. Scales down the
 /// gathered values and the sums of weights to match, lane by lane.
-HWY_INLINE void raiseMost(VF scores, uint32_t stride, float* most, float* sums, float* gathered) {
+inline HWY_NOINLINE void raiseMost(VF scores, uint32_t stride, float* most, float* sums,
+                                   float* gathered) {
   if (HWY_UNLIKELY(
           !hn::AllFalse(kF, hn::Gt(hn::Sub(scores, hn::Set(kF, kSlack)), hn::Set(kF, *most))))) {
     const VF largest = hn::MaxOfLanes(kF, scores);

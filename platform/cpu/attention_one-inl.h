@@ -277,8 +277,8 @@ void gatherBlock(const Rows& values, bool, Heads* heads) {
   }
 }
 
-/// Turns the scores of all heads into weights; for low-bit formats, into weights times a group's scales.
-template <KvFormat kFormat, uint32_t kHeads>
+/// Turns the scores of all heads into weights; with kScaled (low-bit formats), into weights times a group's scales.
+template <bool kScaled, uint32_t kHeads>
 HWY_NOINLINE void softenBlock(const Rows& values, bool, Heads* heads) {
   const uint32_t end = (values.count + kN - 1) / kN * kN;
   const uint32_t groups = kvGroups(values.head_dim);
@@ -303,11 +303,11 @@ HWY_NOINLINE void softenBlock(const Rows& values, bool, Heads* heads) {
     for (uint32_t h = 0; h < kHeads; ++h) {
       weights[h] = expOf(hn::Sub(hn::Load(kF, heads->weights[h] + s), most[h]));
       sums[h] = hn::Add(sums[h], weights[h]);
-      if (kFormat == KvFormat::kF16) {
+      if (!kScaled) {
         hn::Store(weights[h], kF, heads->weights[h] + s);
       }
     }
-    for (uint32_t g = 0; g < groups && kFormat != KvFormat::kF16; ++g) {
+    for (uint32_t g = 0; g < groups && kScaled; ++g) {
       const VF scale = hn::Load(kF, heads->scales[g] + s);
       for (uint32_t h = 0; h < kHeads; ++h) {
         hn::Store(hn::Mul(weights[h], scale), kF, heads->scaled[g][h] + s);
@@ -327,7 +327,7 @@ struct BlockFns {
 };
 template <KvFormat kFormat, uint32_t kHeads>
 constexpr BlockFns blockFns() {
-  return {&scoreBlock<kFormat, kHeads>, &softenBlock<kFormat, kHeads>,
+  return {&scoreBlock<kFormat, kHeads>, &softenBlock<kFormat != KvFormat::kF16, kHeads>,
           &gatherBlock<kFormat, kHeads>};
 }
 template <KvFormat kFormat>

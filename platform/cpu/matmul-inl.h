@@ -290,6 +290,15 @@ class WeightsAhead {
   uint32_t first_line_;
 };
 
+// Writes the last rows of a matrix, fewer than kN.
+inline HWY_NOINLINE void storeLast(const MatmulTask& task, uint32_t row, float* out, VF values) {
+  HWY_ALIGN float some[kN];
+  hn::Store(values, kF, some);
+  for (uint32_t i = 0; row + i < task.rows; ++i) {
+    out[i] = task.accumulate ? out[i] + some[i] : some[i];
+  }
+}
+
 // Writes up to kN rows of one token from `row` on.
 HWY_INLINE void store(const MatmulTask& task, uint32_t row, uint32_t token, VF by_lane) {
   const VF values = RowsView::toRows(by_lane);
@@ -298,11 +307,7 @@ HWY_INLINE void store(const MatmulTask& task, uint32_t row, uint32_t token, VF b
     hn::StoreU(task.accumulate ? hn::Add(hn::LoadU(kF, out), values) : values, kF, out);
     return;
   }
-  HWY_ALIGN float some[kN];
-  hn::Store(values, kF, some);
-  for (uint32_t i = 0; row + i < task.rows; ++i) {
-    out[i] = task.accumulate ? out[i] + some[i] : some[i];
-  }
+  storeLast(task, row, out, values);
 }
 
 // ---- Float weights ---------------------------------------------------------------------------------
@@ -371,8 +376,8 @@ constexpr uint32_t kTokensApart = HWY_MAX_BYTES == 64 || HWY_ARCH_ARM_A64 ? 4 : 
 struct FloatTiles {
   using Wide = FloatUnit;
   template <uint32_t>
-  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
-                              uint32_t count, uint32_t token, uint32_t n, float* totals) {
+  static HWY_NOINLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
+                                uint32_t count, uint32_t token, uint32_t n, float* totals) {
     const float* x = static_cast<const float*>(task.in) +
                      static_cast<uint64_t>(token) * task.in_stride + first * kUnit;
     if (n == kTileTokens) {

@@ -9,8 +9,8 @@ struct IntTiles {
   using Wide = WideUnit;
   // kN rows, or kVectors times as many, times up to kTileTokens tokens, starting at a multiple of it.
   template <uint32_t kMany>
-  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
-                              uint32_t count, uint32_t token, uint32_t n, float* totals) {
+  static HWY_NOINLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
+                                uint32_t count, uint32_t token, uint32_t n, float* totals) {
     const Tile* tiles = static_cast<const Tile*>(task.in) +
                         static_cast<uint64_t>(token / kTileTokens) * task.units + first;
     if (n <= kFewTokens) {  // the last tokens of a chunk, or of an expert
@@ -64,8 +64,8 @@ template <bool kHalves, bool kMinimum>
 struct ByteTiles {
   using Wide = WideBytes;
   template <uint32_t kMany>
-  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
-                              uint32_t count, uint32_t token, uint32_t n, float* totals) {
+  static HWY_NOINLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
+                                uint32_t count, uint32_t token, uint32_t n, float* totals) {
     const ByteTile* tiles = static_cast<const ByteTile*>(task.in) +
                             static_cast<uint64_t>(token / kTileTokens) * task.units + first;
     if (n <= kFewTokens) {
@@ -122,15 +122,19 @@ static HWY_NOINLINE void unpackUnits(const RowsView& rows, uint32_t first, uint3
   Kernel::unpack(rows, first, count, wide);
 }
 
-// kMany times kN rows from `row` on. Formats differ only in unpacking, because this code is large and used by many
-// formats.
-template <class Tiles, uint32_t kMany>
-HWY_NOINLINE void runMany(const MatmulTask& task,
-                          void (*unpack)(const RowsView&, uint32_t, uint32_t,
-                                         typename Tiles::Wide*),
-                          uint32_t row, uint32_t first_token, uint32_t n) {
+// What a format does in runMany, which is large and the same for all formats.
+template <class Wide>
+struct TileCalls {
+  void (*unpack)(const RowsView& rows, uint32_t first, uint32_t count, Wide* wide);
+  void (*tile)(const MatmulTask& task, const Wide* wide, uint32_t first, uint32_t count,
+               uint32_t token, uint32_t n, float* totals);
+};
+// kMany times kN rows from `row` on.
+template <class Wide, uint32_t kMany>
+HWY_NOINLINE void runMany(const MatmulTask& task, const TileCalls<Wide>& calls, uint32_t row,
+                          uint32_t first_token, uint32_t n) {
   const uint32_t tiles = (n + kTileTokens - 1) / kTileTokens;
-  typename Tiles::Wide wide[kMany][kWideUnits];
+  Wide wide[kMany][kWideUnits];
   HWY_ALIGN float totals[kMany][kMostTokens * kN];
   for (uint32_t v = 0; v < kMany; ++v) {
     // The padding of the last tile is summed, too, but never read.
@@ -155,7 +159,7 @@ HWY_NOINLINE void runMany(const MatmulTask& task,
       if (at_once == 1) {
         askForUnits(rows[v], quad_words, side_words, unit, count);
       }
-      unpack(rows[v], unit, count, wide[v]);
+      calls.unpack(rows[v], unit, count, wide[v]);
       next[v] = last ? rowsFrom(task, row + (kMany + v) * kN)
                      : RowsView{rows[v].quads + (unit + count) * quad_words,
                                 rows[v].sides + (unit + count) * side_words};
@@ -167,8 +171,8 @@ HWY_NOINLINE void runMany(const MatmulTask& task,
       if (last) {
         askForOutputs<kMany>(task, row, first_token + t, HWY_MIN(kTileTokens, n - t));
       }
-      Tiles::template tile<kMany>(task, wide[0], unit, count, first_token + t,
-                                  HWY_MIN(kTileTokens, n - t), totals[0] + t * kN);
+      calls.tile(task, wide[0], unit, count, first_token + t, HWY_MIN(kTileTokens, n - t),
+                 totals[0] + t * kN);
     }
   }
   for (uint32_t v = 0; v < kMany; ++v) {
@@ -178,20 +182,30 @@ HWY_NOINLINE void runMany(const MatmulTask& task,
   }
 }
 
-template <class Kernel>
-HWY_INLINE void runTokens(const MatmulTask& task, uint32_t row, uint32_t end) {
+template <class Wide, uint32_t kVectors>
+HWY_NOINLINE void runTokens(const MatmulTask& task, const TileCalls<Wide>& many,
+                            const TileCalls<Wide>& one, uint32_t row, uint32_t end) {
   while (row < end) {
-    const bool many = row + (Kernel::kVectors - 1) * kN < end;
+    const bool whole = row + (kVectors - 1) * kN < end;
     for (uint32_t t = 0; t < task.n_tokens; t += kMostTokens) {
       const uint32_t n = HWY_MIN(kMostTokens, task.n_tokens - t);
-      if (many) {
-        runMany<typename Kernel::Tiles, Kernel::kVectors>(task, unpackUnits<Kernel>, row, t, n);
+      if (whole) {
+        runMany<Wide, kVectors>(task, many, row, t, n);
       } else {
-        runMany<typename Kernel::Tiles, 1>(task, unpackUnits<Kernel>, row, t, n);
+        runMany<Wide, 1>(task, one, row, t, n);
       }
     }
-    row += many ? Kernel::kVectors * kN : kN;
+    row += whole ? kVectors * kN : kN;
   }
+}
+
+template <class Kernel>
+HWY_INLINE void runTokens(const MatmulTask& task, uint32_t row, uint32_t end) {
+  using Wide = typename Kernel::Tiles::Wide;
+  static constexpr TileCalls<Wide> kMany = {&unpackUnits<Kernel>,
+                                            &Kernel::Tiles::template tile<Kernel::kVectors>};
+  static constexpr TileCalls<Wide> kOne = {&unpackUnits<Kernel>, &Kernel::Tiles::template tile<1>};
+  runTokens<Wide, Kernel::kVectors>(task, kMany, kOne, row, end);
 }
 
 template <class Kernel>

@@ -215,37 +215,23 @@ void softCap(float cap, uint32_t n, float* values) {
   }
 }
 
-/// out[c] = of(out[c], c) for vectors of columns; `left`: columns from c on.
-template <class Of>
-HWY_INLINE void changeAll(uint32_t cols, float* out, const Of& of) {
+// One loop for all kinds: x becomes x * by + number * values within two limits.
+void change(const float* values, uint32_t change, float number, uint32_t cols, float* out) {
+  const bool between = change == kChangeBetween;
+  const bool clamps = between || change == kChangeClamp;
+  const bool each = change == kChangeTimesEach;
+  const bool adds = !clamps && !each && change != kChangeTimes;
+  const VF least = hn::Set(kF, between ? values[0] : clamps ? -number : -HUGE_VALF);
+  const VF most = hn::Set(kF, between ? values[1] : clamps ? number : HUGE_VALF);
+  const VF by = hn::Set(kF, change == kChangeTimes ? values[0] : 1);
+  const VF weight = hn::Set(kF, change == kChangeGated ? number : 1);
   for (uint32_t c = 0; c < cols; c += kN) {
     const uint32_t left = cols - c;
-    storeSome(of(loadSome(out + c, left), c, left), left, out + c);
+    const VF own = adds || each ? loadSome(values + c, left) : hn::Zero(kF);
+    const VF x = hn::Mul(loadSome(out + c, left), each ? own : by);
+    const VF sum = adds ? hn::MulAdd(own, weight, x) : x;
+    storeSome(hn::Min(most, hn::Max(least, sum)), left, out + c);  // keeps NaN
   }
-}
-
-void change(const float* values, uint32_t change, float number, uint32_t cols, float* out) {
-  if (change == kChangeClamp || change == kChangeBetween) {
-    const bool between = change == kChangeBetween;
-    const VF least = hn::Set(kF, between ? values[0] : -number);
-    const VF most = hn::Set(kF, between ? values[1] : number);
-    return changeAll(cols, out, [&](VF x, uint32_t, uint32_t) {
-      return hn::Min(most, hn::Max(least, x));  // keeps NaN
-    });
-  }
-  if (change == kChangeTimes) {
-    const VF times = hn::Set(kF, values[0]);
-    return changeAll(cols, out, [&](VF x, uint32_t, uint32_t) { return hn::Mul(x, times); });
-  }
-  if (change == kChangeTimesEach) {
-    return changeAll(cols, out, [&](VF x, uint32_t c, uint32_t left) {
-      return hn::Mul(x, loadSome(values + c, left));
-    });
-  }
-  const VF times = hn::Set(kF, change == kChangeGated ? number : 1);
-  changeAll(cols, out, [&](VF x, uint32_t c, uint32_t left) {
-    return hn::MulAdd(loadSome(values + c, left), times, x);
-  });
 }
 
 void addWeighted(const float* const* rows, const float* weights, uint32_t n, uint32_t cols,

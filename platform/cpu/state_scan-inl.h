@@ -54,7 +54,7 @@ class StateRows {
   }
 
   /// Writes padded() floats: the row, then zeros.
-  void unpack(const uint32_t* slot, uint32_t row, float* out) const {
+  HWY_NOINLINE void unpack(const uint32_t* slot, uint32_t row, float* out) const {
     const uint32_t* const words = at(slot, row);
     switch (format_) {
       case StateFormat::kF32:
@@ -71,7 +71,7 @@ class StateRows {
     std::fill(out + cols_, out + padded_, 0.0f);
   }
 
-  void pack(const float* values, uint32_t row, uint32_t* slot) const {
+  HWY_NOINLINE void pack(const float* values, uint32_t row, uint32_t* slot) const {
     uint32_t* const words = at(slot, row);
     if (format_ == StateFormat::kF32) {
       std::copy(values, values + cols_, reinterpret_cast<float*>(words));
@@ -152,7 +152,7 @@ inline void copyPadded(const float* values, uint32_t n, uint32_t padded, float* 
 
 /// Per-token data that all rows of a head share.
 struct OneToken {
-  OneToken(const StateScanTask& task, uint32_t head, uint32_t t, uint32_t padded)
+  HWY_NOINLINE OneToken(const StateScanTask& task, uint32_t head, uint32_t t, uint32_t padded)
       : token(task, head, t) {
     const uint32_t n = task.push.key_dim;
     copyPadded(token.query, n, padded, query);
@@ -219,8 +219,8 @@ constexpr uint32_t kStepRows = 4;
 
 /// At most kStepRows rows, from `row` on.
 template <bool kDelta>
-HWY_INLINE void stepSome(const OneToken& one, float scale, uint32_t padded, uint32_t row,
-                         uint32_t count, const float* const* from, float* const* to) {
+HWY_NOINLINE void stepSome(const OneToken& one, float scale, uint32_t padded, uint32_t row,
+                           uint32_t count, const float* const* from, float* const* to) {
   if (count == kStepRows) {
     return stepRows<kDelta, kStepRows>(one, scale, padded, row, from, to);
   }
@@ -312,8 +312,8 @@ constexpr uint32_t kProjected = HWY_MAX_BYTES == 64                       ? 8
                                                                           : 1;
 
 template <bool kKeys>
-HWY_INLINE void projectAll(const TokenBlock& block, uint32_t padded, uint32_t n_rows,
-                           const float* rows, float* out) {
+inline HWY_NOINLINE void projectAll(const TokenBlock& block, uint32_t padded, uint32_t n_rows,
+                                    const float* rows, float* out) {
   constexpr uint32_t kRows = kKeys ? kProjected : 2 * kProjected;
   static_assert(kBlock % kRows == 0 && kN % kRows == 0, "no rows are left over");
   for (uint32_t r = 0; r < n_rows; r += kRows) {
@@ -323,7 +323,7 @@ HWY_INLINE void projectAll(const TokenBlock& block, uint32_t padded, uint32_t n_
 }
 
 /// Transposes keys [token][padded] to turned [column][token].
-inline void turn(const float* rows, uint32_t padded, float* turned) {
+inline HWY_NOINLINE void turn(const float* rows, uint32_t padded, float* turned) {
   for (uint32_t t = 0; t < kBlock; t += kN) {
     for (uint32_t c = 0; c < padded; c += kN) {
       VF tile[kN];
@@ -465,7 +465,8 @@ HWY_INLINE void updateTile(const TokenBlock& block, uint32_t padded, uint32_t co
 }
 
 /// Updates kN rows.
-inline void update(const TokenBlock& block, uint32_t padded, const float* taken, float* rows) {
+inline HWY_NOINLINE void update(const TokenBlock& block, uint32_t padded, const float* taken,
+                                float* rows) {
   constexpr uint32_t kRows = kManyRegisters ? 4 : 2;
   constexpr uint32_t kVectors = 4;
   for (uint32_t r = 0; r < kN; r += kRows) {

@@ -399,7 +399,7 @@ struct oriel_model : oriel_internal::ModelParts {
   mutable oriel_internal::Guard guard;
   oriel_internal::Trimmed trimmed;
   oriel_internal::PrefixSeen prefix_seen;
-  uint8_t unused[256 + sizeof(std::mutex) - 128] = {};  // keeps the planned bytes stable
+  uint8_t unused[256 + sizeof(std::mutex) - 120] = {};  // keeps the planned bytes stable
   oriel_internal::ErrorLine last_error;    // lines of `log`, for calls on the model itself
   oriel_internal::DeviceLog device_log;    // wraps device_error:
   oriel_internal::ErrorLine device_error;  // device and file errors, shared by all sessions

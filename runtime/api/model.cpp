@@ -211,7 +211,9 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
   }
   prepared->tensors.release();
   prepared->draft_source.dropHeader();
-  prepared->pictures.source.dropHeader();
+  if (prepared->pictures.any()) {
+    prepared->pictures.source->dropHeader();
+  }
   prepared->source.dropHeader();  // before the arenas are allocated, so the peak equals the plan
   if (has_device) {
     ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
@@ -230,7 +232,7 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
     model->executor->stopBy(nullptr);
     model->hash = hash;
     if (model->pictures != nullptr) {
-      ORIEL_TRY(prepared->pictures.source.expectUnchanged(log));
+      ORIEL_TRY(prepared->pictures.source->expectUnchanged(log));
       model->pictures->handOver(&prepared->pictures);
     }
     ORIEL_TRY(loadPictures(model->wish.asked(), ExecutorUse::kModel, model->allocator, shared,

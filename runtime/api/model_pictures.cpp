@@ -32,21 +32,35 @@ Status PictureFile::open(const LoadOptions& options, const GgufFile& model, cons
                           "\"image_tokens\" needs the model's encoder of pictures: give its file "
                           "as \"mmproj\"");
   }
-  ORIEL_TRY(source.open(options.mmproj, allocatorOf(options), log, stop));
+  allocator = allocatorOf(options);
+  void* const block = allocateZeroed(allocator, sizeof(ModelFile));
+  if (block == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "the system refused %zu bytes: close other programs",
+                    sizeof(ModelFile));
+  }
+  source = new (block) ModelFile();
+  ORIEL_TRY(source->open(options.mmproj, allocator, log, stop));
   NamingLog named(log, options.mmproj);
-  ORIEL_TRY(readVisionDesc(source.gguf(), named.log(), &desc));
+  ORIEL_TRY(readVisionDesc(source->gguf(), named.log(), &desc));
   ORIEL_TRY(checkTextModel(desc, countOf(model, "embedding_length"),
                            countOf(model, "n_deepstack_layers"), named.log()));
   Arena measure;
   PictureEncoder encoder;
-  ORIEL_TRY(encoder.create(source.gguf(), desc, options.image_tokens, named.log(), &measure));
+  ORIEL_TRY(encoder.create(source->gguf(), desc, options.image_tokens, named.log(), &measure));
   device_bytes = encoder.deviceBytes();
   image_rows = encoder.imageRows();
   return kOk;
 }
 
+PictureFile::~PictureFile() {
+  if (source != nullptr) {
+    source->~ModelFile();
+    release(allocator, source, sizeof(ModelFile));
+  }
+}
+
 void ModelPictures::handOver(PictureFile* file) {
-  file->source.handOver(path, &input);
+  file->source->handOver(path, &input);
   data.openData(input);
 }
 
@@ -62,7 +76,7 @@ Status takePictures(const LoadOptions& options, PictureFile* file, const Log& lo
   char* const path = copyPath(options.mmproj, arena);
   if (room == nullptr || path == nullptr) {
     PictureEncoder measured;
-    ORIEL_TRY(measured.create(file->source.gguf(), file->desc, options.image_tokens, log, arena));
+    ORIEL_TRY(measured.create(file->source->gguf(), file->desc, options.image_tokens, log, arena));
     file->host_bytes = arena->used() - before;
     return kOk;
   }
@@ -71,7 +85,7 @@ Status takePictures(const LoadOptions& options, PictureFile* file, const Log& lo
   made->path = path;
   made->desc = file->desc;
   ORIEL_TRY(
-      made->encoder.create(file->source.gguf(), made->desc, options.image_tokens, log, arena));
+      made->encoder.create(file->source->gguf(), made->desc, options.image_tokens, log, arena));
   made->encoder.readFrom(made->data);
   return kOk;
 }

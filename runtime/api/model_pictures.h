@@ -7,18 +7,24 @@
 
 namespace oriel_internal {
 
-/// An mmproj file that was opened and checked.
+/// An mmproj file that was opened and checked. Borrows memory until it is destroyed: calls that plan have little stack.
 struct PictureFile {
-  ModelFile source;
+  PictureFile() = default;
+  ~PictureFile();
+  PictureFile(const PictureFile&) = delete;
+  PictureFile& operator=(const PictureFile&) = delete;
+
+  ModelFile* source = nullptr;  ///< null: there is no file
+  oriel_allocator allocator = {};
   VisionDesc desc;
   uint64_t host_bytes = 0;    ///< of ModelPictures and all it owns
   uint64_t device_bytes = 0;  ///< PictureEncoder::deviceBytes()
-  uint32_t image_rows = 0;    ///< of the plan; 0: there is no file
+  uint32_t image_rows = 0;    ///< of the plan
 
   /// Checks that the file belongs to the text model `model`. ORIEL_ERROR_ARGUMENT for "image_tokens" without a file.
   Status open(const LoadOptions& options, const GgufFile& model, const Log& log,
               const StopCheck& stop);
-  bool any() const { return image_rows != 0; }
+  bool any() const { return source != nullptr; }
 };
 
 /// The part of a loaded model.

@@ -133,7 +133,7 @@ PlanResult planResult(const PreparedModel& prepared) {
   plan.staging_bytes = budget.bytes.io;
   plan.image_tokens = prepared.pictures.image_rows;
   plan.image_bytes = prepared.pictures.host_bytes + prepared.pictures.device_bytes;
-  plan.host_bytes = budget.bytes.host - plan.image_bytes;
+  plan.host_bytes = budget.bytes.host;
   plan.constraint_bytes = prepared.constraint_bytes;
   plan.transcript_bytes = prepared.sessions.count * prepared.transcript_bytes;
   plan.minimum_bytes = prepared.weights_unknown ? 0 : budget.minimum_bytes;

@@ -53,7 +53,7 @@ struct StepSeconds {
   } groups[kMostGroups];
 };
 
-/// docs/describe.md, "Plan".
+/// docs/reference/describe.md, "Plan".
 struct PlanResult {
   uint32_t fits;
   uint64_t memory_bytes;
@@ -115,11 +115,11 @@ struct PlanResult {
   uint64_t recall_file_bytes;
   uint64_t recall_file_tokens;
   uint64_t adapter_bytes;  ///< weights and thin vectors
-  uint64_t image_bytes;    ///< of the encoder of pictures
+  uint64_t image_bytes;    ///< of the encoder of pictures; part of host_bytes
   uint32_t image_tokens;   ///< most rows of a picture, or of a tile of it; 0: none
 };
 
-/// docs/describe.md, "Model".
+/// docs/reference/describe.md, "Model".
 struct ModelInfo {
   char architecture[64];
   char name[128];
@@ -152,7 +152,7 @@ struct TensorTypeInfo {
   uint64_t bytes;
 };
 
-/// docs/describe.md, "File".
+/// docs/reference/describe.md, "File".
 struct FileInfo {
   char architecture[64];
   char name[128];
@@ -179,7 +179,7 @@ struct FileInfo {
   uint32_t window_train;
 };
 
-/// docs/describe.md, "Device".
+/// docs/reference/describe.md, "Device".
 struct DeviceInfo {
   char name[256];
   char driver[256];

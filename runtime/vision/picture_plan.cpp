@@ -40,7 +40,7 @@ struct MatrixOf {
 };
 
 // Order of PicturePlan::limits.
-enum Limited : uint32_t { kQ, kK, kV, kOut, kGate, kUp, kDown };
+enum Limited : uint32_t { kOfQuery, kOfKey, kOfValue, kOfOut, kOfGate, kOfUp, kOfDown };
 constexpr const char* kLimitedNames[kLimitedMatrices] = {
     "attn_q", "attn_k", "attn_v", "attn_out", "ffn_gate", "ffn_up", "ffn_down"};
 
@@ -471,7 +471,7 @@ class Builder {
   Status projection(const Projection& of, const Vectors& out) {
     const uint32_t n = desc_.n_embd;
     const bool fused = is(Projector::kQwen3);
-    const bool turned = rms() && of.limited != kV;
+    const bool turned = rms() && of.limited != kOfValue;
     ORIEL_TRY(has_input_ ? Status(kOk) : branchInput(1));
     limit(of.limited, false, normed_, n);
     has_input_ = !limits(of.limited, false);
@@ -511,20 +511,20 @@ class Builder {
   Status keys() {
     has_input_ = false;
     const Vectors values = {qkv_.place, qkv_.stride, desc_.n_embd};
-    ORIEL_TRY(projection(
-        {kK, "v.blk.%u.attn_k.weight", "v.blk.%u.attn_k.bias", "v.blk.%u.attn_k_norm.weight", 1},
-        qkv_));
-    ORIEL_TRY(
-        projection({kV, "v.blk.%u.attn_v.weight", "v.blk.%u.attn_v.bias", nullptr, 2}, values));
+    ORIEL_TRY(projection({kOfKey, "v.blk.%u.attn_k.weight", "v.blk.%u.attn_k.bias",
+                          "v.blk.%u.attn_k_norm.weight", 1},
+                         qkv_));
+    ORIEL_TRY(projection({kOfValue, "v.blk.%u.attn_v.weight", "v.blk.%u.attn_v.bias", nullptr, 2},
+                         values));
     emit(ropeAppend(0, desc_.n_heads));
     return kOk;
   }
 
   Status rest() {
     has_input_ = false;
-    ORIEL_TRY(projection(
-        {kQ, "v.blk.%u.attn_q.weight", "v.blk.%u.attn_q.bias", "v.blk.%u.attn_q_norm.weight", 0},
-        qkv_));
+    ORIEL_TRY(projection({kOfQuery, "v.blk.%u.attn_q.weight", "v.blk.%u.attn_q.bias",
+                          "v.blk.%u.attn_q_norm.weight", 0},
+                         qkv_));
     emit(ropeAppend(desc_.n_heads, 0));
     Op attention =
         make(OpKind::kAttention, {queries_.place, plan_.device_step, attended_.place, k_, v_});
@@ -538,7 +538,7 @@ class Builder {
     push.scale = rms() ? 1.0f : 1.0f / std::sqrt(static_cast<float>(head_dim_));
     emit(attention);
     const uint32_t n = desc_.n_embd;
-    ORIEL_TRY(addBranch(kOut, {"v.blk.%u.attn_out.weight", n, n}, "v.blk.%u.attn_out.bias",
+    ORIEL_TRY(addBranch(kOfOut, {"v.blk.%u.attn_out.weight", n, n}, "v.blk.%u.attn_out.bias",
                         "v.blk.%u.attn_post_norm.weight", attended_, nullptr));
     return feedForward();
   }
@@ -576,20 +576,20 @@ class Builder {
     const Vectors up = {gate_up_.place, gate_up_.stride, rms() ? paddedCols(ff) : 0};
     ORIEL_TRY(branchInput(2));
     if (rms()) {
-      limit(kGate, false, normed_, n);
+      limit(kOfGate, false, normed_, n);
       ORIEL_TRY(product({"v.blk.%u.ffn_gate.weight", ff, n}, normed_, gate_up_, false));
-      limit(kGate, true, gate_up_, ff);
-      ORIEL_TRY(limits(kGate, false) ? branchInput(2) : kOk);
+      limit(kOfGate, true, gate_up_, ff);
+      ORIEL_TRY(limits(kOfGate, false) ? branchInput(2) : kOk);
     }
-    limit(kUp, false, normed_, n);
+    limit(kOfUp, false, normed_, n);
     ORIEL_TRY(product({swapped ? "v.blk.%u.ffn_down.weight" : "v.blk.%u.ffn_up.weight", ff, n},
                       normed_, up, false));
-    limit(kUp, true, up, ff);
+    limit(kOfUp, true, up, ff);
     if (!rms()) {
       ORIEL_TRY(bias(swapped ? "v.blk.%u.ffn_down.bias" : "v.blk.%u.ffn_up.bias", up, ff));
     }
     activation(kGelu, gate_up_, gated_, ff, up.first);
-    return addBranch(kDown,
+    return addBranch(kOfDown,
                      {swapped ? "v.blk.%u.ffn_up.weight" : "v.blk.%u.ffn_down.weight", n, ff},
                      swapped ? "v.blk.%u.ffn_up.bias" : "v.blk.%u.ffn_down.bias",
                      "v.blk.%u.ffn_post_norm.weight", gated_,

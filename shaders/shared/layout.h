@@ -180,7 +180,7 @@ ORIEL_CONST(kChangeAdd, 0u);
 ORIEL_CONST(kChangeTimes, 1u);
 ORIEL_CONST(kChangeClamp, 2u);
 ORIEL_CONST(kChangeAddRows, 3u);
-ORIEL_CONST(kChangeGated, 4u);  // adds values[i] times the token's gate of the step block
+ORIEL_CONST(kChangeGated, 4u);      // adds values[i] times the token's gate of the step block
 ORIEL_CONST(kChangeBetween, 5u);    // no less than values[0], no more than values[1]
 ORIEL_CONST(kChangeTimesEach, 6u);  // times values[i]
 

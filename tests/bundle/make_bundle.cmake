@@ -1,11 +1,17 @@
 # Writes the device bundle: program, models, references and manifest.json with the SHA-256 of every file.
-#   cmake -D FROM=SOURCE -D TO=FOLDER -D PROGRAM=FILE -D SYSTEM=NAME -D PROCESSOR=NAME -D EMULATOR=LIST -P ...
+#   cmake -D FROM=SOURCE -D PYTHON=FILE -D TO=FOLDER -D PROGRAM=FILE -D SYSTEM=NAME -D PROCESSOR=NAME -D EMULATOR=LIST -P ...
 file(REMOVE_RECURSE "${TO}")
 file(COPY "${PROGRAM}" DESTINATION "${TO}")
 foreach(part models logits streaming oriel-tiny-golden.json)
   file(COPY "${FROM}/tests/data/${part}" DESTINATION "${TO}")
 endforeach()
 file(COPY "${FROM}/models/oriel-tiny/oriel-tiny-q8_0.gguf" DESTINATION "${TO}/models")
+execute_process(
+  COMMAND "${PYTHON}" "${FROM}/scripts/make_test_models.py" "${FROM}/tests/data/models/llama-f32.gguf" "${TO}/models"
+  RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "the test models cannot be made with Python \"${PYTHON}\": ${failed}")
+endif()
 
 string(REPLACE "[" "[[]" here "${TO}")  # a bracket in the path must not be a pattern
 file(GLOB_RECURSE files RELATIVE "${TO}" "${here}/*")

@@ -206,7 +206,7 @@ def test_info():
     local = json_of("info of gemma", "info", gemma)
     check("info: local layers", (local["local_layers"], local["local_window_tokens"]) == (6, 32)
           and local["rope_scaling"] == "none", local)
-    check("info: scaled RoPE", json_of("info of a llama 3", "info", DATA / "models" / "llama3-rope.gguf")
+    check("info: scaled RoPE", json_of("info of an LFM3", "info", DATA / "models" / "lfm3.gguf")
           ["rope_scaling"] == "llama3")
     check("info for people: local layers",
           b"6 layers see the last 32" in succeeds("info text of gemma", "info", gemma).out)

@@ -67,7 +67,7 @@ def test_plan():
         check("more tokens take more memory", plan["image_bytes"] > before, plan)
         before = plan["image_bytes"]
     told = succeeds("in the picture", "plan", MODEL, "--mmproj", ENCODER, *memory)
-    check("has a line", b"\n  pictures " in told.out, told)
+    check("has a line", b"  of host, for pictures of up to 280 tokens\n" in told.out, told)
     fails("tokens without an encoder", 2, "plan", MODEL, "--image-tokens", "70", *memory)
 
 

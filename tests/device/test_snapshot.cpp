@@ -21,7 +21,7 @@ namespace oriel_internal::test::test_snapshot {
 namespace {
 
 const char* const kSmall = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
-const char* const kOther = ORIEL_TEST_DATA "/models/llama-mha.gguf";
+const char* const kOther = ORIEL_TEST_DATA "/models/qwen3.gguf";
 
 using Bytes = std::vector<uint8_t>;
 

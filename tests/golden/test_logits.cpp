@@ -69,8 +69,9 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
 std::vector<GoldenModel> everyModel() {
   std::vector<GoldenModel> models = goldenModels(ORIEL_TEST_DATA "/logits/tolerances.json");
   for (const char* name :
-       {"granite", "minicpm", "ernie4_5", "hunyuan-dense", "mistral3", "exaone4", "olmo2", "gemma2",
-        "lfm2", "gemma4-e", "gemma4-e-q8_0", "gemma4-nov", "gemma4-512", "deepseek2", "minicpm3"}) {
+       {"llama-mha", "llama3-rope", "phi3", "olmo3", "granite", "minicpm", "ernie4_5",
+        "hunyuan-dense", "mistral3", "exaone4", "olmo2", "gemma2", "lfm2", "gemma4-e",
+        "gemma4-e-q8_0", "gemma4-nov", "gemma4-512", "deepseek2", "minicpm3"}) {
     models.push_back({name, 2e-3});
   }
   for (const std::string name :
@@ -83,7 +84,8 @@ std::vector<GoldenModel> everyModel() {
                            "granitehybrid-moe", "falcon-h1"}) {
     models.push_back({name, 2e-3});
   }
-  // A float64 pass with nothing but keys and values rounded to f16 is 2.22e-3 and 2.11e-3 away.
+  // A float64 pass with nothing but keys and values rounded to f16 is 2.24e-3, 2.22e-3 and 2.11e-3 away.
+  models.push_back({"smollm3", 2.5e-3});
   models.push_back({"exaone4-swa", 2.5e-3});
   models.push_back({"lfm2-b", 2.5e-3});
   models.push_back({"deepseek2-lite", 3e-3});  // of latents: 2.35e-3
@@ -114,7 +116,8 @@ std::vector<GoldenModel> everyModel() {
                            "nanbeige",     "plm"}) {
     models.push_back({name, 2e-3});
   }
-  for (const char* name : {"llama-q2_0", "llama-nvfp4", "llama-nvfp4-scale"}) {
+  for (const char* name : {"llama-q4_k", "llama-q5_k", "llama-q6_k", "llama-q2_0", "llama-nvfp4",
+                           "llama-nvfp4-scale"}) {
     models.push_back({name, 5e-3});
   }
   // A float64 pass with nothing but keys and values rounded to f16 is 1.99e-3 and 3.02e-3 away.

@@ -23,6 +23,7 @@
 #include "fuzz/gguf_parts.h"
 #include "fuzz/use_model.h"
 #include "oriel/advanced.h"
+#include "support/files.h"
 #include "support/model_mutants.h"
 #include "support/owners.h"
 #include "support/random_families.h"
@@ -69,12 +70,12 @@ std::vector<Sound> soundModels() {
        {"llama-q2_k", "llama-iq4_nl", "llama-q4_k_m", "llama-q5_1", "llama-q8_0", "gemma3",
         "gemma4-e-q8_0", "qwen3", "phi3", "smollm3", "llama3-rope", "granite-nope",
         "minicpm-nokeys", "ernie4_5", "olmo3", "lfm2-q8_0", "lfm2-q4_0", "lfm2moe-q4_0"}) {
-    take(std::string(ORIEL_TEST_DATA "/models/") + name + ".gguf");
+    take(test::dataFile(std::string("models/") + name + ".gguf"));
   }
   for (const char* name :
        {"deepseek2", "deepseek2-lite", "minicpm3", "falcon-h1", "granitehybrid-moe", "qwen35-q8_0",
         "granitemoe-q4_0", "olmoe-q4_0", "qwen3moe-q8_0", "stories260K", "exaone4-swa"}) {
-    take(std::string(ORIEL_REFERENCE_DATA "/models/") + name + ".gguf");
+    take(test::dataFile(std::string("models/") + name + ".gguf"));
   }
   for (const RandomFamily& family : randomFamilies()) {
     if (family.model.state.heads != 0 || family.model.n_experts != 0 ||

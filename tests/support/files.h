@@ -9,9 +9,10 @@
 
 namespace oriel_internal::test {
 
-/// `relative` in tests/data, or else in the folder of reference data (tests/data/README.md); empty if in neither.
+/// `relative` in tests/data, in the build (files that scripts/make_test_models.py made), or in the folder of reference
+/// data (tests/data/README.md); empty if in none.
 inline std::string dataFile(const std::string& relative) {
-  for (const std::string root : {ORIEL_TEST_DATA, ORIEL_REFERENCE_DATA}) {
+  for (const std::string root : {ORIEL_TEST_DATA, ORIEL_MADE_DATA, ORIEL_REFERENCE_DATA}) {
     if (fileExists(root + "/" + relative)) {
       return root + "/" + relative;
     }

@@ -17,6 +17,7 @@
 #include "plan/weight_layout.h"
 #include "support/captured_log.h"
 #include "support/describe.h"
+#include "support/files.h"
 #include "tools/shape_weights.h"
 
 namespace oriel_internal::test::test_known_shapes {
@@ -419,9 +420,11 @@ TEST(KnownShapes, weights_of_files_are_counted_as_their_shapes_are) {
   const struct {
     const char* file;
     WeightType type;
-  } files[] = {{"llama-f16.gguf", WeightType::kF16},   {"llama-f32.gguf", WeightType::kF32},
-               {"llama-q8_0.gguf", WeightType::kQ8_0}, {"llama-q4_0.gguf", WeightType::kQ4_0},
-               {"llama-mqa.gguf", WeightType::kF16},   {"llama-mha.gguf", WeightType::kF16}};
+  } files[] = {{"llama-f16.gguf", WeightType::kF16},
+               {"llama-f32.gguf", WeightType::kF32},
+               {"llama-q8_0.gguf", WeightType::kQ8_0},
+               {"llama-q4_0.gguf", WeightType::kQ4_0},
+               {"llama-mqa.gguf", WeightType::kF16}};
   uint32_t compared = 0;
   for (const auto& entry : files) {
     SCOPED_TRACE(entry.file);
@@ -429,7 +432,10 @@ TEST(KnownShapes, weights_of_files_are_counted_as_their_shapes_are) {
     ModelFile source;
     ModelDesc model;
     PlanTotals expected;
-    const std::string path = std::string(ORIEL_TEST_DATA "/models/") + entry.file;
+    const std::string path = dataFile(std::string("models/") + entry.file);
+    if (path.empty()) {
+      continue;  // counted below
+    }
     ASSERT_TRUE(source.open(path.c_str(), defaultAllocator(), log.log()).ok());
     const GgufFile& file = source.gguf();
     TensorIndex tensors;

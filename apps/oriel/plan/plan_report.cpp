@@ -15,9 +15,11 @@ namespace cli {
 namespace {
 
 /// Parts of a plan.
-constexpr std::pair<const char*, const char*> kPurposes[] = {
-    {"weights", "weights_bytes"}, {"cache", "kv_bytes"},  {"activations", "activation_bytes"},
-    {"staging", "staging_bytes"}, {"host", "host_bytes"}, {"pictures", "image_bytes"}};
+constexpr std::pair<const char*, const char*> kPurposes[] = {{"weights", "weights_bytes"},
+                                                             {"cache", "kv_bytes"},
+                                                             {"activations", "activation_bytes"},
+                                                             {"staging", "staging_bytes"},
+                                                             {"host", "host_bytes"}};
 /// A page of English text has about 500 words.
 constexpr uint64_t kTokensOfPage = 700;
 constexpr uint64_t kDefaultWindow = 8192;  ///< unless requested otherwise
@@ -49,9 +51,6 @@ std::string bytesByPurpose(const Json& plan) {
       continue;
     }
     const uint64_t bytes = numberIn(plan, field);
-    if (bytes == 0 && name == std::string("pictures")) {
-      continue;
-    }
     const double share = total == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(total);
     text += formatted("  %-12s%12s  ", name, formatSize(bytes).c_str()) + bar(share, bar_columns) +
             "\n";
@@ -59,6 +58,10 @@ std::string bytesByPurpose(const Json& plan) {
   if (const uint64_t bytes = numberIn(plan, "constraint_bytes"); bytes != 0) {
     text += formatted("  %-12s%12s  of host, for schemas and grammars\n", "",
                       formatSize(bytes).c_str());
+  }
+  if (numberIn(plan, "image_bytes") != 0) {
+    text += formatted("  %-12s%12s  of host, for pictures of up to %s tokens\n", "",
+                      sizeIn(plan, "image_bytes").c_str(), plan["image_tokens"].dump().c_str());
   }
   if (numberIn(plan, "adapter_bytes") != 0) {
     text += formatted("  %-12s%12s  of these, for adapters\n", "",
