@@ -362,6 +362,10 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   ORIEL_TRY(guardKeys(file, prepared->tensors, prepared->desc, log, &request.formats));
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   ORIEL_TRY(readRecall(options, prepared->desc, log, &prepared->recall));
+  if (prepared->recall.tokens != 0 && prepared->desc.pictures != nullptr) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "retrieval keeps no pictures: leave out \"retrieval\" or \"mmproj\"");
+  }
   request.recall = prepared->recall.tokens;
   prepared->text_host_bytes = model_arena.used();
   FilePlanner planner = {path, options, stop, prepared};
