@@ -22,7 +22,7 @@ class PictureRowsCall {
   PictureRowsCall(const PictureRowsCall&) = delete;
   PictureRowsCall& operator=(const PictureRowsCall&) = delete;
 
-  Status load(const char* path) {
+  Status load(const char* path, const Picture& picture) {
     if (options_.mmproj == nullptr) {
       return log_.fail(ORIEL_ERROR_ARGUMENT,
                        "there is no encoder of pictures: give its file as \"mmproj\"");
@@ -30,6 +30,13 @@ class PictureRowsCall {
     ModelFile model;
     ORIEL_TRY(model.open(path, allocator_, log_));
     ORIEL_TRY(file_.open(options_, model.gguf(), log_, {}));
+    ORIEL_TRY(checkPicture(picture, log_));
+    if (options_.image_tokens == 0 && file_.desc.projector == Projector::kQwen3) {
+      // There is memory for one picture: any size that the publisher allows.
+      PictureLayout layout;
+      ORIEL_TRY(layOutPicture(file_.desc, {picture.width, picture.height}, 0, log_, &layout));
+      options_.image_tokens = layout.rowCount();
+    }
     Arena measure;
     ORIEL_TRY(takePictures(options_, &file_, log_, &measure, &pictures_));
     ORIEL_TRY(take(measure.used(), &blocks_[0]));
@@ -64,7 +71,7 @@ class PictureRowsCall {
                                               static_cast<unsigned long long>(bytes));
   }
 
-  const LoadOptions& options_;
+  LoadOptions options_;
   const Log log_;
   const oriel_allocator allocator_;
   PictureFile file_;
@@ -88,8 +95,8 @@ oriel_status oriel_picture_rows(const char* path, const uint8_t* rgb, uint32_t w
     return status.code();
   }
   PictureRowsCall call(options, logOf(options));
-  Status status = call.load(path);
   const Picture picture = {rgb, width, height, size_t{width} * 3, PixelOrder::kRgb8};
+  Status status = call.load(path, picture);
   status = status.ok() ? call.encode(picture, on_rows, user) : status;
   return status.code();
 }

@@ -84,7 +84,7 @@ void PatchPositions::findTaps(uint32_t patches, uint32_t index, Taps* taps) cons
 }
 
 Status PatchPositions::add(PictureSize grid, PatchPlace place, const Log& log, float* out) const {
-  if (desc_->projector == Projector::kGemma4) {  // a table for columns, then one for rows
+  if (desc_->projector == Projector::kGemma4) {  // the table of columns, then the table of rows
     ORIEL_TRY(addRow(place.x, 1, log, out));
     return addRow(uint64_t{desc_->grid} + place.y, 1, log, out);
   }

@@ -16,7 +16,7 @@
 namespace oriel_internal {
 namespace {
 
-/// Rows for which memory is planned where neither the caller nor the model gives a number.
+/// The planned rows if the caller gives no number.
 constexpr uint32_t kDefaultQwenRows = 1024;
 /// LFM2-VL: rows of an uncut picture, and the side of a tile in pixels.
 constexpr uint32_t kLfmRows = 256;
@@ -450,7 +450,7 @@ Status PictureEncoder::encode(const Picture& picture, const PictureLayout& layou
     status = run.tile(picture, layout, tile, rows);
     rows += uint64_t{layout.rowsOf(tile)} * width();
   }
-  // A picture is part of a conversation, which leaves nothing behind.
+  // A picture is part of a conversation, so the encoder erases it.
   wipe(parts_->pixel_room, parts_->pixel_bytes);
   const Status forgotten = executor_->forget();
   return status.ok() ? forgotten : status;

@@ -630,7 +630,7 @@ class Builder {
     emit(op);
   }
 
-  // The means times sqrt(n), which the standardisation takes in. A norm does not see it, but for its epsilon.
+  // The standardisation includes the publisher's factor sqrt(n). Without it the factor only changes the norm's epsilon.
   Status projectMeans() {
     const uint32_t n = desc_.n_embd;
     const float root = std::sqrt(static_cast<float>(n));

@@ -46,7 +46,7 @@ struct PictureVector {
   float factor = 1;
 };
 
-/// Where a tensor of a set is in the file: one for each block.
+/// The place of a tensor in the file, for a block.
 struct PicturePlace {
   uint64_t offset = 0;
   uint32_t type = 0;
