@@ -25,6 +25,8 @@ void main() {
                  : push.change == kChangeGated   ? x + gate * values[c]
                  : push.change == kChangeTimes   ? x * values[0]
                  : push.change == kChangeAddRows ? x + values[at]
+                 : push.change == kChangeBetween ? clamp(x, values[0], values[1])
+                 : push.change == kChangeTimesEach ? x * values[c]
                                                  : clamp(x, -push.limit, push.limit);
   }
 }

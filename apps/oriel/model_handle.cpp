@@ -352,6 +352,14 @@ oriel_stats Session::stats() const {
   return stats;
 }
 
+std::vector<int32_t> Session::tokens() const {
+  size_t count = 0;
+  (void)oriel_session_get_tokens(session_, 0, nullptr, 0, &count);
+  std::vector<int32_t> ids(count);
+  check(oriel_session_get_tokens(session_, 0, ids.data(), ids.size(), &count));
+  return ids;
+}
+
 Json Session::describe() const {
   Json json;
   check(described(&json, [this](char* text, size_t capacity, size_t* needed) {
@@ -397,6 +405,17 @@ Json opTimes(const CommonOptions& options, const std::string& path, uint64_t dep
   diagnostics.check(
       oriel_op_times_measure(path.c_str(), depth, repeat, &library_options, add, &ops));
   return ops;
+}
+
+void pictureRows(const CommonOptions& options, const DecodedPicture& picture,
+                 oriel_picture_rows_fn on_rows, void* user) {
+  const Diagnostics diagnostics(options.verbose);
+  CommonOptions given = options;
+  setCacheFolder(cacheFolder(options), &given.load);
+  oriel::Options library_options = planOptions(given, 0);
+  diagnostics.listen(&library_options);
+  diagnostics.check(oriel_picture_rows(modelPath(given).c_str(), picture.rgb.data(), picture.width,
+                                       picture.height, &library_options, on_rows, user));
 }
 
 }  // namespace cli

@@ -15,6 +15,7 @@
 #include "described.h"
 #include "options.h"
 #include "output.h"
+#include "pictures/picture_file.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 
@@ -137,6 +138,8 @@ class Session {
   /// Goes back; false: text visible at that position is gone.
   bool tryGoBack(uint64_t position);
   oriel_stats stats() const;
+  /// The ids of the first stored tokens; -1 for a picture's rows.
+  std::vector<int32_t> tokens() const;
   /// The JSON of oriel_session_describe.
   Json describe() const;
   void check(oriel_status status, Diagnostics::Blame blame = Diagnostics::Blame::kData) const {
@@ -172,6 +175,10 @@ Json opTimes(const CommonOptions& options, const std::string& path, uint64_t dep
 
 /// The user's cache folder, created if missing. Empty with --no-cache, or if it cannot be created.
 std::string cacheFolder(const CommonOptions& options);
+
+/// oriel_picture_rows with the encoder of the options.
+void pictureRows(const CommonOptions& options, const DecodedPicture& picture,
+                 oriel_picture_rows_fn on_rows, void* user);
 /// The same, not created: holds verdicts about drivers.
 std::string driverFolder(const CommonOptions& options);
 

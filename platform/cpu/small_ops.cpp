@@ -215,13 +215,22 @@ void softCap(float cap, uint32_t n, float* values) {
   }
 }
 
+// One loop for all kinds: x becomes x * by + number * values within two limits.
 void change(const float* values, uint32_t change, float number, uint32_t cols, float* out) {
-  const float times = change == kChangeTimes ? values[0] : 1;
-  for (uint32_t c = 0; c < cols; ++c) {
-    out[c] = change == kChangeAdd || change == kChangeAddRows ? out[c] + values[c]
-             : change == kChangeTimes                         ? out[c] * times
-             : change == kChangeGated                         ? out[c] + number * values[c]
-                                                              : std::clamp(out[c], -number, number);
+  const bool between = change == kChangeBetween;
+  const bool clamps = between || change == kChangeClamp;
+  const bool each = change == kChangeTimesEach;
+  const bool adds = !clamps && !each && change != kChangeTimes;
+  const VF least = hn::Set(kF, between ? values[0] : clamps ? -number : -HUGE_VALF);
+  const VF most = hn::Set(kF, between ? values[1] : clamps ? number : HUGE_VALF);
+  const VF by = hn::Set(kF, change == kChangeTimes ? values[0] : 1);
+  const VF weight = hn::Set(kF, change == kChangeGated ? number : 1);
+  for (uint32_t c = 0; c < cols; c += kN) {
+    const uint32_t left = cols - c;
+    const VF own = adds || each ? loadSome(values + c, left) : hn::Zero(kF);
+    const VF x = hn::Mul(loadSome(out + c, left), each ? own : by);
+    const VF sum = adds ? hn::MulAdd(own, weight, x) : x;
+    storeSome(hn::Min(most, hn::Max(least, sum)), left, out + c);  // keeps NaN
   }
 }
 

@@ -42,7 +42,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
     return transfers_.read(source, offset_bytes, bytes, piece);
   }
   void* step() override { return arenas_.mapped(plan_.step); }
-  void* fileRows() override { return arenas_.mapped(plan_.file_rows.place); }
+  void* rowsOfStep(const BufferRef& place) override { return arenas_.mapped(place); }
   Status run(StepRun what, const StopCheck& stop) override;
   const TopTokens* top() const override {
     return reinterpret_cast<const TopTokens*>(arenas_.mapped(plan_.top));

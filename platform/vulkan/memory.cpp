@@ -231,8 +231,8 @@ Status DeviceArenas::flushStep(const VulkanDevice& device, const Log& log) const
   if (io_taken_.coherent) {
     return kOk;
   }
-  for (const BufferRef* piece :
-       {&plan_->step, &plan_->step_ahead, &plan_->file_rows.place, &plan_->slots}) {
+  for (const BufferRef* piece : {&plan_->step, &plan_->step_ahead, &plan_->file_rows.place,
+                                 &plan_->picture_rows, &plan_->slots}) {
     ORIEL_TRY(flush(device, piece->offset_bytes, piece->size_bytes, log));
   }
   return kOk;

@@ -109,6 +109,7 @@ Reply = _struct(
     "oriel_reply", "size struct_size", "ptr session", "oriel_reply_options* options", "oriel_token_fn on_token", "ptr user",
     "oriel_generation* result", "u32 generate", "int status",
 )
+Picture = _struct("oriel_picture", "ptr pixels", "u32 width height", "size stride", "int order")
 Text = _struct("oriel_text", "ptr text", "size bytes", "ptr query", "size query_bytes")
 Restored = _struct("oriel_restored", "size struct_size", "int how", "u32 rounded", "u64 tokens_held tokens_dropped tokens_read")
 Recovered = _struct(
@@ -143,6 +144,7 @@ text oriel_session_last_error ptr
 int oriel_session_get_stats ptr ptr
 int oriel_session_describe ptr ptr size ptr
 int oriel_chat_add ptr text ptr size
+int oriel_chat_add_pictures ptr ptr size ptr size
 int oriel_chat_reply ptr ptr ptr ptr ptr
 int oriel_session_save ptr text u32
 int oriel_session_restore ptr text u32 ptr

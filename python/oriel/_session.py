@@ -18,6 +18,7 @@ from ._described import Described, described, of_struct
 from ._errors import ArgumentError, BufferTooSmallError, StateError
 from ._library import LIBRARY
 from ._options import POOLINGS, Json, c_string, embed_flags, json_bytes, one_of, reply_options, takes, whole
+from ._pictures import Pictures, with_pictures
 from ._reply import Reply
 from ._vectors import Floats, floats, negative_log_likelihood, rows
 
@@ -89,9 +90,22 @@ class Session:
 
     # ---- Conversation
 
-    def add(self, role: Said, text: Optional[str] = None) -> None:
-        """`add("user", "Hello")`; or one message, or a list of them, in the OpenAI form: {"role", "content", ...}."""
-        self._changing(_adding(role if text is None else {"role": role, "content": text}))
+    def add(self, role: Said, text: Optional[str] = None, *, pictures: Sequence[Any] = ()) -> None:
+        """`add("user", "Hello")`; or one message, or a list of them, in the OpenAI form: {"role", "content", ...}.
+
+        `pictures` (with a model loaded with mmproj=): paths, bytes of files, Pillow images or arrays [height][width][3 or
+        4]. They stand before `text`, or where parts {"type": "image", "picture": index} of a message name them."""
+        said = role if text is None else {"role": role, "content": text}
+        if not pictures:
+            self._changing(_adding(said))
+            return
+        given = Pictures(pictures)
+        if isinstance(said, Mapping) and isinstance(said.get("content"), str):
+            said = with_pictures(said, given.count)
+        data = json_bytes(said)
+        self._changing(
+            lambda handle: call("oriel_chat_add_pictures", handle, data, len(data), given.array, given.count)
+        )
 
     @takes("reply")
     def reply(self, said: Said = None, **options: Any) -> Reply:

@@ -10,7 +10,9 @@
 
 #include "api/adapters.h"
 #include "api/device_wish.h"
+#include "api/model_pictures.h"
 #include "api/on_file.h"
+#include "api/pictures.h"
 #include "api/session_texts.h"
 #include "api/struct_fields.h"
 #include "api/trim.h"
@@ -192,6 +194,8 @@ struct PreparedModel {
   ModelFile source;
   ModelFile draft_source;  ///< open if desc.draft has layers
   AdapterFiles adapters;   ///< part of desc and tensors, if there are any
+  PictureFile pictures;
+  PictureInput picture_input;  ///< desc.pictures, if there are any
   ModelDesc desc;
   TensorIndex tensors;
   PlanTotals totals;
@@ -328,6 +332,11 @@ Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& p
                       ExpertFetch* experts, const Log& log, const StopCheck* stop,
                       Executor** executor);
 
+// Creates the encoder's executor, after ModelPictures::handOver(); again after a device was lost. A no-op without
+// pictures.
+Status loadPictures(const LoadOptions& options, ExecutorUse use, const oriel_allocator& allocator,
+                    const Log& log, const StopCheck* stop, ModelPictures* pictures);
+
 }  // namespace oriel_internal
 
 namespace oriel_internal {
@@ -335,14 +344,16 @@ namespace oriel_internal {
 // A running model's parts in its host block, without its texts.
 struct ModelParts {
   Plan plan;
-  Prefix* prefix = nullptr;          // null: no room for a prefix
-  ModelSource source;                // to read the weights again
-  ModelSource draft_source;          // the same for the draft model
-  AdapterFiles::Kept adapters;       // null: none
-  DeviceWish wish;                   // the allowed devices
-  RecallSettings recall;             // for every session
-  WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
-  ExecutorMemory executor_memory;    // for every executor the model ever has
+  Prefix* prefix = nullptr;               // null: no room for a prefix
+  ModelSource source;                     // to read the weights again
+  ModelSource draft_source;               // the same for the draft model
+  AdapterFiles::Kept adapters;            // null: none
+  ModelPictures* pictures = nullptr;      // null: the model takes none
+  PictureInput* picture_input = nullptr;  // the same
+  DeviceWish wish;                        // the allowed devices
+  RecallSettings recall;                  // for every session
+  WeightsOnFile* on_file = nullptr;       ///< null: all weights are held
+  ExecutorMemory executor_memory;         // for every executor the model ever has
 };
 
 // The shape that the plan is made for.
@@ -354,7 +365,7 @@ struct PlanShape {
 
 // The only list of those parts: a measuring arena counts them, and the model's block holds them. `desc` must stay
 // valid.
-Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const PlanShape& shape,
+Status layOutModel(PreparedModel& prepared, const ModelDesc& desc, const PlanShape& shape,
                    const char* path, const LoadOptions& options, const Log& log, Arena* arena,
                    ModelParts* parts);
 
@@ -388,7 +399,7 @@ struct oriel_model : oriel_internal::ModelParts {
   mutable oriel_internal::Guard guard;
   oriel_internal::Trimmed trimmed;
   oriel_internal::PrefixSeen prefix_seen;
-  uint8_t unused[256 + sizeof(std::mutex) - 48] = {};  // keeps the planned bytes stable
+  uint8_t unused[256 + sizeof(std::mutex) - 120] = {};  // keeps the planned bytes stable
   oriel_internal::ErrorLine last_error;    // lines of `log`, for calls on the model itself
   oriel_internal::DeviceLog device_log;    // wraps device_error:
   oriel_internal::ErrorLine device_error;  // device and file errors, shared by all sessions

@@ -184,6 +184,8 @@ void writePlanObject(const char* name, const PlanResult& plan, JsonWriter* out) 
   out->whole("draft_bytes", plan.draft_bytes);
   out->whole("draft_weights_bytes", plan.draft_weights_bytes);
   out->whole("adapter_bytes", plan.adapter_bytes);
+  out->whole("image_tokens", plan.image_tokens);
+  out->whole("image_bytes", plan.image_bytes);
   out->whole("recall_tokens", plan.recall_tokens);
   out->whole("recall_memory_bytes", plan.recall_memory_bytes);
   out->whole("recall_file_bytes", plan.recall_file_bytes);

@@ -6,7 +6,7 @@
 
 namespace oriel_internal {
 
-Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const PlanShape& shape,
+Status layOutModel(PreparedModel& prepared, const ModelDesc& desc, const PlanShape& shape,
                    const char* path, const LoadOptions& options, const Log& log, Arena* arena,
                    ModelParts* parts) {
   ORIEL_TRY(buildPlan(prepared.tensors, desc, prepared.totals, shape.cache, shape.formats,
@@ -21,6 +21,13 @@ Status layOutModel(const PreparedModel& prepared, const ModelDesc& desc, const P
     parts->draft_source.init(options.draft_model, hash, arena);
   }
   prepared.adapters.keep(arena, &parts->adapters);
+  if (prepared.desc.pictures != nullptr) {
+    parts->picture_input = arena->take<PictureInput>(1);
+    if (parts->picture_input != nullptr) {
+      *parts->picture_input = *prepared.desc.pictures;
+    }
+  }
+  ORIEL_TRY(takePictures(options, &prepared.pictures, log, arena, &parts->pictures));
   parts->wish.init(options, arena);
   parts->recall = prepared.recall;
   parts->recall.folder = takeRecallFolder(options, prepared.recall, arena);
@@ -95,8 +102,9 @@ Status planWith(const OnFile& on_file, const char* path, const LoadOptions& opti
   prepared->draft_host_bytes = model_bytes - without_drafts + session_drafts;
   prepared->constraint_bytes = prepared->trie_bytes + session_constraints;
 
-  request->host_bytes =
-      prepared->model_host_bytes + prepared->sessions.count * prepared->session_host_bytes;
+  request->host_bytes = prepared->model_host_bytes +
+                        prepared->sessions.count * prepared->session_host_bytes +
+                        prepared->pictures.device_bytes;
   return chooseBudget(prepared->desc, prepared->totals, *request, log, &prepared->budget);
 }
 

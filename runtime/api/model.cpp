@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "exec/features.h"
 #include "exec/load_weights.h"
+#include "exec/picture_tokens.h"
 #include "exec/prefix_file.h"
 #include "text/fill_tokens.h"
 #include "text/pretokenizer.h"
@@ -192,6 +193,10 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
     model->desc.adapters = model->adapters.adapters;
+    model->desc.pictures = model->picture_input;
+    if (model->picture_input != nullptr) {
+      ORIEL_TRY(PictureTokens(*model->tokenizer, model->picture_input->words).check(log));
+    }
     model->share.init(model->plan.sessionCount(), model->plan.batch_rows, &Replier::runTogether);
     hash = model->source.headerHash();
     progress->total = std::max<uint64_t>(uploadBytes(model->plan), 1);
@@ -206,6 +211,9 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
   }
   prepared->tensors.release();
   prepared->draft_source.dropHeader();
+  if (prepared->pictures.any()) {
+    prepared->pictures.source->dropHeader();
+  }
   prepared->source.dropHeader();  // before the arenas are allocated, so the peak equals the plan
   if (has_device) {
     ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
@@ -223,6 +231,12 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
     ORIEL_TRY(model->executor->finishLoad());
     model->executor->stopBy(nullptr);
     model->hash = hash;
+    if (model->pictures != nullptr) {
+      ORIEL_TRY(prepared->pictures.source->expectUnchanged(log));
+      model->pictures->handOver(&prepared->pictures);
+    }
+    ORIEL_TRY(loadPictures(model->wish.asked(), ExecutorUse::kModel, model->allocator, shared,
+                           &stop, model->pictures));
   }
   describeDevice(model);
   ORIEL_TRY(prepared->source.expectUnchanged(log));
@@ -373,6 +387,7 @@ void oriel_model_free(oriel_model* model) {
   if (model->executor != &model->no_device) {
     destroyExecutor(model->executor);
   }
+  dropPictures(model->pictures);
   dropWeightsOnFile(model->on_file);
   const oriel_allocator allocator = model->allocator;
   const uint64_t bytes = model->host_bytes;

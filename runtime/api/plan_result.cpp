@@ -54,7 +54,8 @@ void describeSessions(const PreparedModel& prepared, PlanResult* plan) {
   }
   SessionWindows fewer = sessions;
   --fewer.count;
-  uint64_t host_bytes = prepared.model_host_bytes + fewer.count * prepared.session_host_bytes;
+  uint64_t host_bytes = prepared.model_host_bytes + fewer.count * prepared.session_host_bytes +
+                        prepared.pictures.device_bytes;
   CacheShape cache = budget.cache;
   cache.sessions = &fewer;
   if (fewer.count != 0) {
@@ -116,6 +117,16 @@ void describeRecall(const PreparedModel& prepared, PlanResult* plan) {
   plan->recall_file_bytes = plan->recall_file_tokens * token_bytes;
 }
 
+// The rows of pictures that all sessions hold.
+uint64_t bytesOfHeldRows(const PreparedModel& prepared) {
+  const ModelDesc& desc = prepared.desc;
+  Arena session;
+  if (desc.pictures != nullptr) {
+    (void)PictureStore::create(*desc.pictures, desc.n_embd, &session);
+  }
+  return prepared.sessions.count * session.used();
+}
+
 }  // namespace
 
 PlanResult planResult(const PreparedModel& prepared) {
@@ -130,6 +141,9 @@ PlanResult planResult(const PreparedModel& prepared) {
   plan.kv_bytes = budget.bytes.cache;
   plan.activation_bytes = budget.bytes.activations;
   plan.staging_bytes = budget.bytes.io;
+  plan.image_tokens = prepared.pictures.image_rows;
+  plan.image_bytes =
+      prepared.pictures.host_bytes + prepared.pictures.device_bytes + bytesOfHeldRows(prepared);
   plan.host_bytes = budget.bytes.host;
   plan.constraint_bytes = prepared.constraint_bytes;
   plan.transcript_bytes = prepared.sessions.count * prepared.transcript_bytes;

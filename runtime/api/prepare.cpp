@@ -345,6 +345,9 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
       readModelDesc(file, allocatorOf(options), named.log(), &prepared->desc, &prepared->tensors));
   ORIEL_TRY(addDraftModel(options, log, stop, prepared));
   ORIEL_TRY(prepared->adapters.open(options, file, log, stop, &prepared->desc, &prepared->tensors));
+  ORIEL_TRY(prepared->pictures.open(options, file, log, stop));
+  ORIEL_TRY(describeInput(prepared->pictures.desc, prepared->pictures.image_rows, file, named.log(),
+                          &prepared->desc, &prepared->picture_input));
   ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer, stop));
   if (options.constraints != 0) {
     const uint64_t before = model_arena.used();
@@ -359,6 +362,10 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   ORIEL_TRY(guardKeys(file, prepared->tensors, prepared->desc, log, &request.formats));
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   ORIEL_TRY(readRecall(options, prepared->desc, log, &prepared->recall));
+  if (prepared->recall.tokens != 0 && prepared->desc.pictures != nullptr) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "retrieval keeps no pictures: leave out \"retrieval\" or \"mmproj\"");
+  }
   request.recall = prepared->recall.tokens;
   prepared->text_host_bytes = model_arena.used();
   FilePlanner planner = {path, options, stop, prepared};

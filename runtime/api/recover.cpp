@@ -197,6 +197,8 @@ Status Recovery::tryDevice(const DeviceChoices::One& choice) {
                            model_.plan, model_.executor_memory, model_.allocator, experts,
                            model_.device_log.log(), nullptr, &executor));
   use(executor);
+  ORIEL_TRY(loadPictures(model_.wish.on(choice.kind, choice.number), ExecutorUse::kModel,
+                         model_.allocator, model_.device_log.log(), nullptr, model_.pictures));
   ORIEL_TRY(refillDevice(&model_, &call_, {onWeights, this}));
   if (model_.trimmed.level == ORIEL_TRIM_CACHE || model_.prefix == nullptr ||
       model_.prefix->tokens == 0) {

@@ -1,5 +1,6 @@
 #include "exec/session.h"
 
+#include <algorithm>
 #include <new>
 
 #include "api/one_reply.h"
@@ -163,12 +164,57 @@ oriel_status oriel_session_generate(oriel_session* handle, const oriel_reply_opt
   return reply(handle, options, /*chat=*/false, on_token, user, out);
 }
 
+namespace {
+
+/// The pictures of one call, and the model's encoder.
+class CallPictures final : public PictureSource {
+ public:
+  CallPictures(const oriel_model& model, const oriel_picture* pictures, uint32_t count)
+      : model_(model), pictures_(pictures), count_(count) {}
+
+  uint32_t count() const override { return count_; }
+  Status layOut(uint32_t index, const Log& log, HeldPicture* picture) override {
+    const PictureEncoder& encoder = model_.pictures->encoder;
+    Picture given;
+    ORIEL_TRY(readPicture(pictures_[index], log, &given));
+    ORIEL_TRY(encoder.layOut(given, log, &layout_));
+    *picture = {};
+    describeRows(layout_, picture);
+    picture->hash = hashOfPicture(given, encoder.imageRows());
+    return kOk;
+  }
+  Status encode(uint32_t index, const Log& log, const StopCheck& stop, float* rows) override {
+    Picture given;
+    ORIEL_TRY(readPicture(pictures_[index], log, &given));
+    return model_.pictures->encoder.encode(given, layout_, log, stop, rows);
+  }
+
+ private:
+  const oriel_model& model_;
+  const oriel_picture* const pictures_;
+  const uint32_t count_;
+  PictureLayout layout_;  ///< of the latest picture
+};
+
+}  // namespace
+
 oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char* text,
                             size_t bytes) {
   if (handle == nullptr || (text == nullptr && bytes != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
   return callAlone(handle, [&] { return handle->session->appendMessages(role, text, bytes); });
+}
+
+oriel_status oriel_chat_add_pictures(oriel_session* handle, const char* json, size_t bytes,
+                                     const oriel_picture* pictures, size_t count) {
+  if (handle == nullptr || json == nullptr || (pictures == nullptr && count != 0) ||
+      count > UINT32_MAX) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  CallPictures source(*handle->model, pictures, static_cast<uint32_t>(count));
+  return callAlone(handle,
+                   [&] { return handle->session->appendMessages(nullptr, json, bytes, &source); });
 }
 
 oriel_status oriel_chat_reply(oriel_session* handle, const oriel_reply_options* options,
@@ -193,6 +239,8 @@ oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t firs
     }
     const SessionMemory& memory = handle->session->facts().memory;
     held = copyHeld(memory.ids, memory.held(), first, ids, capacity, &count);
+    std::replace_if(ids, ids + (held && count <= capacity ? count : 0), TokenIds::isRow,
+                    TokenIds::kUnknown);
     view = memory.view();
   }
   *needed = static_cast<size_t>(count);

@@ -215,6 +215,9 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
   context.chat = choice.chat;
   context.thinks = choice.thinks;
   context.settings = choice.settings;
+  if (model->picture_input != nullptr) {
+    context.settings.pictures = model->picture_input->words;
+  }
   context.learned = choice.learned;
   const ChatTemplate& own = model->chat;
   context.own_template =

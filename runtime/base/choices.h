@@ -93,6 +93,8 @@ struct LoadOptions {
   uint32_t draft_tokens;
   uint32_t recall_tokens;
   const char* draft_model;
+  const char* mmproj;     ///< file of the encoder of pictures; null: none
+  uint32_t image_tokens;  ///< 0: the encoder's own
   uint64_t recall_bytes;
   const char* recall_dir;
   char* error_line;

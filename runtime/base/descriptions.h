@@ -115,6 +115,8 @@ struct PlanResult {
   uint64_t recall_file_bytes;
   uint64_t recall_file_tokens;
   uint64_t adapter_bytes;  ///< weights and thin vectors
+  uint64_t image_bytes;    ///< of the encoder of pictures; part of host_bytes
+  uint32_t image_tokens;   ///< most rows of a picture, or of a tile of it; 0: none
 };
 
 /// docs/reference/describe.md, "Model".

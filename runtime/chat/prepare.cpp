@@ -36,13 +36,17 @@ bool isNothing(const JsonValue* value) { return value == nullptr || value->isNul
 
 class Preparer {
  public:
-  Preparer(const TemplateFacts& facts, Scratch* scratch)
-      : facts_(facts), scratch_(scratch), make_(scratch), list_(make_.list()) {}
+  Preparer(const TemplateFacts& facts, PictureWords pictures, Scratch* scratch)
+      : facts_(facts),
+        pictures_(pictures),
+        scratch_(scratch),
+        make_(scratch),
+        list_(make_.list()) {}
 
   Status run(const JsonValue& messages, const Log& log, const JsonValue** prepared) {
     origin_ = kFirstMessageSource;
     for (const JsonValue* one = messages.first(); one != nullptr; one = one->next(), ++origin_) {
-      ORIEL_TRY(checkMessage(*one, log));
+      ORIEL_TRY(checkMessage(*one, pictures_, log));
       read(*one);
       add();
     }
@@ -93,6 +97,10 @@ class Preparer {
     }
     bool known = content_->isArray();
     for (const JsonValue* part = content_->first(); known && part != nullptr; part = part->next()) {
+      if (pictures_ != PictureWords::kNone && isPicturePart(*part)) {
+        addMark(pieces_, rowOf(pictures_).placeholder);
+        continue;
+      }
       const TextPart* const kind = textPartOf(*part);
       known = kind != nullptr || part->isString();
       if (known) {
@@ -240,16 +248,16 @@ class Preparer {
     }
     const bool leads = role_.is("user") && system_ != nullptr;
     JsonMade* const pieces = leads ? behindSystem(pieces_) : pieces_;
-    if (facts_.parts_only) {
+    if (facts_.parts_only && !hasPicture(*pieces)) {
       return onePart(pieces);
     }
     const bool list = facts_.takes_parts && content_ != nullptr && content_->isArray() && !leads &&
                       !has_results_ && !calls_in_content_ &&
                       (role_.is("user") || role_.is("assistant"));
-    if (list) {
+    if (list || facts_.parts_only) {
       JsonMade* const parts = make_.list();
       for (const JsonValue* one = pieces->first(); one != nullptr; one = one->next()) {
-        make_.append(parts, part(make_.text(one->text())));
+        make_.append(parts, isPicture(*one) ? picture() : part(make_.text(one->text())));
       }
       return parts;
     }
@@ -258,6 +266,22 @@ class Preparer {
     return is_null ? make_.null() : make_.joined(pieces);
   }
 
+  bool isPicture(const JsonValue& piece) const {
+    return pictures_ != PictureWords::kNone && piece.trusted() &&
+           piece.text().is(rowOf(pictures_).placeholder);
+  }
+  bool hasPicture(const JsonValue& pieces) const {
+    const JsonValue* one = pieces.first();
+    while (one != nullptr && !isPicture(*one)) {
+      one = one->next();
+    }
+    return one != nullptr;
+  }
+  JsonMade* picture() {
+    JsonMade* const made = make_.object();
+    make_.set(made, "type", make_.text("image"));
+    return made;
+  }
   JsonMade* part(JsonMade* text) {
     JsonMade* const made = make_.object();
     make_.set(made, "type", make_.text("text"));
@@ -311,6 +335,7 @@ class Preparer {
   }
 
   const TemplateFacts& facts_;
+  const PictureWords pictures_;
   Scratch* const scratch_;
   JsonBuilder make_;
   JsonMade* const list_;
@@ -333,8 +358,8 @@ class Preparer {
 }  // namespace
 
 Status prepareMessages(const TemplateFacts& facts, const JsonValue& messages, Scratch* scratch,
-                       const Log& log, const JsonValue** prepared) {
-  return Preparer(facts, scratch).run(messages, log, prepared);
+                       const Log& log, const JsonValue** prepared, PictureWords pictures) {
+  return Preparer(facts, pictures, scratch).run(messages, log, prepared);
 }
 
 }  // namespace oriel_internal

@@ -35,11 +35,13 @@ Status learnFacts(const TemplateSettings& settings, const StopCheck& stop, const
 /// For every template:
 /// - content: parts become one text, thoughts among them reasoning_content; null becomes ""
 /// - arguments: an object; nothing becomes {}, anything else {"arguments": it}
+/// - pictures: {"type": "image"} if the template takes parts, else the words that stand for one
 /// - roles: function becomes tool; an empty tool_calls is left out
 //
 /// ORIEL_ERROR_UNSUPPORTED for images, sounds, videos and files, ORIEL_ERROR_ARGUMENT for a role (checkMessage()),
 /// ORIEL_ERROR_OUT_OF_MEMORY.
 Status prepareMessages(const TemplateFacts& facts, const JsonValue& messages, Scratch* scratch,
-                       const Log& log, const JsonValue** prepared);
+                       const Log& log, const JsonValue** prepared,
+                       PictureWords pictures = PictureWords::kNone);
 
 }  // namespace oriel_internal

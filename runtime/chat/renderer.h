@@ -43,8 +43,12 @@ class Renderer {
   JsonMade* talkOf(std::initializer_list<const char*> roles);
   /// Errors are not logged.
   Status renderQuietly(JsonMade* messages, bool generation, JinjaOutput* out);
+  /// The text for a picture has its message as its source.
   Status renderPrepared(const JsonValue& messages, bool generation, const Log& log,
                         JinjaOutput* out);
+
+ private:
+  Status claimPictures(const JsonValue& messages, const Log& log, JinjaOutput* out);
 
  protected:
   TemplateRun& run_;

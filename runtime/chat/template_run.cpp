@@ -85,7 +85,12 @@ const MediaPart* mediaOf(const JsonValue& part) {
 
 }  // namespace
 
-Status checkMessage(const JsonValue& message, const Log& log) {
+bool isPicturePart(const JsonValue& part) {
+  const JsonValue* const type = part.isObject() ? part.find("type") : nullptr;
+  return type != nullptr && type->isString() && type->text().is("image");
+}
+
+Status checkMessage(const JsonValue& message, PictureWords pictures, const Log& log) {
   ORIEL_TRY(checkRole(message, log));
   const JsonValue* const content = message.find("content");
   if (content == nullptr || content->isString()) {
@@ -94,7 +99,14 @@ Status checkMessage(const JsonValue& message, const Log& log) {
   const MediaPart* media = mediaOf(*content);
   for (const JsonValue* part = content->isArray() ? content->first() : nullptr;
        part != nullptr && media == nullptr; part = part->next()) {
-    media = mediaOf(*part);
+    media = pictures != PictureWords::kNone && isPicturePart(*part) ? nullptr : mediaOf(*part);
+  }
+  if (media != nullptr && std::strcmp(media->what, "images") == 0 &&
+      pictures == PictureWords::kNone) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "the model has no eyes, and a message has a part of type \"%s\": load a model "
+                    "that has some with its \"mmproj\" file, or give text only",
+                    media->type);
   }
   return media == nullptr
              ? kOk
@@ -198,7 +210,7 @@ Status TemplateRun::render(const JsonValue& messages, bool generation, const Log
   addOwn(Own::kTools, tools_, kToolsSource);
   addOwn(Own::kDocuments, documents_, kDocumentsSource);
   for (const JsonValue* one = messages.first(); one != nullptr; one = one->next()) {
-    ORIEL_TRY(checkMessage(*one, log));
+    ORIEL_TRY(checkMessage(*one, settings_.pictures, log));
     const_cast<JsonValue*>(one->find("role"))->trust();  // in the scratch, therefore writable
   }
   if (settings_.text.bytes > kMaxChatTemplateBytes) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/log.h"
+#include "base/picture_words.h"
 #include "base/scratch.h"
 #include "chat/chat_template.h"
 #include "jinja/jinja.h"
@@ -18,8 +19,9 @@ struct TemplateSettings {
   JsonText bos;   ///< texts of the model's tokens; empty: none
   JsonText eos;
   ThinkingWish thinking = ThinkingWish::kTemplates;
-  uint32_t date = 20240726;  ///< year, month, day
-  JsonText tools;            ///< JSON; empty: none
+  PictureWords pictures = PictureWords::kNone;  ///< kNone: messages have no pictures
+  uint32_t date = 20240726;                     ///< year, month, day
+  JsonText tools;                               ///< JSON; empty: none
   JsonText documents;
   JsonText variables;
 
@@ -85,7 +87,21 @@ Status readVariables(const TemplateSettings& settings, const StopCheck& stop, co
 /// control tokens. ORIEL_ERROR_ARGUMENT.
 Status checkRole(const JsonValue& message, const Log& log);
 
-/// checkRole(), and the content must be text: ORIEL_ERROR_UNSUPPORTED for images, sounds, videos and files.
-Status checkMessage(const JsonValue& message, const Log& log);
+/// checkRole(), and the content must be text, or parts {"type": "image"} if the model takes pictures:
+/// ORIEL_ERROR_UNSUPPORTED for images, sounds, videos and files.
+Status checkMessage(const JsonValue& message, PictureWords pictures, const Log& log);
+/// True for a part {"type": "image"}.
+bool isPicturePart(const JsonValue& part);
+/// Calls visit(part) for each picture in a message.
+template <typename Visit>
+Status forEachPicture(const JsonValue& message, const Visit& visit) {
+  const JsonValue* const content = message.find("content");
+  const bool is_list = content != nullptr && content->isArray();
+  for (const JsonValue* part = is_list ? content->first() : nullptr; part != nullptr;
+       part = part->next()) {
+    ORIEL_TRY(isPicturePart(*part) ? Status(visit(*part)) : Status(kOk));
+  }
+  return kOk;
+}
 
 }  // namespace oriel_internal

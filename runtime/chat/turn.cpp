@@ -312,7 +312,7 @@ class TurnCutter : private Renderer {
     for (size_t i = 0; i < out_.n_ranges; ++i) {
       const size_t from = std::max(out_.ranges[i].begin, begin);
       const size_t to = std::min(out_.ranges[i].end, end);
-      if (from >= to) {
+      if (from >= to || out_.ranges[i].is_picture) {
         continue;
       }
       if (n != 0 && literals[n - 1].end == from - begin) {

@@ -50,7 +50,7 @@ uint64_t DraftIndex::after(const DraftText& text, uint64_t last) const {
   const uint64_t found = last - distance;
   for (uint32_t i = 0; i < kGroup; ++i) {
     const int32_t id = text.at(found - i);
-    if (id == TokenIds::kUnknown || id != text.at(last - i)) {
+    if (id < 0 || id != text.at(last - i)) {
       return 0;
     }
   }
@@ -152,7 +152,7 @@ void Drafter::look(const DraftText& text, uint64_t last) {
   source_ = index_.after(text, last);
   length_ = 0;
   while (source_ != 0 && length_ < kMostLength && length_ < source_ &&
-         text.at(source_ - 1 - length_) != TokenIds::kUnknown &&
+         text.at(source_ - 1 - length_) >= 0 &&
          text.at(source_ - 1 - length_) == text.at(last - length_)) {
     ++length_;
   }
@@ -186,7 +186,7 @@ uint32_t Drafter::guess(const DraftText& text, uint32_t room, int32_t* ids) {
   while (source_ != 0 && count < most) {
     const uint64_t from = source_ + count;
     const int32_t id = from < begin ? text.at(from) : ids[from - begin];
-    if (id == TokenIds::kUnknown) {
+    if (id < 0) {
       break;
     }
     ids[count++] = id;

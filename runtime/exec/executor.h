@@ -151,8 +151,8 @@ class Executor {
 
   /// The step block (plan.step), for the host to fill before run().
   virtual void* step() = 0;
-  /// The memory of plan.file_rows.place, for the host to fill before run(). Only if the plan has such a table.
-  virtual void* fileRows() = 0;
+  /// The memory of plan.file_rows.place or plan.picture_rows, for the host to fill before run().
+  virtual void* rowsOfStep(const BufferRef& place) = 0;
   /// Runs a step and waits for it, within the timeout. On success top() holds the result if the run has a head.
   /// `stop` is checked before each submission until the head has begun. On a stop the call waits for submitted work and
   /// returns ORIEL_ERROR_CANCELLED. Then logits and top() are unchanged, and the cache contents for the tokens of the

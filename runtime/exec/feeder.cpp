@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "exec/picture_tokens.h"
 #include "os/os.h"
 
 namespace oriel_internal {
@@ -120,7 +121,12 @@ class Feeder::TextFeed final : public TokenSink {
         counter_(counter),
         messages_(messages),
         begin_(feeder->at_.position),
-        skip_(messages != nullptr ? begin_ - messages->base : 0) {}
+        skip_(messages != nullptr ? begin_ - messages->base : 0),
+        pictures_(feeder->memory_.pictures) {
+    if (pictures_ != nullptr) {
+      placeholder_ = words().placeholder();
+    }
+  }
 
   Status take(const int32_t* ids, size_t count, bool last) override {
     const uint64_t skipped = std::min<uint64_t>(skip_, count);
@@ -135,12 +141,12 @@ class Feeder::TextFeed final : public TokenSink {
     if (messages_ == nullptr) {
       return feeder_.feed(ids, count, last);
     }
-    const uint32_t batch = feeder_.context_.plan->chunk_tokens;
     for (size_t i = 0; i < count; ++i) {
-      kept_[n_kept_++] = ids[i];
       const bool is_last = last && i + 1 == count;
-      if (n_kept_ == batch || is_last || endsAt(feeder_.at_.position + n_kept_)) {
-        ORIEL_TRY(flush(is_last));
+      if (pictures_ != nullptr && ids[i] == placeholder_ && next_ < pictures_->pending()) {
+        ORIEL_TRY(addPicture(pictures_->pending(next_++), is_last));
+      } else {
+        ORIEL_TRY(add(ids[i], is_last));
       }
     }
     return kOk;
@@ -148,6 +154,31 @@ class Feeder::TextFeed final : public TokenSink {
   bool stops() override { return feeder_.call_.cancelled(); }
 
  private:
+  PictureTokens words() const {
+    return PictureTokens(*feeder_.context_.tokenizer, pictures_->input().words);
+  }
+  Status add(int32_t id, bool is_last) {
+    kept_[n_kept_++] = id;
+    return n_kept_ == feeder_.context_.plan->chunk_tokens || is_last ||
+                   endsAt(feeder_.at_.position + n_kept_)
+               ? flush(is_last)
+               : Status(kOk);
+  }
+  Status addPicture(const HeldPicture& picture, bool is_last) {
+    uint64_t left = 0;
+    ORIEL_TRY(words().count(picture, feeder_.context_.log, &left));
+    feeder_.call_.expect(left - 1);
+    uint32_t row = 0;
+    return words().forEach(picture, [&](int32_t id) -> Status {
+      if (TokenIds::isRow(id) && row++ == 0 && pictures_->input().in_dimensions &&
+          !pictures_->addSpan(feeder_.at_.position + n_kept_, picture.rows, picture.columns[1])) {
+        return feeder_.context_.log.fail(
+            ORIEL_ERROR_CONTEXT, "the session has %u pictures: reset it", PictureStore::kMostSpans);
+      }
+      --left;
+      return add(id, is_last && left == 0);
+    });
+  }
   // Every message except the last ends there.
   bool endsAt(uint64_t position) const {
     return messages_->done + 1 < messages_->count &&
@@ -172,6 +203,9 @@ class Feeder::TextFeed final : public TokenSink {
   bool warned_ = false;
   WipedArray<int32_t, kMaxChunk> kept_;
   uint32_t n_kept_ = 0;
+  PictureStore* const pictures_;
+  int32_t placeholder_ = -1;
+  uint32_t next_ = 0;  ///< of the expected pictures
 };
 
 // Call before the ids from `begin` on are read. There are `tokens` of them, or more unless these are `all`.

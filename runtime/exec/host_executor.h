@@ -23,7 +23,7 @@ class HostExecutor : public Executor {
   Status read(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes,
               const void** piece) override;
   void* step() override { return at(plan_.step); }
-  void* fileRows() override { return at(plan_.file_rows.place); }
+  void* rowsOfStep(const BufferRef& place) override { return at(place); }
   const TopTokens* top() const override {
     return reinterpret_cast<const TopTokens*>(at(plan_.top));
   }

@@ -16,7 +16,7 @@ class NoExecutor final : public Executor {
     return ORIEL_ERROR_DEVICE;
   }
   void* step() override { return nullptr; }
-  void* fileRows() override { return nullptr; }
+  void* rowsOfStep(const BufferRef&) override { return nullptr; }
   using Executor::run;
   Status run(StepRun, const StopCheck&) override { return ORIEL_ERROR_DEVICE; }
   const TopTokens* top() const override { return nullptr; }

@@ -147,11 +147,13 @@ class ReferenceExecutor final : public HostExecutor {
       float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + p.out_first;
       for (uint32_t c = 0; c < p.cols; ++c) {
         const float* const row = values + uint64_t{t} * p.out_stride + p.out_first;
-        out[c] = p.change == kChangeAdd       ? out[c] + values[c]
-                 : p.change == kChangeGated   ? out[c] + block().gate(t, p) * values[c]
-                 : p.change == kChangeTimes   ? out[c] * values[0]
-                 : p.change == kChangeAddRows ? out[c] + row[c]
-                                              : std::clamp(out[c], -p.limit, p.limit);
+        out[c] = p.change == kChangeAdd         ? out[c] + values[c]
+                 : p.change == kChangeGated     ? out[c] + block().gate(t, p) * values[c]
+                 : p.change == kChangeTimes     ? out[c] * values[0]
+                 : p.change == kChangeAddRows   ? out[c] + row[c]
+                 : p.change == kChangeBetween   ? std::clamp(out[c], values[0], values[1])
+                 : p.change == kChangeTimesEach ? out[c] * values[c]
+                                                : std::clamp(out[c], -p.limit, p.limit);
       }
     }
   }

@@ -62,7 +62,9 @@ Status RowCache::read(int32_t id, const Log& log, Entry** entry) {
   return kOk;
 }
 
+// Rows of pictures have the table's row of the padding token, 0.
 Status RowCache::take(int32_t id, const Log& log, const uint8_t** row) {
+  id = std::max(id, 0);
   if (source_->inMemory()) {
     return source_->read(rows_->tensor_offset + static_cast<uint32_t>(id) * rowBytes(), rowBytes(),
                          nullptr, log, row);
@@ -99,7 +101,8 @@ Status RowCache::readAhead(const int32_t* ids, size_t count, const Log& log) {
   uint32_t room =
       source_->inMemory() ? 0 : capacity_;  // rows needed here do not replace each other
   for (size_t i = 0; i < count && room > 0 && status.ok(); ++i) {
-    Entry* entry = find(ids[i]);
+    const int32_t id = std::max(ids[i], 0);
+    Entry* entry = find(id);
     if (entry != nullptr && entry->used > before) {
       continue;
     }
@@ -107,7 +110,7 @@ Status RowCache::readAhead(const int32_t* ids, size_t count, const Log& log) {
     if (entry != nullptr) {
       entry->used = ++uses_;
     } else {
-      status = read(ids[i], log, &entry);
+      status = read(id, log, &entry);
     }
   }
   const Status unchanged = checkRead(status.ok(), log);

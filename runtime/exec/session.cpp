@@ -21,6 +21,7 @@ struct Session::Rooms {
   RecallMemory recall;
   StateSlots* states = nullptr;
   AdapterUse* adapters = nullptr;
+  PictureStore* pictures = nullptr;
   RowCache rows;
 
   void take(const SessionContext& context, Arena* arena) {
@@ -45,6 +46,9 @@ struct Session::Rooms {
       void* const use = arena->take<AdapterUse>(1);
       adapters = use != nullptr ? new (use) AdapterUse(*model.adapters) : nullptr;
     }
+    if (model.pictures != nullptr) {
+      pictures = PictureStore::create(*model.pictures, model.n_embd, arena);
+    }
     if (context.file_rows != nullptr) {
       rows.init(*context.file_rows, *context.source, arena);
     }
@@ -58,8 +62,8 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
       transcript_(rooms.transcript),
       sampler_(rooms.sampler),
       workspace_(rooms.workspace),
-      memory_(context_, &at_, &call_, rooms.ids, rooms.states, rooms.adapters, rooms.rope_steps,
-              rooms.workspace, first_position, whole_turns),
+      memory_(context_, &at_, &call_, rooms.ids, rooms.states, rooms.adapters, rooms.pictures,
+              rooms.rope_steps, rooms.workspace, first_position, whole_turns),
       recall_(context_, &at_, &call_, &memory_, &transcript_, rooms.recall),
       stepper_(context_, &at_, &call_, &memory_, &recall_, &sampler_, rooms.rows),
       feeder_(context_, &at_, &call_, &memory_, &recall_, &stepper_, rooms.workspace),
@@ -71,7 +75,7 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
                          Arena* arena) {
   static_assert(alignof(Session) <= Arena::kAlignment, "raise kAlignment");
-  constexpr size_t kUnused = 8;  // keeps the planned number of bytes unchanged
+  constexpr size_t kUnused = 0;  // keeps the planned number of bytes unchanged
   void* const room = arena->take<uint8_t>(sizeof(Session) + kUnused);
   Rooms rooms;
   rooms.take(context, arena);
@@ -98,6 +102,9 @@ Status Session::reset(Begin how) {
   }
   ORIEL_TRY(forgetDevice());
   forgetOnHost();
+  if (memory_.pictures != nullptr) {
+    memory_.pictures->forget();
+  }
   recall_.close();
   if (how == Begin::kNever) {
     return kOk;
@@ -299,6 +306,10 @@ Status Session::becomePrefix(Prefix* prefix) {
   if (memory_.adapters != nullptr) {
     ORIEL_TRY(expectLoadedScales(memory_.adapters->scale));
   }
+  if (memory_.pictures != nullptr && !memory_.pictures->isEmpty()) {
+    return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
+                             "a prefix that sessions share has no pictures: use text only");
+  }
   const bool had_none = prefix->tokens == 0;
   const uint32_t sinks = memory_.cache().sinks;
   ORIEL_TRY(makePrefix(prefix));
@@ -369,6 +380,9 @@ Status Session::fork(const Session& other) {
   }
   if (memory_.adapters != nullptr) {
     *memory_.adapters = *other.memory_.adapters;
+  }
+  if (memory_.pictures != nullptr) {
+    memory_.pictures->copyFrom(*other.memory_.pictures);
   }
   stand(other.at_);
   recall_.takeOver(other.recall_);

@@ -23,6 +23,7 @@
 #pragma once
 
 #include "chat/turn.h"
+#include "exec/picture_source.h"
 #include "exec/prefix.h"
 #include "exec/replier.h"
 #include "exec/snapshot.h"
@@ -118,8 +119,10 @@ class Session {
   // Reading.
 
   Status append(const TokenSource& source);
-  /// Adds messages in the OpenAI form: an object or a list. With a `role`: one message with this text.
-  Status appendMessages(const char* role, const char* text, size_t bytes);
+  /// Adds messages in the OpenAI form: an object or a list. With a `role`: one message with this text. `pictures`: those
+  /// that parts {"type": "image", "picture": N} name; null: none.
+  Status appendMessages(const char* role, const char* text, size_t bytes,
+                        PictureSource* pictures = nullptr);
   /// Computes the vector of ids or a text: n_embd `values`, and the number of tokens. The session must be empty and
   /// stays empty.
   Status embed(const TokenSource& source, Pooling pooling, float* values, uint32_t* n_tokens);
@@ -243,7 +246,14 @@ class Session {
   Status readRendered(const JsonValue& added, const uint64_t* records, const NewText& text,
                       Scratch* scratch);
   Status addMessages(const JsonValue& added, size_t bytes, const uint64_t* records = nullptr);
-  Status appendJson(const char* json, size_t bytes);
+  Status appendJson(const char* json, size_t bytes, PictureSource* source);
+  Status readPictures(const JsonValue& messages, PictureSource* source, Scratch* scratch,
+                      const JsonValue** out);
+  Status readPicture(const JsonValue& given, PictureSource* source, uint32_t first,
+                     Scratch* scratch, JsonMade** part);
+  Status expectPictures(const JsonValue& added);
+  uint64_t pictureTokens(uint32_t index) const;
+  int32_t placeholder() const;
   Status showAskedTurns(const Conversation& before);
   Status readWith(const RecallSpans& found, uint64_t opening, const SamplerState& before);
 

@@ -1,8 +1,10 @@
 // The part of a session that reads messages. It renders all messages with the template and reads the part of the text
 // that the session does not hold yet (chat/turn.h).
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
+#include "exec/picture_tokens.h"
 #include "exec/session.h"
 
 namespace oriel_internal {
@@ -29,6 +31,50 @@ JsonMade* replyWithCalls(JsonBuilder* make, const JsonValue* const* results, siz
   }
   make->set(reply, "tool_calls", calls);
   return reply;
+}
+
+// A whole number below `count`; otherwise `count`.
+uint32_t indexOf(const JsonValue* number, uint32_t count) {
+  uint32_t index = 0;
+  if (number == nullptr || !number->isInteger()) {
+    return count;
+  }
+  for (uint32_t i = 0; i < number->text().bytes && index < count; ++i) {
+    const char c = number->text().data[i];
+    index = c >= '0' && c <= '9' ? 10 * index + static_cast<uint32_t>(c - '0') : count;
+  }
+  return std::min(index, count);
+}
+
+// 16 hexadecimal digits; 0: other text.
+uint64_t pictureHash(const JsonText& text) {
+  uint64_t hash = 0;
+  bool right = text.bytes == 16;
+  for (uint32_t i = 0; right && i < text.bytes; ++i) {
+    const char c = text.data[i];
+    right = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+    hash = hash << 4 | static_cast<uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+  }
+  return right ? hash : 0;
+}
+
+// Places for pictures in bytes [from, to) of a text.
+uint32_t placesIn(const NewText& text, size_t from, size_t to, PictureWords words) {
+  const char* const token = rowOf(words).token;
+  const size_t bytes = std::strlen(token);
+  uint32_t count = 0;
+  for (const char* at = text.text + from; bytes != 0; at += bytes, ++count) {
+    at = std::search(at, text.text + to, token, token + bytes);
+    if (at == text.text + to) {
+      break;
+    }
+    const size_t place = static_cast<size_t>(at - text.text);
+    for (size_t i = 0; i < text.n_literals; ++i) {
+      const bool is_text = place >= text.literals[i].begin && place < text.literals[i].end;
+      count -= is_text ? 1 : 0;
+    }
+  }
+  return count;
 }
 
 // The last of the first `count` messages.
@@ -144,7 +190,7 @@ Status Session::conversation(const JsonValue* added, Scratch* scratch, Messages*
       return context_.log.fail(parsed.code(), "no memory for a conversation: free some");
     }
     // the transcript came with a snapshot
-    if (!parsed.ok() || !checkMessage(*all[n], Log()).ok()) {
+    if (!parsed.ok() || !checkMessage(*all[n], context_.settings.pictures, Log()).ok()) {
       all[n] = make.message(nameOf(entry.role()), kStandIn);
     }
     ++n;
@@ -191,6 +237,63 @@ Status Session::compareHeld(const NewText& text, size_t bytes, uint64_t begin, W
   return kOk;
 }
 
+// Expects the pictures of new messages. All of their rows must be held.
+Status Session::expectPictures(const JsonValue& added) {
+  PictureStore* const pictures = memory_.pictures;
+  if (pictures == nullptr) {
+    return kOk;
+  }
+  pictures->expectNone();
+  const PictureTokens words(*context_.tokenizer, context_.settings.pictures);
+  uint64_t tokens = 0;
+  const Log& log = context_.log;
+  const auto expect = [&](const JsonValue& part) -> Status {
+    const JsonValue* const id = part.find("id");
+    const uint64_t hash = id != nullptr && id->isString() ? pictureHash(id->text()) : 0;
+    const HeldPicture* const picture = hash != 0 ? pictures->find(hash) : nullptr;
+    if (picture == nullptr) {
+      return log.fail(ORIEL_ERROR_CONTEXT,
+                      "the session no longer holds a picture of a message: give it again");
+    }
+    if (pictures->isFull()) {
+      return log.fail(ORIEL_ERROR_ARGUMENT, "the messages have more than %u pictures: give fewer",
+                      PictureStore::kMostPending);
+    }
+    uint64_t count = 0;
+    ORIEL_TRY(words.count(*picture, log, &count));
+    tokens += count;
+    pictures->expect(*picture);
+    return kOk;
+  };
+  for (const JsonValue* one = added.first(); one != nullptr; one = one->next()) {
+    ORIEL_TRY(forEachPicture(*one, expect));
+  }
+  const uint64_t most = uint64_t{memory_.cache().sinks} + memory_.cache().window;
+  return tokens <= most
+             ? kOk
+             : log.fail(ORIEL_ERROR_CONTEXT,
+                        "the pictures take %llu tokens, the window holds %llu: give fewer or "
+                        "smaller ones, or load the model with a longer window",
+                        static_cast<unsigned long long>(tokens),
+                        static_cast<unsigned long long>(most));
+}
+
+int32_t Session::placeholder() const {
+  return memory_.pictures != nullptr
+             ? PictureTokens(*context_.tokenizer, context_.settings.pictures).placeholder()
+             : -1;
+}
+
+// Tokens of the next picture that is expected, besides the one for its placeholder.
+uint64_t Session::pictureTokens(uint32_t index) const {
+  uint64_t count = 1;
+  if (memory_.pictures != nullptr && index < memory_.pictures->pending()) {
+    (void)PictureTokens(*context_.tokenizer, context_.settings.pictures)
+        .count(memory_.pictures->pending(index), Log(), &count);
+  }
+  return count - 1;
+}
+
 // The number of tokens before the new text: up to the end of the latest message if the later tokens are the beginning
 // of the new text. They stay, because going back to a turn ends after the text that closes the previous turn.
 Status Session::findBase(const NewText& text, Workspace* workspace, uint64_t* base) const {
@@ -225,12 +328,16 @@ class Session::ReadMessages final : public FedMessages {
 class Session::BorderFinder final : public TokenSink {
  public:
   BorderFinder(const Session* session, const NewText& text, ReadMessages* messages)
-      : session_(session), text_(text), messages_(*messages) {}
+      : session_(session),
+        text_(text),
+        messages_(*messages),
+        placeholder_(session->placeholder()) {}
 
   Status take(const int32_t* ids, size_t count, bool) override {
     for (size_t i = 0; i < count; ++i) {
       settle();
       ++tokens_;
+      tokens_ += ids[i] == placeholder_ ? session_->pictureTokens(picture_++) : 0;
       at_ += bytesOf(session_->context_.tokenizer->piece(ids[i], true));
     }
     return kOk;
@@ -271,6 +378,8 @@ class Session::BorderFinder final : public TokenSink {
   size_t next_ = 0;
   size_t at_ = 0;
   uint64_t tokens_ = 0;
+  const int32_t placeholder_;
+  uint32_t picture_ = 0;
 };
 
 // Finds the tokens of each message's turn and text, from the first token of the text on.
@@ -303,12 +412,16 @@ Status Session::findBorders(const NewText& text, Workspace* workspace,
   // Counts part by part. The result may be off by one token if a word continues across parts.
   size_t from = 0;
   uint64_t before = 0;
+  uint32_t picture = 0;
   for (uint32_t i = 0; i < 2 * messages->count - (messages->count != 0 ? 1 : 0); ++i) {
     const NewMessage& message = text.messages[i / 2];
     const size_t to = std::max(from, i % 2 == 0 ? message.body : message.end);
     uint64_t tokens = 0;
     ORIEL_TRY(call_.check());
     ORIEL_TRY(count(from, to, &tokens));
+    for (uint32_t n = placesIn(text, from, to, context_.settings.pictures); n != 0; --n) {
+      tokens += pictureTokens(picture++);
+    }
     from = to;
     before += tokens;
     TokenSpan& span = messages->tokens[i / 2];
@@ -424,7 +537,7 @@ Status Session::addMessages(const JsonValue& added, size_t bytes, const uint64_t
                              "the model has no chat template: name one (\"template\")");
   }
   for (const JsonValue* one = added.first(); one != nullptr; one = one->next()) {
-    ORIEL_TRY(checkMessage(*one, context_.log));
+    ORIEL_TRY(checkMessage(*one, context_.settings.pictures, context_.log));
   }
   if (added.count() == 0) {
     return kOk;
@@ -460,6 +573,7 @@ Status Session::readRendered(const JsonValue& added, const uint64_t* records, co
     return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %u messages: free some",
                              messages.count);
   }
+  ORIEL_TRY(expectPictures(added));
   Workspace workspace = feeder_.workspace();
   ORIEL_TRY(findBase(text, &workspace, &messages.base));
   ORIEL_TRY(findBorders(text, &workspace, &messages));
@@ -467,6 +581,9 @@ Status Session::readRendered(const JsonValue& added, const uint64_t* records, co
   memory_.keepState(/*start=*/true);
   messages.before = at_;
   const Status done = readTurns(text, &messages, &workspace);
+  if (memory_.pictures != nullptr) {
+    memory_.pictures->expectNone();
+  }
   return rollBack(done, messages.before);
 }
 
@@ -481,9 +598,10 @@ Status Session::readTurns(const NewText& text, ReadMessages* messages, Workspace
   return kOk;
 }
 
-Status Session::appendMessages(const char* role, const char* text, size_t bytes) {
+Status Session::appendMessages(const char* role, const char* text, size_t bytes,
+                               PictureSource* source) {
   if (role == nullptr) {
-    return appendJson(text, bytes);
+    return appendJson(text, bytes, source);
   }
   ORIEL_TRY(checkUtf8("message", text, bytes));
   Scratch scratch(*context_.allocator, kTemplateBytes);
@@ -498,7 +616,91 @@ Status Session::appendMessages(const char* role, const char* text, size_t bytes)
   return kOk;
 }
 
-Status Session::appendJson(const char* json, size_t bytes) {
+// Reads the picture of a part {"type": "image", "picture": N}, unless its rows are held. *part becomes {"type": "image",
+// "id": ...}. `kept`: rows that must stay.
+Status Session::readPicture(const JsonValue& given, PictureSource* source, uint32_t first,
+                            Scratch* scratch, JsonMade** part) {
+  const Log& log = context_.log;
+  PictureStore& pictures = *memory_.pictures;
+  const uint32_t count = source != nullptr ? source->count() : 0;
+  const uint32_t index = indexOf(given.find("picture"), count);
+  if (index >= count) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a part of type \"image\" names none of the %u pictures of the call: write "
+                    "{\"type\": \"image\", \"picture\": 0}",
+                    count);
+  }
+  HeldPicture picture;
+  ORIEL_TRY(source->layOut(index, log, &picture));
+  if (pictures.find(picture.hash) == nullptr) {
+    float* const rows = pictures.room(picture.rows, pictures.next() - first);
+    if (rows == nullptr) {
+      return log.fail(ORIEL_ERROR_CONTEXT,
+                      "the pictures take more than the %u rows that the session holds: give fewer "
+                      "or smaller ones, or load the model with more (\"image_tokens\")",
+                      pictures.capacity());
+    }
+    call_.waitForDevice();
+    const DeviceTurn turn = context_.turn();
+    ORIEL_TRY(turn.status());
+    ORIEL_TRY(source->encode(index, log, call_.stop(), rows));
+    pictures.add(picture);
+  }
+  constexpr size_t kDigits = 16;
+  char* const id = scratch->takeText(kDigits + 1);
+  if (id != nullptr) {
+    std::snprintf(id, kDigits + 1, "%016llx", static_cast<unsigned long long>(picture.hash));
+    JsonBuilder make(scratch);
+    *part = make.object();
+    make.set(*part, "type", make.text("image"));
+    make.set(*part, "id", make.text({id, kDigits}));
+  }
+  return kOk;
+}
+
+// Messages whose pictures have ids. The JSON of a transcript has no others.
+Status Session::readPictures(const JsonValue& messages, PictureSource* source, Scratch* scratch,
+                             const JsonValue** out) {
+  JsonBuilder make(scratch);
+  JsonMade* const list = make.list();
+  const uint32_t first = memory_.pictures->next();
+  for (const JsonValue* one = messages.first(); one != nullptr; one = one->next()) {
+    bool has_pixels = false;
+    ORIEL_TRY(forEachPicture(*one, [&](const JsonValue& part) {
+      has_pixels = has_pixels || part.find("id") == nullptr;
+      return kOk;
+    }));
+    if (!has_pixels) {
+      make.append(list, make.copyOf(*one));
+      continue;
+    }
+    JsonMade* const message = make.object();
+    for (const JsonValue* member = one->first(); member != nullptr; member = member->next()) {
+      if (!member->key().is("content")) {
+        make.set(message, member->key(), make.copyOf(*member));
+        continue;
+      }
+      JsonMade* const parts = make.list();
+      for (const JsonValue* part = member->first(); part != nullptr; part = part->next()) {
+        JsonMade* made = nullptr;
+        if (isPicturePart(*part) && part->find("id") == nullptr) {
+          ORIEL_TRY(readPicture(*part, source, first, scratch, &made));
+        } else {
+          made = make.copyOf(*part);
+        }
+        make.append(parts, made);
+      }
+      make.set(message, "content", parts);
+    }
+    make.append(list, message);
+  }
+  *out = list;
+  return list != nullptr && !scratch->failed()
+             ? kOk
+             : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
+}
+
+Status Session::appendJson(const char* json, size_t bytes, PictureSource* source) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* value = nullptr;
   ORIEL_TRY(parseJson(json, bytes, "the messages", call_.stop(), context_.log, &scratch, &value));
@@ -509,6 +711,9 @@ Status Session::appendJson(const char* json, size_t bytes) {
   }
   if (value == nullptr || scratch.failed()) {
     return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
+  }
+  if (memory_.pictures != nullptr) {
+    ORIEL_TRY(readPictures(*value, source, &scratch, &value));
   }
   ORIEL_TRY(addMessages(*value, bytes));
   size_t number = 0;

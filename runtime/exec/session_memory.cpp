@@ -13,11 +13,13 @@ namespace oriel_internal {
 
 SessionMemory::SessionMemory(const SessionContext& context, Conversation* at, RunningCall* call,
                              const TokenIds& token_ids, StateSlots* state_slots,
-                             AdapterUse* adapter_use, uint64_t* rope_steps, void* workspace,
-                             uint64_t first_position, bool evicts_turns)
+                             AdapterUse* adapter_use, PictureStore* picture_rows,
+                             uint64_t* rope_steps, void* workspace, uint64_t first_position,
+                             bool evicts_turns)
     : ids(token_ids),
       states(state_slots),
       adapters(adapter_use),
+      pictures(picture_rows),
       whole_turns(evicts_turns),
       context_(context),
       at_(*at),
@@ -137,13 +139,21 @@ void SessionMemory::fillToken(void* step, uint32_t row, uint64_t begin, uint64_t
   const uint32_t n_views = context_.model->n_views;
   const StepBlock block(step);
   const uint64_t floor = floorOf(t);
-  block.token(row) = {static_cast<uint32_t>(id), context_.index, output, context_.index};
+  // A picture's row has the id of the padding token, for its per-layer inputs.
+  const bool is_row = TokenIds::isRow(id);
+  block.token(row) = {is_row ? 0u : static_cast<uint32_t>(id), context_.index, output,
+                      is_row ? kPicturePlace + row : context_.index};
   for (uint32_t view = 0; view < n_views; ++view) {
     block.view(row, view) = viewOf(view, t, floor, begin);
   }
   float* const tables =
       block.floats(stepRotationWord(context_.plan->chunk_tokens, n_views, rotations_.words, row));
-  fillRotations(t, SlidingWindow::sinkQueryIndex(block.view(row, 0)), tables);
+  const uint64_t index = SlidingWindow::sinkQueryIndex(block.view(row, 0));
+  if (pictures != nullptr && pictures->input().in_dimensions) {
+    fillDimensions(t, index, tables);
+  } else {
+    fillRotations(t, index, tables);
+  }
   for (uint32_t i = 0; adapters != nullptr && i < context_.model->adapters->n_gates; ++i) {
     tables[rotations_.gates + i] = adapters->at(context_.model->adapters->gates[i], t);
   }
@@ -195,6 +205,29 @@ void SessionMemory::fillRotations(uint64_t t, uint64_t index, float* tables) con
   }
 }
 
+// The same with positions in three dimensions. Sinks have the distance that they would have without the evicted tokens.
+void SessionMemory::fillDimensions(uint64_t t, uint64_t index, float* tables) const {
+  const RotationTables::Of& main = rotations_.ropes[kMainRope];
+  const uint32_t pairs = context_.model->ropes[kMainRope].dims / 2;
+  const PicturePosition at = pictures->positionOf(t);
+  const uint64_t evicted = t - index;
+  const uint64_t gap =
+      pictures->positionOf(cache_.sinks + evicted).of[0] - pictures->positionOf(cache_.sinks).of[0];
+  WipedArray<float, kMaxHeadDim> turned;
+  for (uint32_t dimension = 0; dimension < 3; ++dimension) {
+    const uint64_t position = at_.first_position + at.of[dimension];
+    for (const bool of_sinks : {false, true}) {
+      float* const table = tables + (of_sinks ? main.sinks : main.keys);
+      phases[kMainRope].rotations(of_sinks && evicted != 0 ? position - gap : position, turned);
+      for (uint32_t i = 0; i < pairs; ++i) {
+        if (pictures->dimensions()[i] == dimension) {
+          std::copy_n(turned + 2 * i, 2, table + 2 * i);
+        }
+      }
+    }
+  }
+}
+
 SessionView SessionMemory::view() const {
   SessionView view = {};
   view.position = at_.position;
@@ -225,9 +258,15 @@ bool SessionMemory::knows(uint64_t begin, uint64_t end) const {
   }
   bool known = held.has(begin) && held.endOfRun(begin) >= end;
   for (uint64_t t = begin; t < end && known; ++t) {
-    known = ids.at(t) != TokenIds::kUnknown;
+    known = canRead(t);
   }
   return known;
+}
+
+bool SessionMemory::canRead(uint64_t t) const {
+  const int32_t id = ids.at(t);
+  return TokenIds::isRow(id) ? pictures != nullptr && pictures->holds(TokenIds::rowOf(id), 1)
+                             : id != TokenIds::kUnknown;
 }
 
 // ---- Going back ----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@
 
 #include "exec/adapter_use.h"
 #include "exec/conversation.h"
+#include "exec/picture_store.h"
 #include "exec/running_call.h"
 #include "kv/rope.h"
 #include "kv/state_slots.h"
@@ -51,16 +52,19 @@ struct TextOfStep {
 
 class SessionMemory {
  public:
-  /// `rope_steps`: room for the phases of all tables. `states`: null if no layer has a state.
+  /// `rope_steps`: room for the phases of all tables. `states`: null if no layer has a state. `pictures`: null if the
+  /// model takes none.
   SessionMemory(const SessionContext& context, Conversation* at, RunningCall* call,
-                const TokenIds& ids, StateSlots* states, AdapterUse* adapters, uint64_t* rope_steps,
-                void* workspace, uint64_t first_position, bool whole_turns);
+                const TokenIds& ids, StateSlots* states, AdapterUse* adapters,
+                PictureStore* pictures, uint64_t* rope_steps, void* workspace,
+                uint64_t first_position, bool whole_turns);
 
   // Host records.
 
   TokenIds ids;
-  StateSlots* const states;    ///< null if no layer has a state
-  AdapterUse* const adapters;  ///< null: the model has none
+  StateSlots* const states;      ///< null if no layer has a state
+  AdapterUse* const adapters;    ///< null: the model has none
+  PictureStore* const pictures;  ///< null: the model takes none
   RopePhases phases[kMaxRopes];
   const bool whole_turns;
   bool blank = false;  ///< not written since it was overwritten with zeros
@@ -83,8 +87,10 @@ class SessionMemory {
   HeldTokens held() const {
     return heldTokens(cache_, at_.position, at_.stored, at_.carried.held_from);
   }
-  /// True if the ids of tokens [begin, end) are held.
+  /// True if the ids of tokens [begin, end) are held, and the rows of pictures among them.
   bool knows(uint64_t begin, uint64_t end) const;
+  /// True if token t can be read again: its id is known, and its row if it is a picture's.
+  bool canRead(uint64_t t) const;
 
   // Going back.
 
@@ -123,6 +129,7 @@ class SessionMemory {
   uint64_t floorOf(uint64_t t) const;
   View viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const;
   void fillRotations(uint64_t t, uint64_t index, float* tables) const;
+  void fillDimensions(uint64_t t, uint64_t index, float* tables) const;
   uint64_t baseOf(uint64_t t) const { return states != nullptr && t >= at_.base ? at_.base : 0; }
   bool reaches(uint64_t position) const;
   bool holdsWhatIsSeenAt(uint64_t position) const;

@@ -106,6 +106,9 @@ void Session::truncate(uint64_t position) {
     cutReply(cut, position);
   }
   at_.truncate(position);
+  if (memory_.pictures != nullptr) {
+    memory_.pictures->truncate(position);
+  }
   if (position <= at_.sinks) {  // no token was evicted
     at_.recalled = 0;
     recall_.forgetShown(/*history=*/true);
@@ -334,6 +337,9 @@ void Session::standUnread(uint64_t position) {
   transcript_.setUnread(ownMessages(), context_.prefixTokens());
   transcript_.hold(true);
   forgetOnHost();
+  if (memory_.pictures != nullptr) {
+    memory_.pictures->truncate(0);
+  }
   transcript_.hold(false);
 }
 

@@ -94,10 +94,10 @@ Status Session::readHeldAgain(const Kept& kept, bool in_batches, Rebuilt* result
   uint64_t sinks = std::max(origin, held.sinks);
   uint64_t from = std::max(std::max(base, held.first), sinks);
   for (uint64_t t = from; t < end; ++t) {
-    from = memory_.ids.at(t) == TokenIds::kUnknown ? t + 1 : from;
+    from = memory_.canRead(t) ? from : t + 1;
   }
   for (uint64_t t = origin; t < sinks; ++t) {
-    sinks = memory_.ids.at(t) == TokenIds::kUnknown ? origin : sinks;
+    sinks = memory_.canRead(t) ? sinks : origin;
   }
   standAtBeginning(kept.at.first_position);
   at_.sinks = kept.at.sinks;
@@ -297,7 +297,8 @@ Status Session::readAllAgain(const Kept& kept, bool in_batches, Rebuilt* result)
   const bool forgets = memory_.states != nullptr && (kept.at.base != 0 || context_.forgets_evicted);
   const bool streams = held.first > held.sinks && !forgets && carried.seen_from == 0 &&
                        carried.held_from == 0 && kept.at.sinks == ownSinks() &&
-                       transcript_.keeps() && transcript_.dropped() == 0;
+                       transcript_.keeps() && transcript_.dropped() == 0 &&
+                       (memory_.pictures == nullptr || !memory_.pictures->hasSpans());
   bool fits = false;
   if (streams) {
     call_.expectAgain(end - context_.prefixTokens() + unfinished);

@@ -64,7 +64,7 @@ SnapshotOwner Session::snapshotOwner() const {
 
 Status Session::save(void* out, uint64_t* bytes, int64_t saved_at) const {
   const SnapshotOwner owner = snapshotOwner();
-  const SavedParts parts = {&at_, &memory_.ids, &transcript_};
+  const SavedParts parts = {&at_, &memory_.ids, &transcript_, memory_.pictures};
   *bytes = snapshotBytes(owner, parts);
   if (out == nullptr) {
     return kOk;
@@ -109,7 +109,7 @@ Status Session::restore(const RebuildSource& options, Rebuilt* result) {
   RestoredParts parts;
   memory_.blank = false;
   ORIEL_TRY(restoreSnapshot(owner, snapshot, fit, log, context_.executor, &parts, &memory_.ids,
-                            &transcript_));
+                            &transcript_, memory_.pictures));
   stand(parts.at);
   recall_.restore();
   feeder_.standAdapters();

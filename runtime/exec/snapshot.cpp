@@ -148,7 +148,7 @@ SnapshotHeader headerOf(const SnapshotOwner& owner, const SavedParts& parts, int
   std::memset(static_cast<void*>(&header), 0,
               sizeof(header));  // also clears padding: same state, same bytes
   std::memcpy(header.magic, kSnapshotMagic, sizeof(header.magic));
-  header.version = versionOf(*parts.at);
+  header.version = parts.hasPictures() ? kSnapshotPicturesVersion : versionOf(*parts.at);
   header.n_turns = parts.at->turns.count();
   header.model_hash = owner.model_hash;
   header.layout_hash = layoutHash(owner);
@@ -223,7 +223,8 @@ uint64_t snapshotBytes(const SnapshotOwner& owner, const SavedParts& parts) {
                    sizeof(uint64_t) + parts.at->turns.count() * sizeof(uint64_t) +
                    sizeof(int32_t) * (heldOf(owner, state).count() + state.recalled) +
                    (state.has_logits != 0 ? 4ull * owner.model->n_vocab : 0) +
-                   parts.transcript->bytes() + sizeof(uint64_t);
+                   parts.transcript->bytes() +
+                   (parts.hasPictures() ? parts.pictures->savedBytes() : 0) + sizeof(uint64_t);
   forEachMemory(*owner.model, owner.cache, owner.plan->formats, [&](const Memory& memory) {
     for (uint32_t side = 0; side < memory.sides(); ++side) {
       bytes += sideBytesUsed(memory, side, state.position);
@@ -285,6 +286,10 @@ Status writeSnapshot(const SnapshotOwner& owner, const SavedParts& parts, const 
   };
   ORIEL_TRY(forEachUsedRun(plan, *owner.model, owner.cache, state.position, live.state, putRun));
   put(parts.transcript->data(), parts.transcript->bytes());
+  if (parts.hasPictures()) {
+    parts.pictures->save(at);
+    at += parts.pictures->savedBytes();
+  }
   putHash();
   return kOk;
 }
@@ -475,12 +480,20 @@ SnapshotFit fitOf(const SnapshotOwner& owner, const Snapshot& snapshot, char* re
 
 Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, SnapshotFit fit,
                        const Log& log, Executor* executor, RestoredParts* parts, TokenIds* ids,
-                       Transcript* transcript) {
+                       Transcript* transcript, PictureStore* pictures) {
   const SnapshotHeader& header = snapshot.header;
   const Plan& plan = *owner.plan;
   const ModelDesc& model = *owner.model;
   if (!isOfModel(owner, snapshot)) {
     return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
+  }
+  if (snapshot.picture_bytes != 0 &&
+      (pictures == nullptr ||
+       !pictures->load(snapshot.pictures, snapshot.picture_bytes, /*checks_only=*/true))) {
+    return log.fail(ORIEL_ERROR_FORMAT, pictures == nullptr
+                                            ? "the snapshot has pictures: load the model with its "
+                                              "vision encoder (\"mmproj\")"
+                                            : "the snapshot contradicts itself: save it again");
   }
   TurnMarks marks;
   for (uint32_t i = 0; i < header.n_turns; ++i) {
@@ -560,6 +573,10 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
     ids->setRecalled(i, id);
   }
   transcript->load(snapshot.transcript, header.transcript_bytes, header.dropped);
+  if (pictures != nullptr) {
+    pictures->forget();
+    (void)pictures->load(snapshot.pictures, snapshot.picture_bytes, /*checks_only=*/false);
+  }
   return kOk;
 }
 

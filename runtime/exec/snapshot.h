@@ -3,6 +3,7 @@
 #pragma once
 
 #include "exec/executor.h"
+#include "exec/picture_store.h"
 #include "exec/sampler.h"
 #include "exec/snapshot_format.h"
 #include "exec/transcript.h"
@@ -48,6 +49,8 @@ struct SavedParts {
   const Conversation* at = nullptr;
   const TokenIds* ids = nullptr;
   const Transcript* transcript = nullptr;
+  const PictureStore* pictures = nullptr;  ///< null: the model takes none
+  bool hasPictures() const { return pictures != nullptr && !pictures->isEmpty(); }
 };
 
 uint64_t snapshotBytes(const SnapshotOwner& owner, const SavedParts& parts);
@@ -76,6 +79,6 @@ struct RestoredParts {
 /// changed. After that only the device can fail. Then the cache is undefined: reset the session.
 Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, SnapshotFit fit,
                        const Log& log, Executor* executor, RestoredParts* parts, TokenIds* ids,
-                       Transcript* transcript);
+                       Transcript* transcript, PictureStore* pictures = nullptr);
 
 }  // namespace oriel_internal

@@ -51,7 +51,8 @@ bool isText(const char (&text)[N]) {
 }
 
 bool isKnownVersion(uint32_t version) {
-  return version == kSnapshotVersion || version == kSnapshotRecallVersion;
+  return version == kSnapshotVersion || version == kSnapshotRecallVersion ||
+         version == kSnapshotPicturesVersion;
 }
 
 // Checks the numbers that sizes are computed from.
@@ -64,10 +65,12 @@ bool plausible(const SnapshotHeader& header) {
          state.carried.least <= state.position && state.sinks <= header.sink_room &&
          state.recalled <= kMaxRecallTokens && state.recalled <= header.sink_room - state.sinks &&
          (state.recalled == 0 || state.position >= state.sinks) &&
-         header.version == versionOf(state) && header.sink_room <= kMaxWindow &&
-         header.window >= 1 && header.window <= kMaxWindow && header.ring >= header.window &&
-         header.ring <= header.window + 2 * kMaxChunk && header.n_vocab <= kMaxVocabulary &&
-         header.n_memories <= 2 * kMaxLayers && header.n_turns <= TurnMarks::kCapacity &&
+         (header.version == versionOf(state) ||
+          (header.version == kSnapshotPicturesVersion && state.recalled == 0)) &&
+         header.sink_room <= kMaxWindow && header.window >= 1 && header.window <= kMaxWindow &&
+         header.ring >= header.window && header.ring <= header.window + 2 * kMaxChunk &&
+         header.n_vocab <= kMaxVocabulary && header.n_memories <= 2 * kMaxLayers &&
+         header.n_turns <= TurnMarks::kCapacity &&
          header.transcript_bytes <= Transcript::kMostBytes &&
          header.k_format <= static_cast<uint8_t>(KvFormat::kInt4) &&
          header.v_format <= static_cast<uint8_t>(KvFormat::kInt4) &&
@@ -135,7 +138,9 @@ bool plausibleLists(const Snapshot& snapshot) {
   }
   for (uint64_t i = 0; i < snapshot.n_ids; ++i) {
     const int32_t id = readAt<int32_t>(snapshot.ids + i * sizeof(int32_t));
-    if (id < TokenIds::kUnknown || (id >= 0 && static_cast<uint32_t>(id) >= n_vocab)) {
+    const bool is_row = TokenIds::isRow(id) && TokenIds::rowOf(id) < TokenIds::kPictureRows &&
+                        snapshot.picture_bytes != 0;
+    if ((id < TokenIds::kUnknown && !is_row) || (id >= 0 && static_cast<uint32_t>(id) >= n_vocab)) {
       return false;
     }
   }
@@ -261,8 +266,9 @@ Status openSnapshot(const void* data, uint64_t bytes, const Log& log, Snapshot* 
       !take(snapshot->n_ids * sizeof(int32_t), &snapshot->ids) ||
       !take(header.state.has_logits != 0 ? 4ull * header.n_vocab : 0, &snapshot->logits) ||
       !cacheBytesUsed(*snapshot, left, &cache) || !take(cache, &snapshot->cache) ||
-      !take(header.transcript_bytes, &snapshot->transcript) || left != 0 ||
-      !plausibleLists(*snapshot)) {
+      !take(header.transcript_bytes, &snapshot->transcript) ||
+      (left != 0) != (header.version == kSnapshotPicturesVersion) ||
+      !take(snapshot->picture_bytes = left, &snapshot->pictures) || !plausibleLists(*snapshot)) {
     return contradicts(log);
   }
   return kOk;

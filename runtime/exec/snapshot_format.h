@@ -1,7 +1,8 @@
 // The format of a snapshot and its description, readable without the plan of the saved session.
 //
 //   SnapshotHeader | SnapshotMemory[n_memories] | hash of these | turn starts u64[n_turns] | ids of held tokens
-//   i32[n_ids], then of retrieved tokens | logits f32[n_vocab] if any | used cache slots | transcript | checksum of all
+//   i32[n_ids], then of retrieved tokens | logits f32[n_vocab] if any | used cache slots | transcript | pictures if any
+//   (PictureStore::save()) | checksum of all
 //
 // Little-endian.
 // - Ids: heldTokens() in order, sinks first.
@@ -20,6 +21,9 @@ namespace oriel_internal {
 constexpr uint32_t kSnapshotVersion = 11;
 /// For a session with retrieved tokens.
 constexpr uint32_t kSnapshotRecallVersion = 12;
+
+/// For a session with pictures, which has no retrieved tokens.
+constexpr uint32_t kSnapshotPicturesVersion = 13;
 
 constexpr uint32_t versionOf(const SessionState& state) {
   return state.recalled != 0 ? kSnapshotRecallVersion : kSnapshotVersion;
@@ -95,6 +99,8 @@ struct Snapshot {
   const uint8_t* logits = nullptr;
   const uint8_t* cache = nullptr;
   const uint8_t* transcript = nullptr;
+  const uint8_t* pictures = nullptr;
+  uint64_t picture_bytes = 0;  ///< 0: none
 
   SnapshotMemory memory(uint32_t index) const;
   CacheShape shape() const { return shapeOf(header); }

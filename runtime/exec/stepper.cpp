@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "exec/cache_bytes.h"
+#include "plan/repack.h"
 
 namespace oriel_internal {
 namespace {
@@ -42,6 +43,25 @@ void Stepper::reset() {
 void Stepper::fillStep(const int32_t* ids, uint32_t count, StepOutputs outputs) {
   memory_.willStore(at_.position + count);
   fillBlock(context_.executor->step(), at_.position, ids, count, outputs);
+  if (memory_.pictures != nullptr) {
+    fillPictures(ids, count);
+  }
+}
+
+// Writes the rows of pictures, part by part.
+void Stepper::fillPictures(const int32_t* ids, uint32_t count) const {
+  const PictureStore& pictures = *memory_.pictures;
+  const uint32_t cols = context_.model->n_embd;
+  const uint64_t part_bytes = picturePartBytes(*context_.model, context_.plan->chunk_tokens);
+  uint8_t* const place =
+      static_cast<uint8_t*>(context_.executor->rowsOfStep(context_.plan->picture_rows));
+  for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t part = 0; TokenIds::isRow(ids[i]) && part < pictures.input().parts; ++part) {
+      const float* const row = pictures.row(TokenIds::rowOf(ids[i])) + uint64_t{part} * cols;
+      repackRows(WeightType::kF32, reinterpret_cast<const uint8_t*>(row), 1, cols, i,
+                 reinterpret_cast<uint32_t*>(place + part * part_bytes));
+    }
+  }
 }
 
 void Stepper::fillBlock(void* step, uint64_t position, const int32_t* ids, uint32_t count,
@@ -71,13 +91,21 @@ Status Stepper::submit(StepRun what, bool may_stop) {
 }
 
 Status Stepper::readAhead(const int32_t* ids, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (TokenIds::isRow(ids[i]) && !memory_.pictures->holds(TokenIds::rowOf(ids[i]), 1)) {
+      return context_.log.fail(ORIEL_ERROR_CONTEXT,
+                               "the session no longer holds a picture that must be read again: "
+                               "reset it, and give the picture again");
+    }
+  }
   return row_cache.active() ? row_cache.readAhead(ids, count, context_.log) : kOk;
 }
 
 // Call at the beginning of a step.
 Status Stepper::fillRows(const int32_t* ids, uint32_t count) {
   return row_cache.active()
-             ? row_cache.fill(ids, count, context_.log, context_.executor->fileRows())
+             ? row_cache.fill(ids, count, context_.log,
+                              context_.executor->rowsOfStep(context_.plan->file_rows.place))
              : kOk;
 }
 
@@ -107,6 +135,9 @@ Status Stepper::read(const int32_t* ids, uint32_t count, bool last, bool alone) 
   const DeviceTurn turn = context_.turn();
   ORIEL_TRY(turn.status());
   ORIEL_TRY(fillRows(ids, count));
+  const bool is_row = TokenIds::isRow(ids[count - 1]);  // has no logits
+  last = last && !is_row;
+  alone = alone && !is_row;
   const bool had_logits = keepsLogits();
   at_.has_logits = 0;
   const Status status = alone  ? step(ids, 1, {0, 1}, StepRun::kDecode)
@@ -123,7 +154,9 @@ Status Stepper::read(const int32_t* ids, uint32_t count, bool last, bool alone) 
 void Stepper::commit(const int32_t* ids, uint32_t count, bool kept) {
   memory_.commit(ids, count, kept);
   for (uint32_t i = 0; i < count; ++i) {
-    sampler_.accept(ids[i]);
+    if (!TokenIds::isRow(ids[i])) {
+      sampler_.accept(ids[i]);
+    }
   }
 }
 
@@ -406,7 +439,8 @@ Status Stepper::guess(int32_t id, uint32_t row, ModelGuess* guess) {
 
 Status Stepper::fillJoined(void* block, uint32_t row, int32_t id, bool ahead) {
   if (row_cache.active()) {
-    ORIEL_TRY(row_cache.fill(&id, 1, context_.log, context_.executor->fileRows(), row));
+    ORIEL_TRY(row_cache.fill(&id, 1, context_.log,
+                             context_.executor->rowsOfStep(context_.plan->file_rows.place), row));
   }
   // The session must be the same on devices that run ahead.
   memory_.willStore(at_.position + (ahead ? 2 : 1));

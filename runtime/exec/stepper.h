@@ -107,6 +107,7 @@ class Stepper {
                  StepOutputs outputs) const;
   void fillGuess(int32_t id, uint32_t row) const;
   Status fillRows(const int32_t* ids, uint32_t count);
+  void fillPictures(const int32_t* ids, uint32_t count) const;
   Status submit(StepRun what, bool may_stop);
   Status step(const int32_t* ids, uint32_t count, StepOutputs outputs, StepRun what);
   Status lastBatch(const int32_t* ids, uint32_t count);

@@ -28,6 +28,8 @@ struct SourceRange {
   size_t begin = 0;
   size_t end = 0;
   TextOrigin source = 0;
+  bool is_picture =
+      false;  ///< the template's own text for a picture of the source (chat/renderer.h)
 };
 
 struct JinjaClock {

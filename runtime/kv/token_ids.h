@@ -34,7 +34,7 @@ inline HeldTokens heldTokens(const CacheShape& cache, uint64_t position, uint64_
 }
 
 /// One id per slot; kUnknown if the slot was never used. Each id has marks that allow rereading the tokens in the same
-/// steps.
+/// steps. A row of a picture has an id below kUnknown (exec/picture_store.h).
 class TokenIds {
  public:
   static constexpr int32_t kUnknown = -1;
@@ -45,7 +45,16 @@ class TokenIds {
                                                 ///< alone
   /// A message that began a turn ends here; turns are recorded at their end.
   static constexpr uint32_t kTurn = 1u << 26;
+  /// The entry is a picture's row, not an id.
+  static constexpr uint32_t kPictureRow = 1u << 27;
   static_assert(kMaxVocabulary <= kBegins, "ids leave these bits free");
+  /// The id of row number `row` of all pictures. Row numbers are below kPictureRows.
+  static constexpr uint32_t kPictureRows = kBegins;
+  static constexpr int32_t idOfRow(uint32_t row) {
+    return kUnknown - 1 - static_cast<int32_t>(row);
+  }
+  static constexpr bool isRow(int32_t id) { return id < kUnknown; }
+  static constexpr uint32_t rowOf(int32_t id) { return static_cast<uint32_t>(kUnknown - 1 - id); }
 
   /// Takes its memory from `arena` once. `shared`: ids of shared sinks.
   void init(const CacheShape& cache, int32_t* shared, Arena* arena) {
@@ -65,7 +74,9 @@ class TokenIds {
   }
   /// Does not overwrite an entry that other sessions may be reading.
   void set(uint64_t token, int32_t id, uint32_t marks = 0) {
-    const int32_t entry = id < 0 ? kUnknown : id | static_cast<int32_t>(marks);
+    const int32_t entry = id == kUnknown ? kUnknown
+                          : isRow(id)    ? static_cast<int32_t>(rowOf(id) | kPictureRow | marks)
+                                         : id | static_cast<int32_t>(marks);
     int32_t& place = *placeOf(token);
     if (place != entry) {
       place = entry;
@@ -89,11 +100,14 @@ class TokenIds {
   /// 0 for unknown tokens and tokens from a snapshot.
   uint32_t marks(uint64_t token) const {
     const int32_t entry = *placeOf(token);
-    return entry < 0 ? 0 : static_cast<uint32_t>(entry) & ~kIdBits;
+    return entry < 0 ? 0 : static_cast<uint32_t>(entry) & ~(kIdBits | kPictureRow);
   }
   /// The id in an entry of the shared ids.
   static int32_t idOf(int32_t entry) {
-    return entry < 0 ? kUnknown : static_cast<int32_t>(static_cast<uint32_t>(entry) & kIdBits);
+    const uint32_t bits = static_cast<uint32_t>(entry) & kIdBits;
+    return entry < 0                                           ? kUnknown
+           : (static_cast<uint32_t>(entry) & kPictureRow) != 0 ? idOfRow(bits)
+                                                               : static_cast<int32_t>(bits);
   }
 
  private:

@@ -59,7 +59,8 @@ struct DraftDesc {
   Layer layers[kMaxLayers];
 };
 
-struct Adapters;  // model/adapters.h
+struct Adapters;      // model/adapters.h
+struct PictureInput;  // model/picture_input.h
 
 /// Shape of a decoder-only model: all input of the budgeter and the plan, independent of the device. All
 /// counts are within base/limits.h once readModelDesc has returned kOk.
@@ -128,9 +129,10 @@ struct ModelDesc {
   uint32_t textCols() const { return labels != 0 ? labels : n_embd; }
   /// Values of an output row: of a text, or logits.
   uint32_t outputCols() const { return encoder ? textCols() : n_vocab; }
-  uint32_t target_embd = 0;            ///< draft model: n_embd of its target
-  DraftDesc draft;                     ///< the draft model of this model
-  const Adapters* adapters = nullptr;  ///< adapters loaded with the model; null: none
+  uint32_t target_embd = 0;                ///< draft model: n_embd of its target
+  DraftDesc draft;                         ///< the draft model of this model
+  const Adapters* adapters = nullptr;      ///< adapters loaded with the model; null: none
+  const PictureInput* pictures = nullptr;  ///< null: the model takes no pictures
 
   const LayerKind& kind(uint32_t layer) const { return kinds[layers[layer].kind]; }
   bool ownsMemory(uint32_t layer) const {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "model/picture_input.h"
 #include "plan/draft.h"
 #include "plan/experts.h"
 #include "plan/latent.h"
@@ -71,6 +72,7 @@ class Forward {
         ORIEL_TRY(addLayerInput(layer));
       }
       ops_.steer(layer, residual_);
+      pictureRows(layer + 1);
       if (model_.loop_norms && layer + 1 != model_.n_layers &&
           (layer + 1) % (model_.n_layers / model_.loops) == 0) {
         ops_.toBody(loop_norm_);
@@ -95,6 +97,7 @@ class Forward {
   Status embedding() {
     ORIEL_TRY(embedTokens());
     ORIEL_TRY(ops_.adaptEmbedding(residual_));
+    pictureRows(0);
     if (model_.token_types != 0) {
       ORIEL_TRY(addEmbedding(TensorRole::kTokenTypes, kEmbedPlaces));
     }
@@ -132,6 +135,23 @@ class Forward {
                      kEmbedIds,
                      0};
     return op;
+  }
+
+  // Part `part` of the rows of pictures: replaces the embedding, or is added after layer part - 1. Other tokens of the
+  // batch have no row in this slice. Pictures are always read in batches.
+  void pictureRows(uint32_t part) {
+    if (model_.pictures == nullptr || part >= model_.pictures->parts) {
+      return;
+    }
+    const uint64_t bytes = picturePartBytes(model_, plan_->chunk_tokens);
+    const WeightType type = WeightType::kF32;
+    const MatrixSlice rows = {io_.picture_rows.part(part * bytes, bytes), type,
+                              weightGeometry(type, model_.n_embd), kPicturePlace,
+                              plan_->chunk_tokens};
+    Op op = embed(rows, residual_);
+    op.push.embed.of_step = kEmbedPlaces;
+    op.push.embed.accumulate = part != 0 ? 1 : 0;
+    ops_.toChunk(op);
   }
 
   Status embedTokens() {

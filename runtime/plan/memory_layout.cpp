@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/adapters.h"
+#include "model/picture_input.h"
 #include "plan/op_list.h"
 #include "plan/weight_layout.h"
 
@@ -361,6 +362,11 @@ BufferRef ActivationLayout::stagedAt(const BufferRef& piece, uint32_t stride,
   return piece.resized(padded ? 0 : 4ull * kStagedUnitWords * (stride / kUnit) * tokens);
 }
 
+uint64_t picturePartBytes(const ModelDesc& model, uint32_t chunk) {
+  return alignUp(weightGeometry(WeightType::kF32, model.n_embd).sliceBytes(chunk),
+                 kBufferAlignment);
+}
+
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
                   const OnFile& on_file, uint32_t tops) {
   PieceCounter pieces(ArenaKind::kIo, 0);
@@ -375,6 +381,9 @@ IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
   if (on_file.rows && model.layer_input != 0) {
     const uint32_t cols = model.n_layers * model.layer_input;
     layout.file_rows = pieces.take(weightGeometry(on_file.row_type, cols).sliceBytes(chunk));
+  }
+  if (model.pictures != nullptr) {
+    layout.picture_rows = pieces.take(model.pictures->parts * picturePartBytes(model, chunk));
   }
   const ExpertLimits experts = expertLimits(model);
   if (on_file.expert_slots != 0 && experts.count != 0) {

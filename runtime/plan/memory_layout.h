@@ -187,9 +187,12 @@ constexpr uint64_t routeWords(uint32_t routes, uint32_t n_experts) {
 struct IoLayout {
   BufferRef step, step_ahead, top, upload;
   BufferRef file_rows;      ///< for RowsOnFile
+  BufferRef picture_rows;   ///< Plan::picture_rows
   BufferRef routes, slots;  ///< for experts on file
   uint64_t bytes = 0;
 };
+/// Bytes of one part of a batch's picture rows, a slice of kF32 rows.
+uint64_t picturePartBytes(const ModelDesc& model, uint32_t chunk);
 /// `upload_half`: as in PlanTotals. `tops`: places for best tokens; a draft model adds one.
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
                   const OnFile& on_file = OnFile(), uint32_t tops = 1);

@@ -120,7 +120,7 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
        {activations.residual, activations.qkv, activations.queries, activations.partials,
         activations.conv, activations.gate_up, activations.layer_inputs, activations.expert_gate_up,
         activations.expert_out, activations.query_heads, activations.latent_queries,
-        activations.sums, io.step, io.file_rows}) {
+        activations.sums, io.step, io.file_rows, io.picture_rows}) {
     if (piece.size_bytes > kMaxBindingBytes) {
       return log.fail(ORIEL_ERROR_UNSUPPORTED, "a chunk of %u tokens is too large: ask for less",
                       chunk);
@@ -138,6 +138,7 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
   plan->top = io.top;
   plan->draft_place = topPlaces(cache, chunk);
   plan->upload = io.upload;
+  plan->picture_rows = io.picture_rows;
   plan->slots = io.slots;
   if (io.slots.size_bytes != 0) {
     plan->routes = io.routes;

@@ -123,6 +123,9 @@ struct Plan {
   BufferRef top;             ///< host reads: TopTokens, at TokenStep::place
   uint32_t draft_place = 0;  ///< index of kDraft's place in `top`
   RowsOnFile file_rows;      ///< host writes `place` before a step
+  /// Host writes before a step: the rows of pictures among its tokens, part by part; row i belongs to token i. Zero bytes:
+  /// the model takes no pictures.
+  BufferRef picture_rows;
   /// For experts on file, between ops of a step: the host reads the routes (shaders/shared/layout.h) and writes the
   /// slots of the experts. Zero bytes: the device holds all experts, or the model has none.
   BufferRef routes;
@@ -153,8 +156,13 @@ struct Plan {
     }
     return count;
   }
+  /// A picture's plan: every list but kOutputs has up to chunk_tokens rows.
+  bool all_rows = false;
   /// Most tokens, or outputs, for the ops of a list.
   uint32_t rows(StepList list) const {
+    if (all_rows && list != StepList::kOutputs) {
+      return chunk_tokens;
+    }
     switch (list) {
       case StepList::kChunk:
         return chunk_tokens;

@@ -180,7 +180,8 @@ Status layOutPicture(const VisionDesc& desc, PictureSize size, uint32_t image_ro
   switch (desc.projector) {
     case Projector::kGemma4:
       layout->filter = Filter::kBicubic;
-      ORIEL_TRY(fillBudget(size, desc.cell(), image_rows, log, &layout->whole));
+      ORIEL_TRY(fillBudget(size, desc.cell(), image_rows != 0 ? image_rows : kDefaultImageRows, log,
+                           &layout->whole));
       if (std::max(layout->whole.width, layout->whole.height) > desc.grid * desc.patch) {
         return log.fail(
             ORIEL_ERROR_ARGUMENT,
@@ -195,7 +196,11 @@ Status layOutPicture(const VisionDesc& desc, PictureSize size, uint32_t image_ro
         return tooNarrow(size, log);
       }
       layout->filter = Filter::kBicubic;
-      layout->whole = fitArea(size, desc.cell(), kQwenLeastPixels, kQwenMostPixels);
+      const double most = image_rows != 0
+                              ? std::min(kQwenMostPixels, static_cast<double>(image_rows) *
+                                                              desc.cell() * desc.cell())
+                              : kQwenMostPixels;
+      layout->whole = fitArea(size, desc.cell(), std::min(kQwenLeastPixels, most), most);
       return kOk;
     }
     case Projector::kLfm2:

@@ -32,7 +32,8 @@ struct PictureLayout {
   uint32_t rowCount() const;
 };
 
-/// `image_rows`: the most rows for a picture of kGemma4; for the others the files decide. ORIEL_ERROR_ARGUMENT for a
+/// `image_rows`: the most rows for a picture of kGemma4 (0: kDefaultImageRows) or kQwen3 (0: the publisher's limit); the
+/// others have limits of their own. ORIEL_ERROR_ARGUMENT for a
 /// picture that is too narrow, or needs more positions than the encoder has.
 Status layOutPicture(const VisionDesc& desc, PictureSize size, uint32_t image_rows, const Log& log,
                      PictureLayout* layout);

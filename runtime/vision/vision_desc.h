@@ -51,8 +51,6 @@ struct VisionDesc {
   /// Side of the square that becomes one row, in pixels. Sides of pictures are multiples of it.
   uint32_t cell() const { return patch * merge; }
   uint32_t patchValues() const { return 3 * patch * patch; }
-  /// Patches come in blocks of merge x merge, so the patches of a row of the text model are neighbours.
-  bool inBlocks() const { return projector == Projector::kQwen3; }
 };
 
 /// Reads and checks every key and tensor. On failure logs one line and returns ORIEL_ERROR_UNSUPPORTED for a projector

@@ -164,13 +164,14 @@ struct
 };
 
 // What a product gives, in place: out[t][i] becomes out + values[i], out * values[0], out no further from 0 than limit,
-// out + values[t * out_stride + out_first + i], or out + gate * values[i].
+// out + values[t * out_stride + out_first + i], out + gate * values[i], out within values[0] .. values[1], or
+// out * values[i].
 struct AddBiasPush {  // bindings: 0 values, 1 step, 2 out
   uint cols;
   uint out_stride;
   uint out_first;                 // column of `out` where the bias begins
   uint of_outputs ORIEL_ELSE(0);  // 1: of as many rows as there are outputs; 0: as there are tokens
-  uint change ORIEL_ELSE(0);      // kChangeAdd, kChangeTimes, kChangeClamp, kChangeGated
+  uint change ORIEL_ELSE(0);      // kChangeAdd and so on
   float limit ORIEL_ELSE(0);
   uint gate_first ORIEL_ELSE(0);  // of kChangeGated, as in GatedNormPush
   uint gate_stride ORIEL_ELSE(0);
@@ -179,7 +180,9 @@ ORIEL_CONST(kChangeAdd, 0u);
 ORIEL_CONST(kChangeTimes, 1u);
 ORIEL_CONST(kChangeClamp, 2u);
 ORIEL_CONST(kChangeAddRows, 3u);
-ORIEL_CONST(kChangeGated, 4u);  // adds values[i] times the token's gate of the step block
+ORIEL_CONST(kChangeGated, 4u);      // adds values[i] times the token's gate of the step block
+ORIEL_CONST(kChangeBetween, 5u);    // no less than values[0], no more than values[1]
+ORIEL_CONST(kChangeTimesEach, 6u);  // times values[i]
 
 struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v cache, maybe 5
   uint n_heads;

@@ -175,6 +175,24 @@ TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
   }
 }
 
+TEST(Memory, an_encoder_of_pictures_is_planned_to_the_byte) {
+  ORIEL_NEED_DATA(model, "vision/gemma4.gguf");
+  ORIEL_NEED_DATA(encoder, "vision/mmproj-gemma4v.gguf");
+  if (onVulkan()) {
+    GTEST_SKIP() << "the encoder's memory is the device's";
+  }
+  for (const char* const tokens : {"70", "560"}) {
+    Ledger ledger;
+    CapturedLog log;
+    Options options = budgetOptions(ledger, &log, 64u << 20);
+    options.window_tokens = 200;
+    options.set("mmproj", encoder);
+    options.set("image_tokens", tokens);
+    expectExactly(model, options, ledger, 10);
+    EXPECT_EQ("", log.errors());
+  }
+}
+
 void expectTightMinimum(const std::string& path, oriel_kv_format format) {
   SCOPED_TRACE(path + (format == ORIEL_KV_AUTO ? ", any format" : ", f16"));
   Ledger ledger;

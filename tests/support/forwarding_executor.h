@@ -23,7 +23,7 @@ class ForwardingExecutor : public Executor {
   }
 
   void* step() override { return inner_->step(); }
-  void* fileRows() override { return inner_->fileRows(); }
+  void* rowsOfStep(const BufferRef& place) override { return inner_->rowsOfStep(place); }
   using Executor::run;
   Status run(StepRun what, const StopCheck& stop) override { return inner_->run(what, stop); }
   bool runsAhead() const override { return inner_->runsAhead(); }

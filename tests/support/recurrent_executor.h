@@ -129,7 +129,7 @@ class RecurrentExecutor final : public Executor {
     return kOk;
   }
   void* step() override { return at(plan_.step); }
-  void* fileRows() override { return nullptr; }
+  void* rowsOfStep(const BufferRef&) override { return nullptr; }
 
   using Executor::run;
   Status run(StepRun what, const StopCheck& stop) override {

@@ -84,6 +84,8 @@ const ByField kByField[] = {
     SETS("checkpoints", "0", a->load.checkpoints = UINT32_MAX),
     SETS("speculate", "4", a->load.draft_tokens = 4),
     SETS("draft_model", "f", a->load.draft_model = v),
+    SETS("mmproj", "f", a->load.mmproj = v),
+    SETS("image_tokens", "70", a->load.image_tokens = 70),
     SETS("lora", "f:2", (a->load.lora = a->load.lists.lora, a->load.lora_count = 1)),
     SETS("control_vector", "f",
          (a->load.control_vectors = a->load.lists.control_vectors,

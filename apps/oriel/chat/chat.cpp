@@ -15,7 +15,9 @@
 #include "failure.h"
 #include "models/model_store.h"
 #include "output.h"
+#include "pictures/message_pictures.h"
 #include "reply/file_sampling.h"
+#include "reply/messages.h"
 #include "sizes.h"
 #include "system.h"
 #include "terminal/terminal.h"
@@ -105,10 +107,11 @@ int Chat::run() {
         break;
       case ChatLine::Kind::kMessage:
         retries_ = 0;
-        if (!onSomeDevice([&] { return turn(said.text + read_); })) {
+        if (!onSomeDevice([&] { return turn(userMessage(said.text + read_, images_)); })) {
           return kExitCancelled;
         }
         read_.clear();
+        images_.clear();
         break;
     }
     save();
@@ -251,19 +254,25 @@ bool Chat::load(bool watched) {
   return true;
 }
 
-oriel_status Chat::addUser(const std::string& line) const {
-  return session().cancellable(
-      [&] { return oriel_chat_add(session().get(), "user", line.data(), line.size()); });
+oriel_status Chat::addUser(const Json& message) const {
+  Json list = Json::array({message});
+  MessagePictures pictures;
+  pictures.take(&list, "");
+  const std::string text = textOfMessage(message);
+  return session().cancellable([&] {
+    return pictures.empty() ? oriel_chat_add(session().get(), "user", text.data(), text.size())
+                            : pictures.add(session().get(), messagesText(list));
+  });
 }
 
 /// One user message and its reply. False: cancelled in a way that ends the program.
-bool Chat::turn(const std::string& line) {
+bool Chat::turn(const Json& message) {
   const CancelOnInterrupt cancel(session().get());
   const TurnsSeen before = turnsSeen(session());
   const uint64_t begin = before.position;
-  turn_ = {userMessage(line)};
+  turn_ = {message};
   model_.hush(true);  // tellWhatIsLost() gives details
-  const oriel_status added = addUser(line);
+  const oriel_status added = addUser(message);
   model_.hush(false);
   if (interactive_ && added == ORIEL_ERROR_CANCELLED) {
     const bool whole = session().stats().position == begin;
@@ -273,7 +282,7 @@ bool Chat::turn(const std::string& line) {
                  : "stopped before all of the message was read; /reset starts a new conversation") +
          "\n");
     if (whole) {
-      input_.giveBack(line);
+      input_.giveBack(textOfMessage(message));
     }
     input_.replyEnded(/*stopped=*/true);
     return true;

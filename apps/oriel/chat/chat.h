@@ -85,6 +85,7 @@ class Chat {
   void tellStats(const ChatCommand&, const std::string&);
   void copyReply(const ChatCommand&, const std::string&);
   void readFile(const ChatCommand&, const std::string& path);
+  void addImage(const ChatCommand&, const std::string& path);
   void editMessage(const ChatCommand&, const std::string&);
 
   bool load(bool watched);
@@ -112,8 +113,8 @@ class Chat {
   bool goOnWithOptions(ChatOptions next, Change change, const std::function<std::string()>& done);
   std::string openedText(const Conversations::Opened& opened, double seconds) const;
 
-  oriel_status addUser(const std::string& line) const;
-  bool turn(const std::string& line);
+  oriel_status addUser(const Json& message) const;
+  bool turn(const Json& message);
   bool answer(const TurnsSeen& before);
   bool calls(const Reply& reply) const;
   bool giveResults(const std::vector<ToolCall>& calls);
@@ -128,10 +129,11 @@ class Chat {
   Model model_;
   Conversations conversations_;
   ToolRunner tools_;
-  std::vector<Json> turn_;  ///< messages of the current turn
-  uint32_t retries_ = 0;    ///< retries of the last message
-  std::string read_;        ///< files to attach to the next message
-  bool saves_;              ///< conversations are saved automatically
+  std::vector<Json> turn_;           ///< messages of the current turn
+  uint32_t retries_ = 0;             ///< retries of the last message
+  std::string read_;                 ///< files to attach to the next message
+  std::vector<std::string> images_;  ///< pictures of the next message
+  bool saves_;                       ///< conversations are saved automatically
 };
 
 /// Runs it. If the device is lost meanwhile, runs it again from the start on the device that replaces it.

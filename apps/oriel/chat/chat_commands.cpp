@@ -6,8 +6,10 @@
 #include "chat/chat.h"
 #include "chat/kept_conversation.h"
 #include "failure.h"
+#include "pictures/message_pictures.h"
 #include "plan/chart.h"
 #include "reply/file_sampling.h"
+#include "reply/messages.h"
 #include "result_file.h"
 #include "sizes.h"
 #include "system.h"
@@ -53,6 +55,8 @@ const std::vector<ChatCommand>& chatCommands() {
       {"/stats", Takes::kNothing, "", "memory, context and work so far", &Chat::tellStats},
       {"/copy", Takes::kNothing, "", "copy the last reply to the clipboard", &Chat::copyReply},
       {"/read", Takes::kFile, "FILE", "send a text file with the next message", &Chat::readFile},
+      {"/image", Takes::kFile, "FILE",
+       "send a PNG or JPEG picture with the next message (--mmproj)", &Chat::addImage},
       {"/edit", Takes::kNothing, "", "write the next message in $EDITOR (or Ctrl-X Ctrl-E)",
        &Chat::editMessage},
       {"/help", Takes::kNothing, "", "", &Chat::tellHelp},
@@ -110,6 +114,24 @@ void Chat::readFile(const ChatCommand&, const std::string& path) {
   }
 }
 
+void Chat::addImage(const ChatCommand&, const std::string& path) {
+  if (!options_.common.load.has("mmproj")) {
+    tell(
+        "oriel: this model has no eyes: start oriel chat with one that has some and its --mmproj "
+        "FILE\n");
+    return;
+  }
+  try {
+    const DecodedPicture picture = readPicture(path);
+    images_.push_back(path);
+    tell(dim("Read " + oneLine(path) + " (" + std::to_string(picture.width) + " x " +
+             std::to_string(picture.height) + "); it goes with your next message") +
+         "\n");
+  } catch (const Failure& failure) {
+    tell("oriel: " + oneLine(failure.message) + "\n");
+  }
+}
+
 void Chat::editMessage(const ChatCommand&, const std::string&) { input_.edit(""); }
 
 void Chat::reset(const ChatCommand&, const std::string&) {
@@ -161,8 +183,8 @@ void Chat::trackLoaded(bool done) {
 
 /// Takes back the last message and sends it again. If going back is impossible, everything is read again.
 void Chat::retry(const ChatCommand&, const std::string&) {
-  const std::string message = conversations_.active().said.lastMessage();
-  if (message.empty()) {
+  const Json message = conversations_.active().said.lastMessage();
+  if (textOfMessage(message).empty()) {
     tell(dim("No message to reply to again") + "\n");
     return;
   }

@@ -9,6 +9,8 @@
 #include "failure.h"
 #include "measure/forgetting.h"
 #include "output.h"
+#include "pictures/message_pictures.h"
+#include "reply/messages.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
@@ -178,8 +180,12 @@ std::string messagesOf(const Said& said, size_t begin, size_t end) {
 
 oriel_status readMessages(const Session& session, const std::string& list) {
   const CancelOnInterrupt cancel(session.get());
-  return session.cancellable(
-      [&] { return oriel_chat_add(session.get(), nullptr, list.data(), list.size()); });
+  Json messages = Json::parse(list);
+  MessagePictures pictures;
+  pictures.take(&messages, "");
+  return session.cancellable([&] {
+    return pictures.add(session.get(), pictures.empty() ? list : messagesText(messages));
+  });
 }
 
 }  // namespace

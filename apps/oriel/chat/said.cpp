@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "pictures/message_pictures.h"
+
 namespace cli {
 
 void Said::add(std::vector<Json> messages) { turns_.push_back(std::move(messages)); }
@@ -31,9 +33,7 @@ void Said::take(const Json& messages) {
   }
 }
 
-std::string Said::lastMessage() const {
-  return turns_.empty() ? "" : turns_.back().front().value("content", "");
-}
+Json Said::lastMessage() const { return turns_.empty() ? Json() : turns_.back().front(); }
 
 std::string Said::lastReply() const {
   const Json* const last =
@@ -52,7 +52,29 @@ Json Said::messages() const {
   return list;
 }
 
-Json userMessage(const std::string& text) { return {{"role", "user"}, {"content", text}}; }
+Json userMessage(const std::string& text, const std::vector<std::string>& images) {
+  Json content = text;
+  if (!images.empty()) {
+    content = Json::array();
+    for (const std::string& image : images) {
+      content.push_back(MessagePictures::part(image));
+    }
+    content.push_back({{"type", "text"}, {"text", text}});
+  }
+  return {{"role", "user"}, {"content", content}};
+}
+
+std::string textOfMessage(const Json& message) {
+  if (!message.is_object() || !message.contains("content")) {
+    return "";
+  }
+  const Json& content = message["content"];
+  std::string text = content.is_string() ? content.get<std::string>() : "";
+  for (const Json& part : content.is_array() ? content : Json::array()) {
+    text += part.is_object() ? part.value("text", "") : "";
+  }
+  return text;
+}
 
 Json replyMessage(const ReplyParts& parts) {
   Json message = {{"role", "assistant"}, {"content", parts.text}};

@@ -32,8 +32,8 @@ class Said {
 
   size_t turns() const { return turns_.size(); }
   const std::vector<Json>& turn(size_t number) const { return turns_[number]; }
-  /// The user's message of the last turn, and the last reply to it; empty: none.
-  std::string lastMessage() const;
+  /// The user's message of the last turn, null: none; and the last reply to it, empty: none.
+  Json lastMessage() const;
   std::string lastReply() const;
   /// All messages as one list.
   Json messages() const;
@@ -44,7 +44,10 @@ class Said {
   bool whole_ = true;
 };
 
-Json userMessage(const std::string& text);
+/// With files of pictures before the text.
+Json userMessage(const std::string& text, const std::vector<std::string>& images = {});
+/// The text of a message, without its pictures.
+std::string textOfMessage(const Json& message);
 /// Includes its calls, in the OpenAI form.
 Json replyMessage(const ReplyParts& parts);
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "chat/said.h"
 #include "failure.h"
 #include "result_file.h"
 #include "sizes.h"
@@ -151,8 +152,7 @@ void saveChat(SavedChat* chat) {
   }
   const auto first = std::find_if(chat->messages.begin(), chat->messages.end(),
                                   [](const Json& one) { return textField(one, "role") == "user"; });
-  chat->title =
-      first == chat->messages.end() ? "" : shortened(textField(*first, "content"), kTitleBytes);
+  chat->title = first == chat->messages.end() ? "" : shortened(textOfMessage(*first), kTitleBytes);
   const Json json = {{"version", 1},
                      {"model", chat->model},
                      {"system", chat->system},
@@ -190,7 +190,7 @@ std::string lastTurns(const Json& messages, size_t columns) {
   size_t turns = 0;
   for (size_t i = messages.size(); i-- > 0 && turns < kShownTurns;) {
     const std::string role = textField(messages[i], "role");
-    const std::string text = shortened(textField(messages[i], "content"), kShownBytes);
+    const std::string text = shortened(textOfMessage(messages[i]), kShownBytes);
     if (role == "user" || role == "assistant") {
       shown.push_back(wrapped((role == "user" ? "> " : "") + text, columns) + "\n");
       turns += role == "user" ? 1 : 0;

@@ -19,8 +19,10 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "pictures/message_pictures.h"
 #include "plan/plan_source.h"
 #include "reply/json_input.h"
+#include "reply/messages.h"
 #include "result_file.h"
 #include "system.h"
 #include "terminal/interrupt.h"
@@ -36,9 +38,12 @@ struct EvalOptions {
   CommonOptions common;
   std::string tokens_file;
   std::string text_file;
+  std::string messages_file;
   std::string logits_out;
   std::string against;
   std::string picture;
+  std::string image;
+  std::string image_rows_out;
   size_t max_tokens = 0;
   bool all_logits = false;
   bool nll = false;
@@ -219,6 +224,88 @@ CommonOptions referenceOptions(const EvalOptions& options, const Model& model) {
   return reference;
 }
 
+Json topJson(const std::vector<std::pair<int32_t, float>>& top) {
+  Json list = Json::array();
+  for (const auto& [id, logit] : top) {
+    list.push_back(Json::array({id, numberOf(logit)}));
+  }
+  return list;
+}
+
+/// The logits with which a reply to the messages begins.
+int evalMessages(const EvalOptions& options) {
+  Json messages = readMessages(options.messages_file);
+  MessagePictures pictures;
+  pictures.take(&messages, folderOf(options.messages_file));
+  const Model model(options.common, Load::kDevice);
+  const Session session(model, options.common.session);
+  const CancelOnInterrupt cancel(session.get());
+  LogitsFile file(options.logits_out);
+  session.check(
+      session.cancellable([&] { return pictures.add(session.get(), messagesText(messages)); }));
+  struct Seen {
+    std::vector<float> logits;
+    uint64_t tokens = 0;
+  } seen;
+  oriel::ReplyOptions reply;
+  reply.max_tokens = 1;
+  reply.greedy = 1;
+  reply.logits_user = &seen;
+  reply.on_logits = [](const oriel_step_logits* step, void* user) {
+    auto& at = *static_cast<Seen*>(user);
+    if (at.logits.empty()) {
+      at.logits.assign(step->logits, step->logits + step->count);
+      at.tokens = step->position;
+    }
+    return 1;
+  };
+  const auto ignore = [](const oriel_token_event*, void*) { return 0; };
+  session.check(session.cancellable(
+      [&] { return oriel_chat_reply(session.get(), &reply, ignore, nullptr, nullptr); }));
+  file.write(seen.logits.data(), seen.logits.size());
+  file.close();
+  const std::vector<int32_t> ids = session.tokens();
+  const auto top = topLogits(seen.logits);
+  Json json;
+  json["tokens"] = seen.tokens;
+  json["rows"] = std::count(ids.begin(), ids.end(), -1);
+  json["top"] = topJson(top);
+  if (options.common.json) {
+    printJson(json);
+  } else {
+    describe(model, json, top);
+  }
+  return kExitDone;
+}
+
+/// Writes the rows of the text model that a picture becomes. The model itself is not loaded.
+int writeImageRows(const EvalOptions& options) {
+  struct Out {
+    LogitsFile file;
+    size_t count = 0;
+    size_t width = 0;
+  } out{LogitsFile(options.image_rows_out)};
+  const DecodedPicture picture = readPicture(options.image);
+  const auto write = [](const float* values, size_t count, size_t width, void* user) {
+    Out& of = *static_cast<Out*>(user);
+    of.count = count;
+    of.width = width;
+    (void)of.file.write(values, count * width);
+  };
+  pictureRows(options.common, picture, write, &out);
+  out.file.close();
+  Json json;
+  json["rows"] = out.count;
+  json["width"] = out.width;
+  if (options.common.json) {
+    printJson(json);
+  } else {
+    printText("rows         " + json["rows"].dump() + "\nwidth        " + json["width"].dump() +
+              "\n");
+  }
+  return kExitDone;
+}
+
 int runEval(const EvalOptions& options) {
   const bool compares = !options.against.empty();
   const bool scores = options.nll || options.per_token || !options.text_file.empty() || compares;
@@ -289,10 +376,7 @@ int runEval(const EvalOptions& options) {
     }
   }
   const auto top = topLogits(scoring.last);
-  json["top"] = Json::array();
-  for (const auto& [id, logit] : top) {
-    json["top"].push_back(Json::array({id, numberOf(logit)}));
-  }
+  json["top"] = topJson(top);
   if (options.common.json) {
     const oriel_stats stats = session.stats();
     json["window_used"] = stats.window_used;
@@ -319,15 +403,25 @@ Command addEvalCommand(CLI::App* program) {
                                       "Score a text without a chat format or BOS; - is stdin")
                           ->type_name("FILE")
                           ->excludes(tokens);
+  CLI::Option* messages =
+      app->add_option("--messages", options->messages_file,
+                      "The logits of a reply to a conversation, JSON [{\"role\": ..., "
+                      "\"content\": ...}, ...], which may have pictures; - is stdin")
+          ->type_name("FILE")
+          ->excludes(tokens)
+          ->excludes(text);
   CLI::Option* logits =
       app->add_option("--logits-out", options->logits_out,
                       "Write the logits after the last token, little-endian float32")
           ->type_name("FILE");
   app->add_flag("--all-logits", options->all_logits,
                 "With --logits-out: write those after every token")
-      ->needs(logits);
-  app->add_flag("--nll", options->nll, "Score --tokens-file, too, as --text always is");
-  app->add_flag("--per-token", options->per_token, "Report the score of each token, too");
+      ->needs(logits)
+      ->excludes(messages);
+  app->add_flag("--nll", options->nll, "Score --tokens-file, too, as --text always is")
+      ->excludes(messages);
+  app->add_flag("--per-token", options->per_token, "Report the score of each token, too")
+      ->excludes(messages);
   app->add_option("--against", options->against,
                   "Compare with the same model with an f16 cache, which is loaded as well")
       ->type_name("f16")
@@ -342,11 +436,28 @@ Command addEvalCommand(CLI::App* program) {
   app->add_option("--picture", options->picture, "Draw the cache at the end")
       ->type_name("FILE.svg")
       ->check(svgFile());
+  CLI::Option* image = app->add_option("--image", options->image,
+                                       "PNG or JPEG picture for --image-rows-out; - is stdin")
+                           ->type_name("FILE");
+  CLI::Option* image_rows =
+      app->add_option("--image-rows-out", options->image_rows_out,
+                      "Write the picture as --mmproj gives it to the model, little-endian float32")
+          ->type_name("FILE")
+          ->needs(image)
+          ->excludes(tokens)
+          ->excludes(text);
+  image->needs(image_rows);
   app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens only")
       ->type_name("N")
       ->transform(wholeNumber(0, SIZE_MAX));
   addCommonOptions(app, &options->common, Uses::kModel);
-  return {app, [options, tokens, text] {
+  return {app, [options, tokens, text, messages, image_rows] {
+            if (!messages->empty()) {
+              return evalMessages(*options);
+            }
+            if (!image_rows->empty()) {
+              return writeImageRows(*options);
+            }
             if (tokens->empty() && text->empty()) {
               throw Failure{kExitUsage, "there is nothing to score: give --tokens-file or --text"};
             }

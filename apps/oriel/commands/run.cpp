@@ -22,6 +22,7 @@
 #include "models/repository.h"
 #include "options.h"
 #include "output.h"
+#include "pictures/message_pictures.h"
 #include "reply/batch.h"
 #include "reply/chat_options.h"
 #include "reply/file_sampling.h"
@@ -49,7 +50,8 @@ struct RunOptions {
   std::string before_file;  ///< a gap in a text: the text before it
   std::string behind_file;
   std::string batch_file;
-  std::vector<std::string> files;  ///< appended to the prompt
+  std::vector<std::string> files;   ///< appended to the prompt
+  std::vector<std::string> images;  ///< before the prompt's text
   std::string system;
   uint32_t samples = 1;
   bool raw = false;
@@ -65,6 +67,7 @@ struct Prompt {
   std::string text;
   std::vector<int32_t> ids;  ///< given directly, or computed later
   Json messages = Json::array();
+  MessagePictures pictures;
   std::optional<Gap> gap;
   bool from_ids = false;
 };
@@ -96,6 +99,8 @@ class Run {
         cancel_(session_.get()) {
     if (prompt_.gap) {
       prompt_.ids = fillInIds(model_, *prompt_.gap);
+    } else if (chat_ && !prompt_.pictures.empty()) {
+      // the session has the ids after the reply
     } else if (chat_) {
       prompt_.ids = model_.renderedIds(options_.common.session, prompt_.messages,
                                        ORIEL_RENDER_PROMPT | ORIEL_TEXT_BOS);
@@ -137,7 +142,8 @@ class Run {
     if (model_.chatFormat(options_.common.session) != "none") {
       return true;
     }
-    if (prompt_.messages.size() > 1 || !options_.messages_file.empty()) {
+    if (prompt_.messages.size() > 1 || !options_.messages_file.empty() ||
+        !prompt_.pictures.empty()) {
       throw Failure{kExitFailed,
                     "the model has no chat format for messages: choose a format with --template"};
     }
@@ -152,9 +158,8 @@ class Run {
     model_.hush(true);  // tellWhatIsLost() gives details
     if (chat_) {
       const std::string messages = messagesText(prompt_.messages);
-      session_.check(session_.cancellable([&] {
-        return oriel_chat_add(session_.get(), nullptr, messages.data(), messages.size());
-      }));
+      session_.check(
+          session_.cancellable([&] { return prompt_.pictures.add(session_.get(), messages); }));
     } else if (prompt_.from_ids) {
       session_.append(prompt_.ids.data(), prompt_.ids.size());
     } else {
@@ -194,6 +199,10 @@ class Run {
     reply.look = replyLook(options_.common);
     reply.look.markdown = reply.look.markdown && chat_;
     (chat_ ? chatReply : generate)(session_, sampling, &reply);
+    if (!prompt_.pictures.empty() && sample == 0) {
+      prompt_.ids = session_.tokens();
+      prompt_.ids.resize(prompt_.ids.size() - std::min(prompt_.ids.size(), reply.ids.size()));
+    }
     const uint64_t read = reply.result.prompt_tokens;
     prompt_tokens_ = sample == 0 ? read : prompt_tokens_;
     if (json) {
@@ -343,6 +352,7 @@ Prompt readPrompt(const CLI::App& app, RunOptions* options) {
       throw Failure{kExitFailed, inputName(options->messages_file) +
                                      " has no user's message at its end: add the one to answer"};
     }
+    prompt.pictures.take(&prompt.messages, folderOf(options->messages_file));
     return prompt;
   }
   prompt.text = from == From::kWord   ? options->word
@@ -358,7 +368,16 @@ Prompt readPrompt(const CLI::App& app, RunOptions* options) {
   if (!options->system.empty()) {
     prompt.messages.push_back({{"role", "system"}, {"content", options->system}});
   }
-  prompt.messages.push_back({{"role", "user"}, {"content", prompt.text}});
+  Json content = prompt.text;
+  if (!options->images.empty()) {
+    content = Json::array();
+    for (const std::string& image : options->images) {
+      content.push_back(MessagePictures::part(image));
+    }
+    content.push_back({{"type", "text"}, {"text", prompt.text}});
+  }
+  prompt.messages.push_back({{"role", "user"}, {"content", content}});
+  prompt.pictures.take(&prompt.messages, "");
   return prompt;
 }
 
@@ -419,11 +438,22 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
       gap->excludes(other);
     }
   }
+  app->add_option("--image", options->images,
+                  "A PNG or JPEG picture before the prompt, with --mmproj; may be given several "
+                  "times")
+      ->type_name("FILE")
+      ->allow_extra_args(false)
+      ->excludes(ids)
+      ->excludes(messages)
+      ->excludes(batch)
+      ->excludes(before)
+      ->excludes(behind);
   files->excludes(ids)->excludes(messages)->excludes(batch)->excludes(before)->excludes(behind);
   CLI::Option* raw =
       app->add_flag("--raw", options->raw, "Continue the text, without the chat format")
           ->excludes(messages)
-          ->excludes(batch);
+          ->excludes(batch)
+          ->excludes(app->get_option("--image"));
   app->add_option("--system", options->system, "System message before the prompt")
       ->type_name("TEXT")
       ->excludes(raw)

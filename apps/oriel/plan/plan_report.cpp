@@ -59,6 +59,10 @@ std::string bytesByPurpose(const Json& plan) {
     text += formatted("  %-12s%12s  of host, for schemas and grammars\n", "",
                       formatSize(bytes).c_str());
   }
+  if (numberIn(plan, "image_bytes") != 0) {
+    text += formatted("  %-12s%12s  of host, for pictures of up to %s tokens\n", "",
+                      sizeIn(plan, "image_bytes").c_str(), plan["image_tokens"].dump().c_str());
+  }
   if (numberIn(plan, "adapter_bytes") != 0) {
     text += formatted("  %-12s%12s  of these, for adapters\n", "",
                       sizeIn(plan, "adapter_bytes").c_str());

@@ -1,5 +1,7 @@
 #include "reply/messages.h"
 
+#include <filesystem>
+
 #include "failure.h"
 #include "reply/json_input.h"
 #include "text_input.h"
@@ -19,6 +21,10 @@ Json messagesFrom(Json json, const std::string& what) {
     }
   }
   return json;
+}
+
+std::string folderOf(const std::string& path) {
+  return path == "-" ? "" : std::filesystem::u8path(path).parent_path().u8string();
 }
 
 Json readMessages(const std::string& path) { return messagesFrom(readJson(path), inputName(path)); }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "failure.h"
+#include "pictures/message_pictures.h"
 #include "reply/json_input.h"
 #include "serve/api_error.h"
 #include "serve/tool_list.h"
@@ -101,6 +102,37 @@ std::optional<std::string> readContent(const Fields& fields, const char* name) {
     text += partText((*content)[i], path + "[" + std::to_string(i) + "]");
   }
   return text;
+}
+
+std::optional<ChatMessage> readUserMessage(const Fields& fields, const char* name) {
+  const Json* const content = fields.find(name);
+  Json parts = Json::array();
+  bool has_pictures = false;
+  for (size_t i = 0; content != nullptr && content->is_array() && i < content->size(); ++i) {
+    const std::string path = fields.nameOf(name) + "[" + std::to_string(i) + "]";
+    const std::string url = pictureUrl((*content)[i]);
+    if (url.empty()) {
+      parts.push_back({{"type", "text"}, {"text", partText((*content)[i], path)}});
+      continue;
+    }
+    if (url.compare(0, 5, "data:") != 0) {
+      throw ApiError{400,
+                     path +
+                         " has a picture's address, and this server opens no addresses: send "
+                         "the picture as data:image/png;base64,...",
+                     path, "unsupported_content", 0};
+    }
+    has_pictures = true;
+    parts.push_back({{"type", "image_url"}, {"image_url", {{"url", url}}}});
+  }
+  if (!has_pictures) {
+    const std::optional<std::string> text = readContent(fields, name);
+    return text ? std::optional<ChatMessage>(plainMessage("user", *text)) : std::nullopt;
+  }
+  ChatMessage message;
+  message.json = message.key = dumped(Json{{"role", "user"}, {"content", parts}});
+  message.is_user = message.has_pictures = true;
+  return message;
 }
 
 std::vector<PastCall> readPastCalls(const Fields& fields) {

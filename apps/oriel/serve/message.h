@@ -20,6 +20,9 @@ struct PastCall {
 };
 
 ChatMessage plainMessage(const std::string& role, const std::string& text);
+/// A user's message: a text, or parts that may be pictures (OpenAI's types). nullopt: null or absent. Throws ApiError for
+/// a picture's address that is not a data URL.
+std::optional<ChatMessage> readUserMessage(const Fields& fields, const char* name);
 /// nullopt: no text. `thought` may be empty.
 ChatMessage assistantMessage(const std::optional<std::string>& text, const std::string& thought,
                              const std::vector<PastCall>& calls);

@@ -20,6 +20,7 @@ struct ChatMessage {
   std::string json;
   std::string key;
   bool is_user = false;
+  bool has_pictures = false;  ///< parts with data URLs
 };
 
 /// A text to continue, its ids, or a gap.

@@ -6,6 +6,8 @@
 #include <exception>
 #include <utility>
 
+#include "failure.h"
+#include "pictures/message_pictures.h"
 #include "serve/api_error.h"
 #include "serve/message.h"
 
@@ -67,6 +69,18 @@ std::vector<PastCall> callsOf(const ReplyParts& parts) {
     calls.push_back({"", call.name, call.arguments});
   }
   return calls;
+}
+
+/// Throws ApiError for a picture that cannot be decoded.
+oriel_status addWithPictures(oriel_session* session, const ChatMessage& message) {
+  Json list = Json::array({Json::parse(message.json)});
+  MessagePictures pictures;
+  try {
+    pictures.take(&list, "", /*files=*/false);
+  } catch (const Failure& failure) {
+    throw ApiError{400, failure.message, "messages", "invalid_image", 0};
+  }
+  return pictures.add(session, dumped(list));
 }
 
 bool isLost(oriel_status status) {
@@ -240,7 +254,10 @@ uint64_t Slot::goBackTo(size_t messages) {
 
 void Slot::add(const ChatMessage& message, const Watcher::Guard& guard) {
   try {
-    check(oriel_chat_add(session_, nullptr, message.json.data(), message.json.size()), guard);
+    check(message.has_pictures
+              ? addWithPictures(session_, message)
+              : oriel_chat_add(session_, nullptr, message.json.data(), message.json.size()),
+          guard);
   } catch (ApiError& error) {
     error.param = error.status == 400 ? "messages" : error.param;
     throw;

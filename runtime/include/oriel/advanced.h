@@ -85,13 +85,33 @@ ORIEL_API oriel_status oriel_session_generate(oriel_session *session, const orie
 /* n_vocab logits after the last token, valid until the next call on the session or its model. ORIEL_ERROR_STATE: none, in
  * an empty session or after going back. */
 ORIEL_API oriel_status oriel_session_logits(oriel_session *session, const float **logits, size_t *count);
-/* Ids of consecutive stored tokens from position `first`. ORIEL_ERROR_CONTEXT: that token is not stored. Works on a lost
- * device. */
+/* Ids of consecutive stored tokens from position `first`; -1 for a picture's. ORIEL_ERROR_CONTEXT: that token is not
+ * stored. Works on a lost device. */
 ORIEL_API oriel_status oriel_session_get_tokens(const oriel_session *session, uint64_t first, int32_t *ids,
                                                 size_t capacity, size_t *needed);
 /* Retrieves evicted turns that share words with `text`, as oriel_chat_add does for a user's message. They follow the
  * sinks. ORIEL_ERROR_STATE without the load option "retrieval". */
 ORIEL_API oriel_status oriel_session_retrieve(oriel_session *session, const char *text, size_t bytes);
+
+/* ---- Pictures -------------------------------------------------------------------------------- */
+/* Order of a pixel's bytes. Alpha is ignored. */
+typedef enum oriel_pixel_order { ORIEL_RGB8, ORIEL_RGBA8, ORIEL_BGRA8 } oriel_pixel_order;
+typedef struct oriel_picture {
+  const void *pixels; /* top row first */
+  uint32_t width;     /* pixels, 1 to 16384 */
+  uint32_t height;
+  size_t stride; /* bytes from one row to the next. 0: rows follow each other */
+  oriel_pixel_order order;
+} oriel_picture;
+
+/* As oriel_chat_add with role NULL. Parts {"type": "image", "picture": N} in a message's list "content" stand for
+ * pictures[N], which the call reads. The transcript keeps {"type": "image", "id": ...} instead, which later messages may
+ * repeat while the session holds the picture. Needs the load option "mmproj". Errors add nothing:
+ *  - ORIEL_ERROR_UNSUPPORTED: the model takes no pictures, or its chat template has no place for them.
+ *  - ORIEL_ERROR_ARGUMENT: a picture without pixels, a side out of range, a part that names no picture.
+ *  - ORIEL_ERROR_CONTEXT: the window or the room for pictures is too small. */
+ORIEL_API oriel_status oriel_chat_add_pictures(oriel_session *session, const char *json, size_t bytes,
+                                               const oriel_picture *pictures, size_t count);
 
 /* ---- Going back and forks -------------------------------------------------------------------- */
 typedef enum oriel_back {

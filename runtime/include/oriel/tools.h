@@ -137,6 +137,16 @@ typedef void (*oriel_op_time_fn)(const char *list, const char *op, uint32_t coun
 ORIEL_TOOLS_API oriel_status oriel_op_times_measure(const char *path, uint64_t depth_tokens, uint32_t repeat,
                                                     const oriel_options *options, oriel_op_time_fn on_op, void *user);
 
+/* ---- Pictures -------------------------------------------------------------------------------- */
+/* count rows of width floats: the form in which the text model takes a picture. Valid during the call. */
+typedef void (*oriel_picture_rows_fn)(const float *rows, size_t count, size_t width, void *user);
+
+/* Runs the picture encoder in the option "mmproj" on a picture, and not the model at `path`, which only has to fit.
+ * rgb: 3 bytes for each pixel, rows from the top. */
+ORIEL_TOOLS_API oriel_status oriel_picture_rows(const char *path, const uint8_t *rgb, uint32_t width, uint32_t height,
+                                                const oriel_options *options, oriel_picture_rows_fn on_rows,
+                                                void *user);
+
 /* ---- Self-test ------------------------------------------------------------------------------- */
 typedef enum oriel_check_result {
   ORIEL_CHECK_PASSED = 0,

@@ -23,6 +23,11 @@ std::string roleOf(const Fields& fields) {
 ChatMessage readMessage(const Json& value, const std::string& path) {
   const Fields fields(value, path);
   const std::string role = roleOf(fields);
+  if (role == "user") {
+    if (const auto message = readUserMessage(fields, "content"); message) {
+      return *message;
+    }
+  }
   const std::optional<std::string> text = readContent(fields, "content");
   if (role == "assistant") {
     return assistantMessage(text, fields.text("reasoning_content").value_or(""),

@@ -59,6 +59,13 @@ class ItemReader {
   void readMessage(const Fields& fields) {
     const Json& role = fields.need("role", "system, user or assistant");
     const std::string name = role.is_string() ? role.get<std::string>() : "";
+    if (name == "user") {
+      if (auto message = readUserMessage(fields, "content"); message) {
+        flush();
+        messages_.push_back(std::move(*message));
+        return;
+      }
+    }
     const std::optional<std::string> text = readContent(fields, "content");
     if (name == "assistant") {
       if (text_ || !calls_.empty()) {

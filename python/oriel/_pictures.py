@@ -1,0 +1,59 @@
+"""Pictures of messages: files, bytes, Pillow images and arrays, as the library takes them."""
+
+import ctypes
+import os
+from typing import Any, List, Mapping, Sequence, Tuple
+
+from . import _abi
+from ._errors import ArgumentError
+
+CHANNELS = {3: 0, 4: 1}  # to oriel_pixel_order
+Pixels = Tuple[bytes, int, int, int]  # pixels, width, height, order
+
+
+def _decoded(picture: Any) -> Any:
+    """A file, or a file's bytes, as a Pillow image that stands upright."""
+    try:
+        from PIL import Image, ImageOps
+    except ImportError as error:
+        raise ArgumentError("files of pictures need Pillow: install it (pip install pillow), or give an array") from error
+    import io
+
+    source = io.BytesIO(bytes(picture)) if isinstance(picture, (bytes, bytearray, memoryview)) else os.fspath(picture)
+    return ImageOps.exif_transpose(Image.open(source))
+
+
+def _pixels(picture: Any) -> Pixels:
+    if isinstance(picture, (str, bytes, bytearray, os.PathLike)):
+        picture = _decoded(picture)
+    if hasattr(picture, "convert") and hasattr(picture, "tobytes") and hasattr(picture, "size"):
+        image = picture.convert("RGB")
+        return image.tobytes(), image.size[0], image.size[1], 0
+    try:
+        view = memoryview(picture)
+    except TypeError:
+        view = memoryview(b"")
+    if view.format != "B" or view.ndim != 3 or view.shape[2] not in CHANNELS:
+        raise ArgumentError(
+            "a picture is a path, bytes of a file, a Pillow image, or an array of bytes [height][width][3 or 4]"
+        )
+    height, width, channels = view.shape
+    return view.tobytes(), width, height, CHANNELS[channels]
+
+
+class Pictures:
+    """The array of a call. Keeps the pixels alive."""
+
+    def __init__(self, pictures: Sequence[Any]) -> None:
+        self._pixels: List[Pixels] = [_pixels(picture) for picture in pictures]
+        self.count = len(self._pixels)
+        self.array = (_abi.Picture * max(self.count, 1))()
+        for place, (pixels, width, height, order) in zip(self.array, self._pixels):
+            place.pixels = ctypes.cast(ctypes.c_char_p(pixels), ctypes.c_void_p).value
+            place.width, place.height, place.stride, place.order = width, height, 0, order
+
+
+def with_pictures(message: Mapping[str, Any], count: int) -> Mapping[str, Any]:
+    """The message with the pictures before its text."""
+    parts: List[Any] = [{"type": "image", "picture": number} for number in range(count)]
+    return {**message, "content": parts + [{"type": "text", "text": message["content"]}]}

@@ -1,0 +1,50 @@
+// The picture encoder of a model: its mmproj file, its plan and its executor.
+#pragma once
+
+#include "base/choices.h"
+#include "gguf/model_file.h"
+#include "vision/picture_encoder.h"
+
+namespace oriel_internal {
+
+/// An mmproj file that was opened and checked. Borrows memory until it is destroyed: calls that plan have little stack.
+struct PictureFile {
+  PictureFile() = default;
+  ~PictureFile();
+  PictureFile(const PictureFile&) = delete;
+  PictureFile& operator=(const PictureFile&) = delete;
+
+  ModelFile* source = nullptr;  ///< null: there is no file
+  oriel_allocator allocator = {};
+  VisionDesc desc;
+  uint64_t host_bytes = 0;    ///< of ModelPictures and all it owns
+  uint64_t device_bytes = 0;  ///< PictureEncoder::deviceBytes()
+  uint32_t image_rows = 0;    ///< of the plan
+
+  /// Checks that the file belongs to the text model `model`. ORIEL_ERROR_ARGUMENT for "image_tokens" without a file.
+  Status open(const LoadOptions& options, const GgufFile& model, const Log& log,
+              const StopCheck& stop);
+  bool any() const { return source != nullptr; }
+};
+
+/// The part of a loaded model.
+struct ModelPictures {
+  VisionDesc desc;
+  InputFile input;  ///< open after handOver()
+  GgufFile data;
+  PictureEncoder encoder;
+  Executor* executor = nullptr;
+  char* path = nullptr;
+
+  /// Moves the open file here. Afterwards the encoder can be used.
+  void handOver(PictureFile* file);
+};
+
+/// Takes it from `arena`, which may be a measuring arena, and sets the bytes in `file`. Null when measuring, or without
+/// a file. `file` must outlive the call only.
+Status takePictures(const LoadOptions& options, PictureFile* file, const Log& log, Arena* arena,
+                    ModelPictures** pictures);
+/// Destroys the executor and closes the file; the arena keeps the memory. Accepts null.
+void dropPictures(ModelPictures* pictures);
+
+}  // namespace oriel_internal

@@ -1,0 +1,121 @@
+// The pictures of a session: their rows, and where they stand in the conversation.
+//
+// A picture's row is a token with a negative id (TokenIds::idOfRow), so everything that keeps, copies, compares or reads
+// ids again also works for rows. The ring of rows holds the latest pictures; the rows of an older picture are overwritten,
+// and the picture must be given again to read it again.
+//
+// It knows: rows and their numbers, the layout of each picture, positions in several dimensions (M-RoPE).
+// It must never know: pixels, encoders, text, the cache.
+#pragma once
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "model/picture_input.h"
+
+namespace oriel_internal {
+
+/// Rotary positions of a token: time, row, column.
+struct PicturePosition {
+  uint64_t of[3] = {};
+};
+
+/// One picture whose rows were, or are, held.
+struct HeldPicture {
+  static constexpr uint32_t kMostTiles = 255;
+  uint64_t hash = 0;   ///< of its pixels and size; never 0
+  uint32_t first = 0;  ///< number of its first row
+  uint32_t rows = 0;
+  uint16_t tile_columns = 0;  ///< tiles before the whole picture; 0: none
+  uint16_t tile_rows = 0;
+  uint16_t columns[2] =
+      {};  ///< rows of the text model next to each other: of a tile, of the whole picture
+  uint16_t lines[2] = {};  ///< and one above the other
+
+  uint32_t tiles() const { return uint32_t{tile_columns} * tile_rows + 1u; }
+  bool isWhole(uint32_t tile) const { return tile + 1 == tiles(); }
+  uint32_t rowsOf(uint32_t tile) const {
+    const uint32_t which = isWhole(tile) ? 1 : 0;
+    return uint32_t{columns[which]} * lines[which];
+  }
+};
+static_assert(sizeof(HeldPicture) == 32, "a snapshot stores it");
+
+/// A picture in the conversation. Models with one position a row do not need them.
+struct PictureSpan {
+  uint64_t begin = 0;  ///< token of its first row
+  uint64_t shift = 0;  ///< positions by which tokens after it are behind their numbers
+  uint32_t rows = 0;
+  uint32_t columns = 0;
+};
+
+class PictureStore {
+ public:
+  static constexpr uint32_t kMostHeld = 64;
+  static constexpr uint32_t kMostSpans = 256;
+  static constexpr uint32_t kMostPending = 64;
+
+  /// Null when measuring.
+  static PictureStore* create(const PictureInput& input, uint32_t n_embd, Arena* arena);
+  const PictureInput& input() const { return *input_; }
+  uint32_t capacity() const { return input_->rows_held; }
+  uint32_t width() const { return input_->width(n_embd_); }
+
+  // Rows.
+
+  /// Room for `count` rows in one piece, which the next add() takes. Overwrites the rows of the oldest pictures. Null:
+  /// more than the session holds, or `keep` rows that were added before would be lost.
+  float* room(uint32_t count, uint32_t keep);
+  /// Adds the picture whose rows are in the last room().
+  void add(const HeldPicture& picture);
+  /// The picture with this hash whose rows are all held; null: none.
+  const HeldPicture* find(uint64_t hash) const;
+  bool holds(uint32_t first, uint32_t count) const;
+  const float* row(uint32_t number) const {
+    return rows_ + uint64_t{number % capacity()} * width();
+  }
+  /// Number of the next row.
+  uint32_t next() const { return next_; }
+
+  // Pictures of the text that is being read, in order.
+
+  void expect(const HeldPicture& picture) { pending_[n_pending_++] = picture; }
+  bool isFull() const { return n_pending_ == kMostPending; }
+  void expectNone() { n_pending_ = 0; }
+  uint32_t pending() const { return n_pending_; }
+  const HeldPicture& pending(uint32_t i) const { return pending_[i]; }
+
+  // Positions.
+
+  /// A picture of `rows` rows, `columns` next to each other, begins at token `begin`. False: too many.
+  bool addSpan(uint64_t begin, uint32_t rows, uint32_t columns);
+  void truncate(uint64_t tokens);
+  /// Positions of token t, from the conversation's first token on.
+  PicturePosition positionOf(uint64_t t) const;
+  const uint8_t* dimensions() const { return input_->dimension; }
+
+  // As a whole.
+
+  bool isEmpty() const { return n_held_ == 0 && n_spans_ == 0; }
+  bool hasSpans() const { return n_spans_ != 0; }
+  void forget();
+  void copyFrom(const PictureStore& other);
+  /// Bytes of the held pictures, their rows and the spans, for a snapshot.
+  uint64_t savedBytes() const;
+  void save(uint8_t* out) const;
+  /// False: the bytes are not those of save() of a session with such rows. Rows that do not fit are left out.
+  bool load(const uint8_t* data, uint64_t bytes, bool checks_only);
+
+ private:
+  const PictureInput* input_ = nullptr;
+  uint32_t n_embd_ = 0;
+  uint32_t next_ = 0;
+  uint32_t n_held_ = 0;
+  uint32_t n_spans_ = 0;
+  uint32_t n_pending_ = 0;
+  float* rows_ = nullptr;        ///< [capacity][width]: row number r at r modulo capacity
+  HeldPicture held_[kMostHeld];  ///< oldest first
+  HeldPicture pending_[kMostPending];
+  PictureSpan spans_[kMostSpans];  ///< oldest first
+};
+
+}  // namespace oriel_internal

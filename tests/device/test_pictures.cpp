@@ -1,0 +1,290 @@
+// Rows of pictures in sessions, against an independent float64 computation (golden part 5). The rows are golden's, so
+// these tests need no encoder.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "api/api.h"
+#include "support/api.h"
+#include "support/distances.h"
+#include "support/encoding.h"
+#include "support/files.h"
+
+namespace oriel_internal::test::test_pictures {
+namespace {
+
+/// Golden's rows of the pictures that messages name by path.
+class GoldenPictures final : public PictureSource {
+ public:
+  GoldenPictures(const nlohmann::json& images, const VisionDesc& desc)
+      : images_(images), desc_(desc) {}
+
+  /// The messages with numbers in the place of paths.
+  nlohmann::json name(nlohmann::json messages) {
+    for (nlohmann::json& message : messages) {
+      for (nlohmann::json& part : message["content"]) {
+        if (part["type"] == "image") {
+          names_.push_back(part["path"]);
+          part = {{"type", "image"}, {"picture", names_.size() - 1}};
+        }
+      }
+    }
+    return messages;
+  }
+
+  uint32_t count() const override { return static_cast<uint32_t>(names_.size()); }
+  Status layOut(uint32_t index, const Log& log, HeldPicture* picture) override {
+    const nlohmann::json& image = find(index);
+    PictureLayout layout;
+    ORIEL_TRY(
+        layOutPicture(desc_, {image["width"], image["height"]}, kDefaultImageRows, log, &layout));
+    *picture = {};
+    describeRows(layout, picture);
+    picture->hash = std::hash<std::string>()(names_[index]) | 1;
+    return kOk;
+  }
+  Status encode(uint32_t index, const Log&, const StopCheck&, float* rows) override {
+    const std::vector<float> values =
+        base64As<float>(find(index)["rules"]["reference"]["rows_f32_b64"]);
+    std::copy(values.begin(), values.end(), rows);
+    ++encoded;
+    return kOk;
+  }
+
+  int encoded = 0;
+
+ private:
+  const nlohmann::json& find(uint32_t index) const {
+    const nlohmann::json& images = images_["images"];
+    return *std::find_if(images.begin(), images.end(),
+                         [&](const nlohmann::json& one) { return one["file"] == names_[index]; });
+  }
+
+  const nlohmann::json& images_;
+  const VisionDesc& desc_;
+  std::vector<std::string> names_;
+};
+
+struct Answer {
+  std::vector<int32_t> ids;
+  std::vector<float> logits;  ///< after the opening of the reply
+};
+
+Answer answer(const SessionPtr& session, uint32_t tokens) {
+  Answer heard;
+  ReplyOptions options = greedyOptions(tokens);
+  options.set("ignore_stop", true);
+  options.logits_user = &heard.logits;
+  options.on_logits = [](const oriel_step_logits* step, void* user) {
+    std::vector<float>& first = *static_cast<std::vector<float>*>(user);
+    if (first.empty()) {
+      first.assign(step->logits, step->logits + step->count);
+    }
+    return 0;
+  };
+  EXPECT_EQ(ORIEL_OK, oriel_chat_reply(session.get(), &options, keepId, &heard.ids, nullptr))
+      << oriel_session_last_error(session.get());
+  heard.ids.resize(std::min<size_t>(heard.ids.size(), tokens));
+  return heard;
+}
+
+std::vector<int32_t> heldIds(const SessionPtr& session) {
+  size_t count = 0;
+  (void)oriel_session_get_tokens(session.get(), 0, nullptr, 0, &count);
+  std::vector<int32_t> ids(count);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_tokens(session.get(), 0, ids.data(), count, &count));
+  return ids;
+}
+
+/// A model with eyes, and golden's data for it.
+class Pictures : public testing::Test {
+ protected:
+  void open(const std::string& name, uint32_t chunk, uint32_t sessions = 1) {
+    chats_ = readJson(dataFile("vision/chat-" + name + ".json"));
+    images_ = readJson(dataFile("vision/images-" + name + ".json"));
+    const std::string mmproj = dataFile(chats_["mmproj"]);
+    ModelFile file;
+    ASSERT_TRUE(file.open(mmproj.c_str(), defaultAllocator(), Log()).ok());
+    ASSERT_TRUE(readVisionDesc(file.gguf(), Log(), &desc_).ok());
+    Options options = makeOptions(&log_);
+    options.memory_bytes = 256u << 20;
+    options.set("prefill_batch", chunk);
+    options.set("kv", "f16");
+    options.set("window", 1024);
+    options.set("sessions", sessions);
+    options.set("mmproj", mmproj.c_str());
+    loaded_ = load(dataFile(chats_["text_model"]), options);
+    ASSERT_TRUE(loaded_.session) << log_.errors();
+  }
+  Status add(const nlohmann::json& messages, GoldenPictures* pictures,
+             const SessionPtr* session = nullptr) {
+    const std::string json = pictures->name(messages).dump();
+    return (session != nullptr ? *session : loaded_.session)
+        ->session->appendMessages(nullptr, json.data(), json.size(), pictures);
+  }
+
+  CapturedLog log_;
+  nlohmann::json chats_;
+  nlohmann::json images_;
+  VisionDesc desc_;
+  Loaded loaded_;
+};
+
+class PictureChats : public Pictures, public testing::WithParamInterface<std::string> {};
+
+TEST_P(PictureChats, equal_the_float64_reference) {
+  ORIEL_NEED_DATA(path, "vision/chat-" + GetParam() + ".json");
+  for (const uint32_t chunk : {0u, 1u, 7u}) {
+    open(GetParam(), chunk);
+    ASSERT_TRUE(loaded_.session);
+    for (const nlohmann::json& chat : chats_["cases"]) {
+      SCOPED_TRACE(chat["name"].get<std::string>() + ", batches of " + std::to_string(chunk));
+      ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+      GoldenPictures pictures(images_, desc_);
+      ASSERT_TRUE(add(chat["messages"], &pictures).ok()) << log_.errors();
+      const nlohmann::json& want = chat["variants"]["reference"];
+      const Answer got = answer(loaded_.session, 16);
+      std::vector<int32_t> ids;
+      for (const nlohmann::json& run : want["layout"]) {
+        const std::vector<int32_t> rows(run.value("rows", 0), TokenIds::kUnknown);
+        const std::vector<int32_t> texts = run.value("ids", rows);
+        ids.insert(ids.end(), texts.begin(), texts.end());
+      }
+      std::vector<int32_t> held = heldIds(loaded_.session);
+      held.resize(std::min(held.size(), ids.size()));
+      EXPECT_EQ(ids, held);
+      EXPECT_LT(relativeL2(got.logits, base64As<float>(want["exact"]["logits_f32_b64"])), 2e-3);
+      const std::vector<int32_t> greedy = want["exact"]["greedy"];
+      const std::vector<float> margins = want["exact"]["greedy_margin"];
+      for (size_t i = 0; i < greedy.size() && margins[i] > 0.05f; ++i) {
+        EXPECT_EQ(greedy[i], got.ids.at(i)) << i;
+        if (greedy[i] != got.ids.at(i)) {
+          break;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, PictureChats,
+                         testing::Values("gemma4v", "gemma4v-std", "qwen3vl", "qwen3vl-deepstack",
+                                         "lfm2", "lfm2-nonorm", "idefics3"),
+                         [](const auto& name) {
+                           std::string text = name.param;
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
+                         });
+
+class PictureTravels : public Pictures, public testing::WithParamInterface<std::string> {
+ protected:
+  /// Another question, short enough for layers with a short memory to go back.
+  Answer ask(const SessionPtr& session) {
+    EXPECT_EQ(ORIEL_OK, oriel_chat_add(session.get(), "user", "So?", 3)) << log_.errors();
+    return answer(session, 8);
+  }
+};
+
+TEST_P(PictureTravels, two_pictures_are_the_same_after_going_back_a_fork_and_a_snapshot) {
+  ORIEL_NEED_DATA(path, "vision/chat-" + GetParam() + ".json");
+  open(GetParam(), 0, /*sessions=*/2);
+  ASSERT_TRUE(loaded_.session);
+  const SessionPtr& session = loaded_.session;
+  GoldenPictures pictures(images_, desc_);
+  ASSERT_TRUE(add(chats_["cases"][1]["messages"], &pictures).ok()) << log_.errors();
+  EXPECT_EQ(2, pictures.encoded);
+  (void)answer(session, 8);
+  ASSERT_EQ(ORIEL_OK, oriel_session_mark(session.get(), "after two"));
+  const std::vector<uint8_t> saved = savedBytes(session.get());
+  const Answer want = ask(session);
+  const std::vector<int32_t> ids = heldIds(session);
+
+  ASSERT_EQ(ORIEL_OK, oriel_session_go_back(session.get(), ORIEL_BACK_TO_MARK, 0, "after two", 0))
+      << log_.errors();
+  const SessionPtr fork = forkOf(session);
+  ASSERT_TRUE(fork);
+  for (const SessionPtr* one : {&session, &fork}) {
+    const Answer again = ask(*one);
+    EXPECT_EQ(want.ids, again.ids);
+    EXPECT_EQ(want.logits, again.logits);
+    EXPECT_EQ(ids, heldIds(*one));
+  }
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(fork.get()));
+  ASSERT_EQ(ORIEL_OK, restoreFrom(fork.get(), saved)) << log_.errors();
+  EXPECT_EQ(saved, savedBytes(fork.get()));
+  const Answer restored = ask(fork);
+  EXPECT_EQ(want.ids, restored.ids);
+  EXPECT_EQ(want.logits, restored.logits);
+  ASSERT_TRUE(add(chats_["cases"][1]["messages"], &pictures, &fork).ok()) << log_.errors();
+  EXPECT_EQ(2, pictures.encoded) << "a snapshot has the rows";
+}
+
+TEST_P(PictureTravels, held_pictures_are_read_again_from_the_transcript) {
+  ORIEL_NEED_DATA(path, "vision/chat-" + GetParam() + ".json");
+  open(GetParam(), 0);
+  ASSERT_TRUE(loaded_.session);
+  const SessionPtr& session = loaded_.session;
+  GoldenPictures pictures(images_, desc_);
+  ASSERT_TRUE(add(chats_["cases"][1]["messages"], &pictures).ok()) << log_.errors();
+  const std::vector<int32_t> ids = heldIds(session);
+  const Answer want = answer(session, 8);
+  ASSERT_EQ(ORIEL_OK, oriel_session_go_back(session.get(), ORIEL_BACK_TO_POSITION, ids.size(),
+                                            nullptr, ORIEL_READ_AGAIN));
+  ASSERT_EQ(ORIEL_OK, oriel_trim(loaded_.model.get(), ORIEL_TRIM_ALL, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_resume(loaded_.model.get(), nullptr, nullptr)) << log_.errors();
+  EXPECT_EQ(ids, heldIds(session));
+  const Answer again = answer(session, 8);
+  EXPECT_EQ(want.ids, again.ids);
+  EXPECT_EQ(want.logits, again.logits);
+  EXPECT_EQ(2, pictures.encoded);
+}
+
+INSTANTIATE_TEST_SUITE_P(, PictureTravels,
+                         testing::Values("gemma4v", "qwen3vl", "qwen3vl-deepstack", "lfm2",
+                                         "idefics3"),
+                         [](const auto& name) {
+                           std::string text = name.param;
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
+                         });
+
+TEST_F(Pictures, that_do_not_fit_leave_the_session_unchanged) {
+  ORIEL_NEED_DATA(path, "vision/chat-lfm2.json");
+  open("lfm2", 0);
+  ASSERT_TRUE(loaded_.session);
+  GoldenPictures pictures(images_, desc_);
+  const nlohmann::json big = {{"type", "image"}, {"path", "vision/img-big.png"}};
+  const nlohmann::json vga = {{"type", "image"}, {"path", "vision/img-vga.png"}};
+  const auto question = [](const nlohmann::json& parts) {
+    return nlohmann::json::array({{{"role", "user"}, {"content", parts}}});
+  };
+  ASSERT_TRUE(add(question({vga, {{"type", "text"}, {"text", "So?"}}}), &pictures).ok());
+  const uint64_t position = statsOf(loaded_).position;
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, add(question({vga, big, vga, vga}), &pictures).code());
+  EXPECT_NE(std::string::npos, log_.errors().find("the window holds")) << log_.errors();
+  EXPECT_EQ(position, statsOf(loaded_).position);
+  const std::string unknown =
+      R"([{"role":"user","content":[{"type":"image","id":"0123456789abcdef"}]}])";
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT,
+            oriel_chat_add(loaded_.session.get(), nullptr, unknown.data(), unknown.size()));
+  const std::string nothing = R"([{"role":"user","content":[{"type":"image","picture":1}]}])";
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_chat_add_pictures(loaded_.session.get(), nothing.data(),
+                                                          nothing.size(), nullptr, 0));
+  EXPECT_EQ(position, statsOf(loaded_).position);
+  EXPECT_EQ(16u, answer(loaded_.session, 16).ids.size());
+}
+
+TEST_F(Pictures, are_refused_by_a_model_without_eyes) {
+  const Loaded plain = load(ORIEL_TEST_DATA "/models/llama-mqa.gguf", makeOptions(&log_));
+  ASSERT_TRUE(plain.session);
+  const std::string json =
+      R"([{"role":"user","content":[{"type":"image","picture":0},{"type":"text","text":"So?"}]}])";
+  const uint8_t pixel[3] = {};
+  const oriel_picture picture = {pixel, 1, 1, 0, ORIEL_RGB8};
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
+            oriel_chat_add_pictures(plain.session.get(), json.data(), json.size(), &picture, 1));
+  EXPECT_NE(std::string::npos, log_.errors().find("the model has no eyes")) << log_.errors();
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_pictures
