@@ -127,6 +127,7 @@ PlanResult planResult(const PreparedModel& prepared) {
   plan.memory_bytes = prepared.memory_bytes;
   plan.total_bytes = budget.bytes.total();
   plan.weights_bytes = budget.bytes.weights;
+  plan.mapped_bytes = budget.bytes.mapped;
   plan.kv_bytes = budget.bytes.cache;
   plan.activation_bytes = budget.bytes.activations;
   plan.staging_bytes = budget.bytes.io;
