@@ -3,8 +3,8 @@
 #
 #   scripts/desktop.sh [FOLDER]   screenshots go to FOLDER (build/desktop); ends with "N passed, N failed"
 #
-# docs/desktop.png is the screenshot window.png. Missing packages are installed: SDL2, Dear ImGui, ICU, Xvfb, xdotool,
-# ImageMagick.
+# docs/desktop.png and docs/desktop-light.png are window.png and window-light.png. Missing packages are installed: SDL2,
+# Dear ImGui, ICU, Xvfb, xdotool, ImageMagick.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/lib/install.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails every call of Vulkan, every allocation and every call of the operating system once (docs/faults.md), on the CPU,
+# Fails every call of Vulkan, every allocation and every call of the operating system once (docs/reference/faults.md), on the CPU,
 # lavapipe and, if available, a sample on SwiftShader. Installs its dependencies, writes the page's tables and ends with
 # a line "N passed, N failed".
 set -uo pipefail

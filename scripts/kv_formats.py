@@ -10,7 +10,7 @@ most likely token stays the same, and the change of the mean negative log likeli
 
 FILE.json is a list of ids, a list of such lists, or an object with "chunks" or "ids"; each
 list is one context of its own and is cut into pieces of --context tokens.
-The formats, the method and the results: docs/kv-formats.md.
+The formats, the method and the results: docs/decisions/014-cache-formats.md.
 
     --rows sides    K alone, then V alone, in every INT4 and INT8 format (default)
     --rows pairs    K and V together, the combinations worth choosing from

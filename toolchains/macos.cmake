@@ -2,5 +2,5 @@
 # tools. Vulkan: headers, the loader and MoltenVK from the Vulkan SDK for macOS, or packages vulkan-headers,
 # vulkan-loader and molten-vk of Homebrew.
 #
-# Never used: this needs a Mac. The code has been compiled for 64-bit Arm by another clang (docs/porting.md).
+# Never used: this needs a Mac. The code has been compiled for 64-bit Arm by another clang (docs/devices.md).
 set(CMAKE_OSX_DEPLOYMENT_TARGET 11.0)

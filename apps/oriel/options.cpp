@@ -93,7 +93,7 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
   }
   command
       ->add_flag("--no-cache", options->no_cache,
-                 "Keep neither compiled kernels nor measurements in the user's cache folder")
+                 "Keep no compiled kernels and no measurements in the user's cache folder")
       ->group((static_cast<unsigned>(uses) & static_cast<unsigned>(Uses::kDevice)) != 0 ? "Device"
                                                                                         : "");
   command

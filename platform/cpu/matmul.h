@@ -11,7 +11,7 @@
 namespace oriel_internal {
 
 /// Prefetch distance of one-token kernels in bytes: to the first-level cache, and from there to the second-level cache,
-/// which accepts many more requests; 0: no prefetch. Measured on x86 (docs/performance.md, "Two levels again").
+/// which accepts many more requests; 0: no prefetch. Measured on x86 (notes/performance.md, "Two levels again").
 #if defined(__x86_64__) || defined(_M_X64)
 constexpr uint32_t kFirstLevelAhead = 4096;
 constexpr uint32_t kSecondLevelAhead = 12288;

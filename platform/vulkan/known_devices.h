@@ -1,4 +1,4 @@
-// Known faults of devices and drivers, and the features that Oriel does not use there: docs/drivers.md. The
+// Known faults of devices and drivers, and the features that Oriel does not use there: docs/devices.md. The
 // self-test detects wrong results. The table covers faults that crash a process or occur too rarely for the test.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Findings about a device and its driver on this machine: kernels with right and wrong results, and calls in which the
 // driver ended a process. They are kept in a small checked file in the cache folder for this device, driver and kernel
-// build; any other file is ignored. docs/drivers.md.
+// build; any other file is ignored. docs/devices.md.
 #pragma once
 
 #include "vulkan/driver_watch.h"

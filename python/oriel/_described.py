@@ -1,4 +1,4 @@
-"""What Oriel reports: the objects of docs/describe.md, and results."""
+"""What Oriel reports: the objects of docs/reference/describe.md, and results."""
 
 import ctypes
 import json

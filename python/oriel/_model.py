@@ -91,7 +91,7 @@ class Model:
 
     @property
     def info(self) -> Described:
-        """File, device, plan, `options` in force, `layers`, `prefix` and `resident` memory (docs/describe.md)."""
+        """File, device, plan, `options` in force, `layers`, `prefix` and `resident` memory (docs/reference/describe.md)."""
         return self._core.described()
 
     @property

@@ -36,7 +36,7 @@ class Speed:
 
 
 class Plan(Described):
-    """A plan, with the fields of docs/describe.md. `print(plan)` draws it; so do notebooks.
+    """A plan, with the fields of docs/reference/describe.md. `print(plan)` draws it; so do notebooks.
 
     `title` is the name of the file or the shape. If `fits` is False, the plan is the smallest one.
     """

@@ -221,7 +221,7 @@ class Session:
 
     @property
     def stats(self) -> Described:
-        """Positions, `turns`, `marks`, `transcript`, counters and the `options` in force (docs/describe.md)."""
+        """Positions, `turns`, `marks`, `transcript`, counters and the `options` in force (docs/reference/describe.md)."""
         return self._core.ask(lambda handle: described("oriel_session_describe", handle))
 
     @property

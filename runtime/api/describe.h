@@ -1,4 +1,4 @@
-// The JSON of the describe calls (docs/describe.md).
+// The JSON of the describe calls (docs/reference/describe.md).
 #pragma once
 
 #include "api/api.h"

@@ -53,7 +53,7 @@ struct StepSeconds {
   } groups[kMostGroups];
 };
 
-/// docs/describe.md, "Plan".
+/// docs/reference/describe.md, "Plan".
 struct PlanResult {
   uint32_t fits;
   uint64_t memory_bytes;
@@ -118,7 +118,7 @@ struct PlanResult {
   uint64_t adapter_bytes;  ///< weights and thin vectors
 };
 
-/// docs/describe.md, "Model".
+/// docs/reference/describe.md, "Model".
 struct ModelInfo {
   char architecture[64];
   char name[128];
@@ -151,7 +151,7 @@ struct TensorTypeInfo {
   uint64_t bytes;
 };
 
-/// docs/describe.md, "File".
+/// docs/reference/describe.md, "File".
 struct FileInfo {
   char architecture[64];
   char name[128];
@@ -178,7 +178,7 @@ struct FileInfo {
   uint32_t window_train;
 };
 
-/// docs/describe.md, "Device".
+/// docs/reference/describe.md, "Device".
 struct DeviceInfo {
   char name[256];
   char driver[256];

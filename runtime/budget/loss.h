@@ -58,7 +58,7 @@ struct LossModel {
   /// Measured costs of windows per layer. If empty, forget_scale and forget_power describe windows.
   WindowProfiles profiles;
   /// Beyond this rounding the sum above no longer holds, so such formats are never chosen. At a mean divergence of 0.1
-  /// nats one token in seven or eight is chosen differently, and measured losses (docs/budgeter.md) rise steeply soon
+  /// nats one token in seven or eight is chosen differently, and measured losses (docs/decisions/013-budget.md) rise steeply soon
   /// after.
   double kl_limit = 0.1;
   // Per doubling beyond the trained context. Quality collapses there, so this only has to exceed the cost of any window

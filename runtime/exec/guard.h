@@ -6,7 +6,7 @@
 //
 // Two mechanisms are separate, each for a reason:
 // - DeviceShare (device_share.h) orders the steps of admitted calls. It computes waiting tokens of several sessions as
-//   one step, which docs/performance.md measures.
+//   one step, which notes/performance.md measures.
 // - CallCancel (call_cancel.h): a cancel takes no lock.
 #pragma once
 

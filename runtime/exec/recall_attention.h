@@ -10,7 +10,7 @@ namespace oriel_internal {
 constexpr uint32_t kRecallQueries = 4;
 
 /// The last layer whose queries remain after all memories are filled (StepRun::kFill). Its queries find turns as well
-/// as the queries of all layers (docs/recall.md).
+/// as the queries of all layers (docs/decisions/017-retrieval.md).
 struct RecallLayer {
   bool any = false;  ///< false: its memory has another kind, or no token is stored
   uint32_t layer = 0;

@@ -1,4 +1,4 @@
-// Evicted turns that may come back (docs/recall.md): their keys and values in a file, and slots after the sinks.
+// Evicted turns that may come back (docs/decisions/017-retrieval.md): their keys and values in a file, and slots after the sinks.
 //
 // It knows: the file, the index of words, the turns in the slots after the sinks and their positions.
 // It must never know: templates, batches, replies.

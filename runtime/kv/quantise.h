@@ -1,5 +1,5 @@
 // The low-bit cache formats in scalar code, with the same rounding as the append kernels. Alternatives and reasons:
-// docs/kv-formats.md.
+// docs/decisions/014-cache-formats.md.
 #pragma once
 
 #include <cmath>

@@ -263,7 +263,7 @@ const OptionRow kOptions[] = {
      Scope::kReply, Type::kFlag, Layer::kAdvanced, Store::kU32, REPLY(strict_schema), 0, 1, kFlagWords},
     {TEXTS("open_objects", "", "false", "Objects without additionalProperties take further properties"),
      Scope::kReply, Type::kFlag, Layer::kAdvanced, Store::kU32, REPLY(open_objects), 0, 1, kFlagWords},
-    {TEXTS("value_parts", "-", "false", "Also tell the values of an answer in JSON as they are written, each with its path"),
+    {TEXTS("value_parts", "-", "false", "Also report the values of a JSON answer as they grow, each with its path"),
      Scope::kReply, Type::kFlag, Layer::kAdvanced, Store::kU32, REPLY(value_parts), 0, 1, kFlagWords},
     {TEXTS("trigger", "-", "none", "The schema or grammar holds only after this text"),
      Scope::kReply, Type::kText, Layer::kAdvanced, Store::kText, REPLY(trigger), 0, 0, nullptr},

@@ -1,4 +1,4 @@
-// Separates thought, answer and tool calls while a reply streams. Supported forms: docs/tool-calls.md.
+// Separates thought, answer and tool calls while a reply streams. Supported forms: docs/structured-output.md.
 #pragma once
 
 #include <cstddef>

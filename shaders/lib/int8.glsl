@@ -1,4 +1,4 @@
-// int8 codes of values that share an f16 scale (docs/kv-formats.md). Needs lib/half.glsl.
+// int8 codes of values that share an f16 scale (docs/decisions/014-cache-formats.md). Needs lib/half.glsl.
 
 // What four codes stand for, before the scale.
 vec4 int8Values(uint word) {

@@ -17,7 +17,7 @@ const bool kLowBitValues = kValues != kKvF16;
 const uint kKeyWords = kKeys == kKvF16 ? kHalfWords : kKeys == kKvInt8 ? kInt8Words : kInt4Words;
 const uint kValueWords = kValues == kKvF16 ? kHalfWords : kValues == kKvInt8 ? kInt8Words : kInt4Words;
 
-// What codes stand for, before the scale; docs/kv-formats.md says where the levels come from.
+// What codes stand for, before the scale; docs/decisions/014-cache-formats.md says where the levels come from.
 float int4Value(uint code) {
   const float t = float(int(code)) - 7.875;
   return t + t * t * t * (1.0 / 128.0);  // exact in every order

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the promises of docs/measuring.md for bench: test_bench.py ORIEL_BINARY TEST_DATA_DIR"""
+"""Checks the promises of docs/cli.md for bench: test_bench.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import csv
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the promises of docs/measuring.md for eval and calibrate:
+"""Checks the promises of docs/cli.md for eval and calibrate:
 test_eval.py ORIEL_BINARY TEST_DATA_DIR
 """
 

@@ -64,8 +64,8 @@ def test_memory_is_that_of_the_shape_with_the_weights_of_the_file():
 
 def test_the_page_has_the_same_table():
     printed = succeeds("the table", "models", "--markdown").out.decode("utf-8")
-    page = (ROOT / "docs/models.md").read_text("utf-8")
-    check("docs/models.md ends with what `oriel models --markdown` prints", page.endswith("\n\n" + printed), printed)
+    page = (ROOT / "docs/reference/models.md").read_text("utf-8")
+    check("docs/reference/models.md ends with what `oriel models --markdown` prints", page.endswith("\n\n" + printed), printed)
 
 
 def test_words():

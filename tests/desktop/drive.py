@@ -296,6 +296,11 @@ def kept():
         window.say("What is the capital of France?")
         until("the opened chat goes on", lambda now: idle(now) and len(front(now)["messages"]) == 4)
         window.shoot("window")
+        window.click("theme")
+        until("the colours change back", lambda now: not now["dark"], 5)
+        window.shoot("window-light")
+        window.click("theme")
+        until("and again", lambda now: now["dark"], 5)
         xdo("windowsize", window.id, 600, 500)
         window.shoot("markdown-600x500")
     finally:

@@ -10,7 +10,7 @@
     --label TEXT   name in the report (default: the phone's name, else the target)
     --out FILE     default: device-LABEL.json                --no-bench       checks only
     --only WHAT    kernels, models, streaming or faults; models/NAME for models whose names begin so
-    --disable NAMES   optional Vulkan features to turn off (default: ORIEL_DISABLE; docs/porting.md)
+    --disable NAMES   optional Vulkan features to turn off (default: ORIEL_DISABLE; docs/devices.md)
     --patience N   factor on waiting times (default: ORIEL_TEST_PATIENCE, else 20 in
                    an emulator, else 1)
     --limit SECONDS   the longest silence before the program is killed (default: 600 times the patience)

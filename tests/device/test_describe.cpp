@@ -1,4 +1,4 @@
-// The describe calls: buffer handling, and docs/describe.md names exactly the existing fields.
+// The describe calls: buffer handling, and docs/reference/describe.md names exactly the existing fields.
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -15,7 +15,7 @@ namespace {
 using Names = std::set<std::string>;
 
 std::string page() {
-  std::ifstream in(ORIEL_SOURCE_DIR "/docs/describe.md");
+  std::ifstream in(ORIEL_SOURCE_DIR "/docs/reference/describe.md");
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 

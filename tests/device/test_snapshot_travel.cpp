@@ -148,7 +148,7 @@ TEST_F(SnapshotTravel, between_formats_it_goes_on_as_the_unbroken_one) {
     double most;
   };
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8, int4 = ORIEL_KV_INT4;
-  // With fewer bits the format sets the loss: see docs/kv-formats.md.
+  // With fewer bits the format sets the loss: see docs/decisions/014-cache-formats.md.
   for (const Way& way : {Way{{200, int8, int4}, {200, f16, f16}, 0.01},
                          Way{{200, f16, f16}, {200, int8, int8}, 0.01},
                          Way{{200, int8, int8}, {200, f16, f16}, 0.01},

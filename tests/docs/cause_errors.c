@@ -1,5 +1,5 @@
 /* Causes every status that needs no broken device, and prints "STATUS: line" for each, the line as the
- * log gets it ("-" without a line): cause_errors MODEL.gguf EMPTY_FOLDER. docs/errors.md quotes them. */
+ * log gets it ("-" without a line): cause_errors MODEL.gguf EMPTY_FOLDER. docs/api.md quotes them. */
 #include <oriel/advanced.h>
 #include <oriel/tools.h>
 #include <stdio.h>

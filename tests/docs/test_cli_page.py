@@ -1,4 +1,4 @@
-"""Options: what `--help` lists stands on docs/cli.md or a page that it leads to, and what those pages name is there:
+"""Options: docs/cli.md and the pages next to it name all options of `--help`, and only existing ones:
 test_cli_page.py ORIEL..."""
 import pathlib
 import re
@@ -31,11 +31,8 @@ def options(text):
 
 
 def pages():
-    """docs/cli.md and the pages of docs/ that it says its commands are on."""
-    main = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
-    parts = [name for name in ("chat.md", "measuring.md", "serve.md") if f"({name}" in main]
-    return {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ["cli.md", *parts]
-            if (ROOT / "docs" / name).is_file()}
+    """docs/cli.md, the generated page of all options, and the page of the server."""
+    return {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("cli.md", "reference/commands.md", "serve.md")}
 
 
 class Page(unittest.TestCase):
@@ -66,7 +63,8 @@ class Page(unittest.TestCase):
         self.assertEqual(set(), set(re.findall(OPTION, self.text)) - known - OF_OTHERS)
 
     def test_what_a_command_is_shown_with_it_takes(self):
-        for block in re.findall(r"^```\n(oriel .*?)^```$", self.text, re.M | re.S):
+        blocks = re.findall(r"^```\n(oriel .*?)^```$", self.text, re.M | re.S)
+        for block in [line for lines in blocks for line in re.split(r"^(?=oriel )", lines, flags=re.M) if line]:
             command = block.split()[1]
             if command in self.helps and "[" in block:
                 shown = set(re.findall(OPTION, block))

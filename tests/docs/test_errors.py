@@ -1,4 +1,4 @@
-"""docs/errors.md has the lines that calls really fail with: test_errors.py CAUSE_ERRORS MODEL [EMULATOR...]"""
+"""docs/api.md has the lines that calls really fail with: test_errors.py CAUSE_ERRORS MODEL [EMULATOR...]"""
 import pathlib
 import re
 import subprocess
@@ -21,7 +21,7 @@ def expression(entry):
 def documented():
     """{status: [a line of the page]}"""
     lines, status = {}, None
-    for line in (ROOT / "docs/errors.md").read_text(encoding="utf-8").splitlines():
+    for line in (ROOT / "docs/api.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             heading = re.match(r"## ORIEL_ERROR_[A-Z_]+ \((\d+)\)", line)
             status = int(heading.group(1)) if heading else None
@@ -44,7 +44,7 @@ class Errors(unittest.TestCase):
     def test_architectures_are_those_of_the_pages(self):
         said = re.search(r"^4: .*use a model of one of these: (.*) and (\d+) more$", self.out, re.M)
         named, more = said.group(1).split(", "), int(said.group(2))
-        table = (ROOT / "docs/architectures.md").read_text(encoding="utf-8")
+        table = (ROOT / "docs/models.md").read_text(encoding="utf-8")
         known = re.findall(r"^\| `(\S+)` \|", table, re.M)
         self.assertEqual([], sorted(set(named) - set(known)))
         self.assertEqual(len(known), len(named) + more)
@@ -57,7 +57,7 @@ class Errors(unittest.TestCase):
             if status == 0 or line == "-" or status in ELSEWHERE:
                 continue
             fitting = [entry for entry in page.get(status, []) if re.fullmatch(expression(entry), line)]
-            self.assertTrue(fitting, f"docs/errors.md does not have this line of status {status}: {line}")
+            self.assertTrue(fitting, f"docs/api.md does not have this line of status {status}: {line}")
             met.update(fitting)
         stale = [entry for status, entries in page.items() if status not in ELSEWHERE for entry in entries
                  if entry not in met]
@@ -65,7 +65,7 @@ class Errors(unittest.TestCase):
 
     def test_every_status_has_a_section_and_a_row(self):
         header = (ROOT / "runtime/include/oriel/oriel.h").read_text(encoding="utf-8")
-        text = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+        text = (ROOT / "docs/api.md").read_text(encoding="utf-8")
         found = re.findall(r"^  (ORIEL_(?:OK|ERROR_[A-Z_]+)) = (\d+)", header, re.M)
         self.assertEqual(17, len(found))
         for name, number in found:

@@ -1,4 +1,4 @@
-"""Every link of README.md, docs/*.md and the pages next to README.md has a target, including anchors."""
+"""Every link of the pages has a target, including anchors."""
 import sys
 import unittest
 import urllib.parse
@@ -9,6 +9,21 @@ import pathlib
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "site"))
 from markdown_links import anchors, is_external, links, pages, slug
+
+
+# Questions of newcomers, and the place of each answer.
+QUESTIONS = {
+    "what is it": "README.md#oriel",
+    "how do I link it": "docs/linking.md#in-the-source-tree",
+    "the meaning of a window": "docs/memory.md#the-window",
+    "where is the forward pass": "docs/design.md#the-forward-pass",
+    "how do I add an op": "docs/extending.md#an-op",
+    "what happens when memory is too small": "docs/api.md#oriel_error_memory_budget-5",
+    "how do I stream in Python": "docs/python.md#stream-a-reply",
+    "what runs on a GPU": "docs/devices.md#tested-and-compiled-devices",
+    "how do I report a bug": "CONTRIBUTING.md#reporting-a-bug",
+    "what changed in 0.2": "CHANGELOG.md#020",
+}
 
 
 def wrong(page, target):
@@ -50,6 +65,13 @@ class Links(unittest.TestCase):
         self.assertEqual("what-it-costs-keys--values", slug("What it costs: keys & values"))
         self.assertEqual("oriel_plan-and-more", slug("`oriel_plan` and *more*"))
         self.assertEqual({"a", "a-1", "b"}, anchors("# A\n## A\n```\n# no heading\n```\n### b ##\n"))
+
+    def test_questions_of_newcomers_have_answers_one_link_away(self):
+        readme = ROOT / "README.md"
+        near = {target.partition("#")[0] for _, target in links(readme.read_text(encoding="utf-8"))} | {"README.md"}
+        for question, place in QUESTIONS.items():
+            self.assertIsNone(wrong(readme, place), question)
+            self.assertIn(place.partition("#")[0], near, question)
 
     def test_every_page_is_linked_from_the_readme_or_a_page_that_is(self):
         seen, waiting = set(), [ROOT / "README.md"]

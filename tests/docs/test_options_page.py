@@ -1,4 +1,4 @@
-"""docs/options.md is what scripts/options_page.py writes, and its flags are the program's: test_options_page.py ORIEL..."""
+"""The generated pages of docs/reference/ are what scripts/options_page.py writes: test_options_page.py ORIEL..."""
 import pathlib
 import re
 import subprocess
@@ -18,10 +18,19 @@ class Page(unittest.TestCase):
     def setUpClass(cls):
         cls.rows = options_page.table(ORIEL)
 
-    def test_the_page_is_what_the_table_says(self):
+    def test_the_pages_are_what_the_program_says(self):
         self.maxDiff = 2000
-        self.assertEqual(options_page.page(self.rows), options_page.PAGE.read_text(encoding="utf-8"),
-                         "run python3 scripts/options_page.py build/release/apps/oriel")
+        for name, text in options_page.pages(ORIEL).items():
+            self.assertEqual(text, (options_page.FOLDER / name).read_text(encoding="utf-8"),
+                             "run python3 scripts/options_page.py build/release/apps/oriel")
+
+    def test_commands_have_all_options_of_their_help(self):
+        text = options_page.pages(ORIEL)["commands.md"]
+        named = set(re.findall(r"--[a-z][a-z0-9-]*", text))
+        for command in options_page.commands(ORIEL):
+            flags = re.findall(r"^  (?:-\w, )?(--[a-z][a-z0-9-]*)", options_page.help_of(ORIEL, command), re.M)
+            self.assertGreater(len(flags), 2, command)
+            self.assertEqual(set(), set(flags) - named - {"--help"}, command)
 
     def test_every_row_is_on_the_page(self):
         self.assertGreater(len(self.rows), 50)

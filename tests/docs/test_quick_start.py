@@ -14,7 +14,7 @@ from package import MODEL, SOURCE, on_the_cpu, run, scratch
 
 CMAKE, BUILD = sys.argv[1], pathlib.Path(sys.argv[2])
 ANSWER = r"[A-Za-z]{2,}"  # it is sampled
-PAGES = ["quick-start", "lifecycle", "memory", "errors"]
+PAGES = ["quick-start", "memory", "api"]
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
 AROUND = """#include <oriel/advanced.h>
 #include <stdio.h>

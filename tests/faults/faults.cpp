@@ -25,7 +25,7 @@ Right goesOn() { return {true, false, ORIEL_OK}; }
 Right fails(oriel_status status) { return {false, true, status}; }
 Right either(oriel_status status) { return {true, true, status}; }
 
-// docs/errors.md: refused memory; an unusable device; a lost device, or a driver failure.
+// docs/api.md: refused memory; an unusable device; a lost device, or a driver failure.
 Right rightOfVulkan(const Fault& fault) {
   if (isOneOf(fault.site, {"vkEnumerateInstanceExtensionProperties", "vkGetPipelineCacheData"})) {
     return goesOn();  // extensions and kept kernels are extras

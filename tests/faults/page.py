@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of docs/faults.md, from what oriel_fault_matrix --results wrote: page.py RESULTS... [--write]
+"""The tables of docs/reference/faults.md, from what oriel_fault_matrix --results wrote: page.py RESULTS... [--write]
 
 Without --write: exits with 1 where the page lacks something that came, which a sample can find out, too."""
 import collections
@@ -8,7 +8,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs/faults.md"
+PAGE = ROOT / "docs/reference/faults.md"
 PHASES = ["describe", "load", "load again", "create", "prefill", "decode", "chat", "reply", "recall", "embed", "convert",
           "save", "restore", "fork", "trim", "resume", "reset", "recover", "destroy"]
 # By number of the status; L: the device is lost.
@@ -111,7 +111,7 @@ def main():
                 more = words - known[kind].get(row, {}).get(phase, set())
                 if more or phase not in known[kind].get(row, {}):
                     lacks.append(f"{row} in {phase}: {', '.join(more) or 'called'}")
-    print("\n".join(f"docs/faults.md lacks {each}" for each in lacks))
+    print("\n".join(f"docs/reference/faults.md lacks {each}" for each in lacks))
     return 1 if lacks else 0
 
 

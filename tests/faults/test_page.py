@@ -1,4 +1,4 @@
-"""docs/faults.md has a row for every function of Vulkan that the library loads and every call of the system that
+"""docs/reference/faults.md has a row for every function of Vulkan that the library loads and every call of the system that
 runtime/os makes: test_page.py NM LIBRARY"""
 import pathlib
 import re

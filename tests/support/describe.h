@@ -1,4 +1,4 @@
-// The results of the describe calls (docs/describe.md), parsed.
+// The results of the describe calls (docs/reference/describe.md), parsed.
 #pragma once
 
 #include <gtest/gtest.h>

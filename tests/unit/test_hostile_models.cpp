@@ -1,7 +1,7 @@
 // Hostile model files: mutants of valid ones, and files that change while they are loaded. Each must be loaded and
 // used, or refused in one line, in short time.
 //
-// More than the few hundred of every run, best under AddressSanitizer (docs/porting.md):
+// More than the few hundred of every run, best under AddressSanitizer (docs/devices.md):
 //
 //   ORIEL_MUTANTS=10000 ORIEL_CHANGED=100 ORIEL_SEED=7 oriel_unit_tests --gtest_filter='HostileModels.*'
 //

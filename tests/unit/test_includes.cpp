@@ -149,7 +149,7 @@ TEST(Includes, a_test_file_has_a_namespace_of_its_own) {
   EXPECT_GT(files, 150);
 }
 
-// docs/porting.md: all code for a new operating system is in one room.
+// docs/devices.md: all code for a new operating system is in one room.
 TEST(Includes, of_the_core_only_os_asks_the_operating_system) {
   const std::regex system(
       "^\\s*#include <((windows|unistd|fcntl|pthread|dlfcn|sched)\\.h|(sys|mach|linux)/.*)>");

@@ -165,7 +165,7 @@ uint32_t risesOf(const std::string& name, uint32_t n_layers, uint32_t window) {
   return rises;
 }
 
-// The one exception: where the longest window fits in all layers and formats, all layers see it (docs/budgeter.md).
+// The one exception: where the longest window fits in all layers and formats, all layers see it (docs/decisions/013-budget.md).
 TEST(MoreMemory, is_worse_at_most_once_where_windows_by_layer_end) {
   EXPECT_EQ(1u, risesOf("olmoe-1b-7b", 16, 0));
   EXPECT_EQ(1u, risesOf("tinyllama-1.1b", 22, 0));

@@ -22,7 +22,7 @@ std::vector<float> gaussians(size_t n, uint32_t seed) {
 }
 
 TEST(Quantise, int4_gives_the_documented_codes) {
-  // The check of docs/kv-formats.md, computed by another program.
+  // The check of docs/decisions/014-cache-formats.md, computed by another program.
   float values[32];
   for (int j = 0; j < 32; ++j) {
     values[j] = (static_cast<float>(37 * j % 64) - 31.5f) / 16.0f;

@@ -27,7 +27,7 @@ export interface LoadOptions extends PlanOptions {
   engine?: 'auto' | 'native' | 'wasm' | (string & {});
 }
 
-/** The plan of docs/describe.md, with names in camelCase. */
+/** The plan of docs/reference/describe.md, with names in camelCase. */
 export interface Plan {
   fits: boolean;
   memoryBytes: number;
@@ -48,7 +48,7 @@ export interface Plan {
   [field: string]: any;
 }
 
-/** The model of docs/describe.md, with names in camelCase. */
+/** The model of docs/reference/describe.md, with names in camelCase. */
 export interface ModelDescription {
   architecture: string;
   name: string;
@@ -61,7 +61,7 @@ export interface ModelDescription {
   [field: string]: any;
 }
 
-/** The session of docs/describe.md, with names in camelCase. */
+/** The session of docs/reference/describe.md, with names in camelCase. */
 export interface SessionDescription {
   position: number;
   turns: number[];

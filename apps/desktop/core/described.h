@@ -10,7 +10,7 @@ namespace desktop {
 
 using Json = nlohmann::json;
 
-/// The JSON of a describe call (docs/describe.md); null on failure.
+/// The JSON of a describe call (docs/reference/describe.md); null on failure.
 template <typename Object>
 Json described(const Object* object, oriel_status (*call)(const Object*, char*, size_t, size_t*)) {
   std::string text(1 << 14, '\0');

@@ -270,7 +270,7 @@ int runRerank(const EmbedOptions& options) {
 
 void addTokensOption(CLI::App* app, EmbedOptions* options) {
   app->add_option("--tokens-file", options->tokens_file,
-                  R"(Token ids that are read as they are, JSON {"ids": [...]}; - is stdin)")
+                  R"(Token ids to read unchanged, JSON {"ids": [...]}; - is stdin)")
       ->type_name("FILE");
 }
 

@@ -189,7 +189,7 @@ std::string describeModel(const ListedModel& model) {
   return text + "\n  oriel pull " + published.id + "\n  oriel chat " + published.id + "\n";
 }
 
-/// The table of docs/models.md.
+/// The table of docs/reference/models.md.
 std::string markdown(const Models& models) {
   std::string text =
       "| model | name | parameters | file | size | 4,096 tokens | 32,768 tokens | licence |\n"
@@ -273,7 +273,7 @@ Command addModelsCommand(CLI::App* program) {
   app->footer("Example:\n  oriel models --memory 2GiB");
   app->add_option("NAME", raw->name, "Only models whose name, file or architecture holds this")
       ->type_name("");
-  app->add_flag("--markdown", raw->markdown, "As the table of docs/models.md");
+  app->add_flag("--markdown", raw->markdown, "As a table in Markdown");
   app->add_flag("--local", raw->local,
                 "List the models you have, also those you put into the folder yourself")
       ->excludes(app->get_option("NAME"))

@@ -387,7 +387,7 @@ void addPromptOptions(CLI::App* app, RunOptions* options) {
   CLI::Option* ids =
       app->add_option(
              "--tokens-file", options->tokens_file,
-             R"(A prompt as token ids, JSON {"ids": [...]}, continued as it is; - is stdin)")
+             R"(A prompt as token ids, JSON {"ids": [...]}, continued directly; - is stdin)")
           ->type_name("FILE");
   CLI::Option* messages = app->add_option("--messages", options->messages_file,
                                           "A conversation to answer the end of, JSON "

@@ -15,7 +15,7 @@ class PlanSource {
   /// `weights`: "q4_0", "q8_0" or "f16"; "": the default.
   static PlanSource ofShape(std::string name, std::string weights);
 
-  /// The library's description (docs/describe.md), also of a plan that does not fit. Throws Failure.
+  /// The library's description (docs/reference/describe.md), also of a plan that does not fit. Throws Failure.
   Json plan(const oriel::Options& options, const Diagnostics& diagnostics) const;
   /// Silent: null if such a plan is impossible.
   Json tryPlan(oriel::Options options) const;

@@ -6,7 +6,7 @@ The user tells facts in the wordings of checks.py, which training does not have.
 follows. Then the script asks for each fact.  "gone": evicted turns are lost.  "kept": --recall.
 "again": evicted turns are lost, and the app repeats the turn with the fact before the question; a real app would have to
 find that turn first.  "nearby":
-the fact is a few tokens before the question.  Greedy, on the CPU.  docs/recall.md has the table.
+the fact is a few tokens before the question.  Greedy, on the CPU.  docs/decisions/017-retrieval.md has the table.
 """
 import argparse
 import json

@@ -141,7 +141,7 @@ ORIEL_API oriel_status oriel_transcript_import(oriel_session *session, const cha
 ORIEL_API oriel_status oriel_snapshot_save(oriel_session *session, void *data, size_t capacity, size_t *needed);
 ORIEL_API oriel_status oriel_snapshot_restore(oriel_session *session, const void *data, size_t bytes, uint32_t flags,
                                               oriel_restored *result);
-/* Describes a snapshot without a model, from a file, or from memory if path is NULL (docs/describe.md). Uses log,
+/* Describes a snapshot without a model, from a file, or from memory if path is NULL (docs/reference/describe.md). Uses log,
  * error_line and allocator of the options. */
 ORIEL_API oriel_status oriel_snapshot_describe(const char *path, const void *data, size_t bytes,
                                                const oriel_options *options, char *json, size_t capacity,
@@ -248,13 +248,13 @@ ORIEL_API oriel_status oriel_parse_reply(const oriel_model *model, const oriel_s
                                          void *user);
 
 /* ---- Files and devices ----------------------------------------------------------------------- */
-/* What a GGUF file holds, and the reasons if this build cannot run it (docs/describe.md). Needs no device. */
+/* What a GGUF file holds, and the reasons if this build cannot run it (docs/reference/describe.md). Needs no device. */
 ORIEL_API oriel_status oriel_file_describe(const char *path, const oriel_options *options, char *json, size_t capacity,
                                            size_t *needed);
 
 #define ORIEL_DEVICE_FORGET 1u /* first delete the verdicts about drivers in cache_folder */
 
-/* All devices, Vulkan first in the driver's order, the CPU last (docs/describe.md). Uses cache_folder and the device
+/* All devices, Vulkan first in the driver's order, the CPU last (docs/reference/describe.md). Uses cache_folder and the device
  * options. ORIEL_ERROR_IO: a verdict cannot be deleted. */
 ORIEL_API oriel_status oriel_device_describe(const oriel_options *options, uint32_t flags, char *json, size_t capacity,
                                              size_t *needed);

@@ -107,7 +107,7 @@ typedef int (*oriel_progress_fn)(uint64_t done, uint64_t total, void *user);
 typedef struct oriel_allocator oriel_allocator; /* oriel/advanced.h */
 
 /* An option by name: {"kv", "k8v4"}. A value replaces the struct's field of the same option. Lists: numbers separated by
- * commas, or the name once for each element. docs/options.md lists all. Errors: ORIEL_ERROR_ARGUMENT with the name, the value and the range. */
+ * commas, or the name once for each element. docs/reference/options.md lists all. Errors: ORIEL_ERROR_ARGUMENT with the name, the value and the range. */
 typedef struct oriel_setting {
   const char *name;
   const char *value;
@@ -168,7 +168,7 @@ typedef struct oriel_plan {
 /* Plans for a file without a device. Returns ORIEL_OK also if nothing fits. oriel_model_load with the same options
  * allocates exactly this plan; with memory_bytes 0, pass plan->memory_bytes to it. */
 ORIEL_API oriel_status oriel_plan_file(const char *path, const oriel_options *options, oriel_plan *plan);
-/* The whole plan as JSON (docs/describe.md). */
+/* The whole plan as JSON (docs/reference/describe.md). */
 ORIEL_API oriel_status oriel_plan_describe(const char *path, const oriel_options *options, char *json, size_t capacity,
                                            size_t *needed);
 
@@ -183,7 +183,7 @@ ORIEL_API oriel_status oriel_model_load(const char *path, const oriel_options *o
 /* Destroy the sessions first: with a live session, or in a callback, this only logs an error. NULL is allowed. */
 ORIEL_API void oriel_model_free(oriel_model *model);
 ORIEL_API oriel_status oriel_model_get_plan(const oriel_model *model, oriel_plan *plan);
-/* File, device, plan, options in force, layers, prefix and resident memory as JSON (docs/describe.md). */
+/* File, device, plan, options in force, layers, prefix and resident memory as JSON (docs/reference/describe.md). */
 ORIEL_API oriel_status oriel_model_describe(const oriel_model *model, char *json, size_t capacity, size_t *needed);
 /* Error line of the last failed call on the model alone, "" if none. Valid until the next call on the model. */
 ORIEL_API const char *oriel_model_last_error(const oriel_model *model);
@@ -227,7 +227,7 @@ typedef struct oriel_stats {
   uint64_t host_bytes;      /* allocated now */
 } oriel_stats;
 ORIEL_API oriel_status oriel_session_get_stats(const oriel_session *session, oriel_stats *stats);
-/* Options in force, turns, marks, checkpoints, transcript and counters as JSON (docs/describe.md). */
+/* Options in force, turns, marks, checkpoints, transcript and counters as JSON (docs/reference/describe.md). */
 ORIEL_API oriel_status oriel_session_describe(const oriel_session *session, char *json, size_t capacity,
                                               size_t *needed);
 

@@ -183,7 +183,7 @@ ORIEL_TOOLS_API oriel_status oriel_self_test(const oriel_options *options, oriel
                                              oriel_self_test_result *result);
 
 /* ---- Published shapes ------------------------------------------------------------------------ */
-/* Shapes of published models as JSON, {"shapes": [{"name", "architecture", "n_layers", ...}]} (docs/describe.md). This
+/* Shapes of published models as JSON, {"shapes": [{"name", "architecture", "n_layers", ...}]} (docs/reference/describe.md). This
  * build may be unable to run some of them. */
 ORIEL_TOOLS_API oriel_status oriel_shape_list(char *json, size_t capacity, size_t *needed);
 /* As oriel_plan_describe for a shape, "NAME" or "NAME:FORMAT" with q4_0 (default), q8_0 or f16. Bytes are exact, except

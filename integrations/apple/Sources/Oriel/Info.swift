@@ -147,7 +147,7 @@ public struct Recovered: Sendable {
   }
 }
 
-/// Result of a describe call (docs/describe.md).
+/// Result of a describe call (docs/reference/describe.md).
 public struct Description: @unchecked Sendable {
   public let json: String
   public let members: [String: Any]

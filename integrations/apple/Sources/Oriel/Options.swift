@@ -40,7 +40,7 @@ public typealias LogListener = @Sendable (LogLevel, String) -> Void
 /// cancelled.
 public typealias ProgressListener = @Sendable (_ done: UInt64, _ total: UInt64) -> Bool
 
-/// The scope of options, which are known by name (docs/options.md). The library checks names and values. The generated
+/// The scope of options, which are known by name (docs/reference/options.md). The library checks names and values. The generated
 /// file OptionNames.swift has the names.
 public protocol OptionScope: Sendable {}
 public enum LoadScope: OptionScope {}

@@ -36,7 +36,7 @@ public final class Oriel {
     return new OrielPlan(Native.plan(Utf8.path(path, "path"), options.pack(), Native.Log.of(options.log)));
   }
 
-  // The next calls return JSON (docs/describe.md).
+  // The next calls return JSON (docs/reference/describe.md).
 
   /** The whole plan. */
   public static String describePlan(String path, OrielOptions options) {

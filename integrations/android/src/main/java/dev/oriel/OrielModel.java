@@ -32,7 +32,7 @@ public final class OrielModel implements AutoCloseable {
     return new OrielPlan(handle.run(Native::modelPlan));
   }
 
-  /** File, device, plan, options in force and resident memory, as JSON (docs/describe.md). */
+  /** File, device, plan, options in force and resident memory, as JSON (docs/reference/describe.md). */
   public String describe() {
     return Utf8.decode(handle.run(Native::describeModel));
   }

@@ -195,7 +195,7 @@ public final class OrielSession implements AutoCloseable {
     return settled(session -> new OrielStats(Native.stats(session)));
   }
 
-  /** Options in force, turns, marks and counters, as JSON (docs/describe.md). */
+  /** Options in force, turns, marks and counters, as JSON (docs/reference/describe.md). */
   public String describe() {
     return settled(session -> Utf8.decode(Native.describeSession(session)));
   }

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * Options by name (docs/options.md). The library checks names and values. The generated class OrielOption has the
+ * Options by name (docs/reference/options.md). The library checks names and values. The generated class OrielOption has the
  * names.
  *
  * @param <Self> the class that extends this one
