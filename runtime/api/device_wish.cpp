@@ -103,7 +103,9 @@ void DeviceWish::init(const LoadOptions& options, Arena* arena) {
   options_.control_layers = nullptr;
   options_.control_layer_count = 0;
   options_.recall_dir = nullptr;
-  options_.prepared_dir = nullptr;
+  options_.prepared_dir = folderOrNone(options.prepared_dir) != nullptr
+                              ? copyPath(options.prepared_dir, arena)
+                              : nullptr;
   prepared_path_ = folderOrNone(options.prepared_dir) != nullptr
                        ? arena->take<char>(kPreparedPathBytes)
                        : nullptr;

@@ -73,6 +73,8 @@ const ByField kByField[] = {
     SETS("device", "cpu", a->load.device = DeviceKind::kCpu),
     SETS("threads", "5", a->load.cpu_threads = 5),
     SETS("cache_folder", "f", a->load.cache_dir = v),
+    SETS("prepared_dir", "f", a->load.prepared_dir = v),
+    SETS("prepared_bytes", "1MB", a->load.prepared_bytes = 1000000),
     SETS("system_prompt", "Hi", (a->load.system_prompt = v, a->load.system_prompt_bytes = 2)),
     SETS("min_speed", "2.5", a->load.min_tokens_per_s = 2.5),
     SETS("min_window", "9", a->load.min_window_tokens = 9),

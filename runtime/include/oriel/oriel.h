@@ -175,7 +175,7 @@ ORIEL_API oriel_status oriel_plan_describe(const char *path, const oriel_options
 /* ---- Model ----------------------------------------------------------------------------------- */
 typedef struct oriel_model oriel_model;
 
-/* Checks a GGUF file, plans, allocates and reads the weights. Reads the file and never maps it. Oriel checks no signature.
+/* Checks a GGUF file, plans, allocates and reads the weights. Maps only prepared weights. Oriel checks no signature.
  *  - ORIEL_ERROR_MEMORY_BUDGET: the plan does not fit.
  *  - ORIEL_ERROR_IO, ORIEL_ERROR_FORMAT, ORIEL_ERROR_UNSUPPORTED: the file.
  *  - ORIEL_ERROR_CANCELLED: the progress callback returned non-zero. */
