@@ -133,6 +133,8 @@ struct SessionSettings {
   oriel_progress_fn progress;
   void* progress_user;
   const char* adapters;
+  double max_tokens_per_s;  ///< 0: no limit
+  double duty;              ///< share of the time that the device works; 0: all
 };
 
 struct LogitBias {

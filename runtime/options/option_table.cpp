@@ -193,6 +193,10 @@ const OptionRow kOptions[] = {
            "Takes the free session with the shortest window of at least N tokens"),
      Scope::kSession, Type::kCount, Layer::kAdvanced, Store::kU32, SESSION(window_tokens), 0, kMostTokens, nullptr},
 
+    {TEXTS("max_tokens_per_s", "", "0", "Most tokens that replies write in a second, to keep a phone cool; 0: no limit"),
+     Scope::kSession, Type::kNumber, Layer::kAdvanced, Store::kDouble, SESSION(max_tokens_per_s), 0, 1e9, nullptr},
+    {TEXTS("duty", "", "1", "Share of the time in which the device may work, in prompts and replies"),
+     Scope::kSession, Type::kNumber, Layer::kAdvanced, Store::kDouble, SESSION(duty), 0.01, 1, nullptr},
     {TEXTS("assumed_tokens", "", "0", "Begins after N tokens of zeros, to measure speed at a depth"),
      Scope::kSession, Type::kCount, Layer::kLaboratory, Store::kU64, SESSION(assumed_tokens), 0, 4611686018427387904.0, nullptr},
     {TEXTS("first_position", "", "0", "Rotary position of the first token"),

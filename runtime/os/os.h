@@ -238,6 +238,8 @@ void wipePages(void* data, uint64_t bytes);
 uint64_t freeMemoryBytes();
 /// Monotonic, in milliseconds.
 double nowMs();
+/// Waits, at most about this long; less than 1 ms may be none.
+void sleepMs(double ms);
 /// Seconds since 1970, UTC, from the system clock; 0: no clock.
 int64_t unixSeconds();
 /// A seed that differs from call to call.
