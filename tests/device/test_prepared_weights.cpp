@@ -54,7 +54,8 @@ class PreparedFiles : public ScratchFolder {
 
   /// Logits after kIds, or nothing if a step fails.
   static std::vector<float> logitsAfterIds(const Loaded& loaded) {
-    if (oriel_session_append(loaded.session.get(), kIds.data(), kIds.size()) != ORIEL_OK) {
+    if (oriel_session_append(loaded.session.get(), kIds.data(), kIds.size(), nullptr, nullptr) !=
+        ORIEL_OK) {
       return {};
     }
     return logitsOf(loaded);
@@ -113,8 +114,8 @@ TEST_F(PreparedFiles, a_changed_block_is_an_error_and_the_next_load_writes_the_f
   {
     const Loaded damaged = load(kModel, options(&log));
     ASSERT_TRUE(damaged.session);
-    EXPECT_EQ(ORIEL_ERROR_IO,
-              oriel_session_append(damaged.session.get(), kIds.data(), kIds.size()));
+    EXPECT_EQ(ORIEL_ERROR_IO, oriel_session_append(damaged.session.get(), kIds.data(), kIds.size(),
+                                                   nullptr, nullptr));
     EXPECT_TRUE(log.says("load the model again")) << log.errors();
     EXPECT_TRUE(files().empty());
   }
