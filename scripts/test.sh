@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds everything and runs every test.
 #
-#   scripts/test.sh [--all] [CTEST_ARGS...]         e.g. scripts/test.sh -R kv
+#   scripts/test.sh [--all | --quick] [CTEST_ARGS...]         e.g. scripts/test.sh -R kv
 #
 # Without --all the Vulkan devices, which are software here, leave out what others have shown (tests/devices.cmake), and
-# packages and some ways to build the library are not tried (tests/package/CMakeLists.txt).
+# packages and some ways to build the library are not tried (tests/package/CMakeLists.txt). --quick runs the unit tests and
+# those on the CPU.
 #
 # The last line is `N passed, N failed`, followed by `, N skipped` where tests were skipped. The exit
 # code is 0 only if none failed and at least one passed.
@@ -19,10 +20,11 @@ exec </dev/null
 build=$oriel_root/build/release
 report=$oriel_root/build/test-report.xml
 all=OFF
-if [[ ${1:-} == --all ]]; then
-  all=ON
-  shift
-fi
+quick=()
+case ${1:-} in
+  --all) all=ON && shift ;;
+  --quick) quick=(-R '^(unit|cpu)\.') && shift ;;
+esac
 
 oriel_install_packages build runtime test || oriel_fail "packages are missing"
 installed=$SECONDS
@@ -45,4 +47,4 @@ CCACHE_BASEDIR=$build cmake --build "$build" || oriel_fail "building failed"
 oriel_say "packages took $installed s, building took $((SECONDS - installed)) s"
 
 # Some tests wait more than they compute: at a terminal, for a server.
-oriel_run_tests "$build" "$report" -j"$(($(nproc) + 2))" --timeout 300 "$@"
+oriel_run_tests "$build" "$report" -j"$(($(nproc) + 2))" --timeout 300 "${quick[@]}" "$@"

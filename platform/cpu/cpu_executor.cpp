@@ -85,6 +85,11 @@ class CpuExecutor final : public HostExecutor {
     if (what != StepRun::kHead && stop()) {
       return ORIEL_ERROR_CANCELLED;
     }
+    if (mustCheck()) {
+      pool_.run([](void* self, uint32_t thread) { static_cast<CpuExecutor*>(self)->check(thread); },
+                this);
+      ORIEL_TRY(prepared_->endCheck(log_));
+    }
     what_ = what;
     stop_ = &stop;
     ended_ = kOk;
@@ -116,6 +121,14 @@ class CpuExecutor final : public HostExecutor {
   static const Way& wayOf(const Op& op) { return kWays[static_cast<uint32_t>(op.kind)]; }
 
   StepBlock block() const { return StepBlock(at(plan_.step)); }
+
+  // Checks prepared weights, block by block.
+  void check(uint32_t thread) {
+    for (uint32_t block = 0; (block = pool_.claim(thread)) < prepared_->blockCount();) {
+      prepared_->checkBlock(block);
+    }
+    pool_.sync(thread);
+  }
 
   uint32_t claim(const Walk& walk) { return pool_.claim(walk.thread); }
   void sync(const Walk& walk) { pool_.sync(walk.thread); }

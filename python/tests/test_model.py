@@ -305,6 +305,7 @@ NOT_TRIED = {
     "disable_features": "a CPU has no features",
     "min_speed": "needs measured rates: test_plan.py",
     "retrieval_folder": "a folder that is not there is refused: test_folders_are_used",
+    "prepared_dir": "writes a file: test_prepared_weights.cpp",
 }
 # The other options that an option needs.
 NEEDS = {
@@ -333,7 +334,7 @@ def another(row):
     """A value of an option that is not its default."""
     known = {"cache_folder": tempfile.gettempdir(), "system_prompt": "Be brief.",
              "window_shares": [0, 128, 0, 0, 0, 128], "f16_layers": [1, 0, 0, 0, 0, 0], "session_windows": [64, 128],
-             "window": 200, "session_window": 64, "memory": "32MB", "retrieval": "1MB", "transcript": "64KB", "device": "cpu",
+             "window": 200, "session_window": 64, "memory": "32MB", "retrieval": "1MB", "prepared_bytes": "1MB", "transcript": "64KB", "device": "cpu",
              "template": "chatml", "tools": [{"name": "a", "parameters": {}}], "documents": [{"text": "a"}],
              "template_variables": {"a": 1}, "schema": {"type": "boolean"}, "grammar": 'root ::= "yes" | "no"', "trigger": "yes",
              "stop": ["a", "b"], "logit_bias": {5: 1.5}, "sinks": 8, "date": 20250101}

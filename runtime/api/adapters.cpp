@@ -199,6 +199,14 @@ void AdapterFiles::addTo(WeightFiles* files) const {
   }
 }
 
+uint64_t AdapterFiles::stateHash(uint64_t hash) const {
+  for (uint32_t i = 0; i < opened_; ++i) {
+    const uint64_t state[] = {files_[i].header_hash, files_[i].file.input().stateHash()};
+    hash = hashBytes(state, sizeof(state), hash);
+  }
+  return hash;
+}
+
 Status AdapterFiles::expectUnchanged(const Log& log) const {
   for (uint32_t i = 0; i < opened_; ++i) {
     ORIEL_TRY(files_[i].file.expectUnchanged(log));

@@ -39,6 +39,8 @@ class AdapterFiles {
   bool any() const { return adapters_ != nullptr; }
   Adapters* adapters() const { return adapters_; }
   void addTo(WeightFiles* files) const;
+  /// Continues `hash` over the headers and InputFile::stateHash of the files.
+  uint64_t stateHash(uint64_t hash) const;
   Status expectUnchanged(const Log& log) const;
 
   /// Copies the kept part into `arena`, which may be a measuring arena.

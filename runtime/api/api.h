@@ -25,6 +25,7 @@
 #include "chat/template_run.h"
 #include "exec/guard.h"
 #include "exec/no_executor.h"
+#include "exec/prepared_weights.h"
 #include "exec/session.h"
 #include "gguf/model_file.h"
 #include "options/settings.h"
@@ -215,6 +216,7 @@ struct PreparedModel {
   uint64_t transcript_bytes = 0;  // the part of a session's host bytes for its transcript
   RecallSettings recall;          // for evicted turns
   uint64_t memory_bytes = 0;      ///< the cap, default applied
+  bool maps_weights = false;      ///< "prepared_dir" is given and the device is the CPU
   bool calibrated = false;        ///< the budget weighs measured constants
   CalibrationFile measured;       // set if `calibrated`
   DeviceSpeed speed;              ///< with options.speed only
@@ -326,10 +328,19 @@ struct DeviceMemory {
 };
 DeviceMemory deviceMemory(const LoadOptions& options);
 
-/// On the device that the options name. `experts`: null for plans that hold all of them.
+/// Weights that the executor does not hold itself.
+struct WeightsElsewhere {
+  WeightsElsewhere(ExpertFetch* on_file,
+                   PreparedWeights* mapped = nullptr)  // NOLINT: implicit on purpose
+      : experts(on_file), prepared(mapped) {}
+  ExpertFetch* experts;       ///< null: the plan holds all of them
+  PreparedWeights* prepared;  ///< null: they are written
+};
+
+/// On the device that the options name.
 Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& plan,
                       const ExecutorMemory& memory, const oriel_allocator& allocator,
-                      ExpertFetch* experts, const Log& log, const StopCheck* stop,
+                      const WeightsElsewhere& elsewhere, const Log& log, const StopCheck* stop,
                       Executor** executor);
 
 // Creates the encoder's executor, after ModelPictures::handOver(); again after a device was lost. A no-op without
@@ -387,6 +398,7 @@ struct oriel_model : oriel_internal::ModelParts {
   oriel_internal::ChatTemplate chat;
   oriel_internal::LearnedTemplate learned;       // facts about the template
   oriel_internal::ReplyForms reply_forms = 0;    // of the model's own template
+  oriel_internal::PreparedWeights prepared;      // not open: the executor holds the weights
   oriel_internal::Executor* executor = nullptr;  // null for DeviceKind::kNone, otherwise always set
   oriel_internal::NoExecutor no_device;          // stands in while one device replaces another
   mutable std::atomic<bool> device_lost{false};
@@ -399,7 +411,9 @@ struct oriel_model : oriel_internal::ModelParts {
   mutable oriel_internal::Guard guard;
   oriel_internal::Trimmed trimmed;
   oriel_internal::PrefixSeen prefix_seen;
-  uint8_t unused[256 + sizeof(std::mutex) - 120] = {};  // keeps the planned bytes stable
+  // Keeps the planned bytes stable.
+  uint8_t unused[256 + sizeof(std::mutex) - 136 - sizeof(char*) -
+                 sizeof(oriel_internal::PreparedWeights)] = {};
   oriel_internal::ErrorLine last_error;    // lines of `log`, for calls on the model itself
   oriel_internal::DeviceLog device_log;    // wraps device_error:
   oriel_internal::ErrorLine device_error;  // device and file errors, shared by all sessions

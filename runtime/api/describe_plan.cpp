@@ -141,6 +141,7 @@ void writePlanObject(const char* name, const PlanResult& plan, JsonWriter* out) 
   out->whole("total_bytes", plan.total_bytes);
   writeKnown("minimum_bytes", known, plan.minimum_bytes, out);
   writeKnown("weights_bytes", known, plan.weights_bytes, out);
+  out->whole("mapped_bytes", plan.mapped_bytes);
   out->whole("kv_bytes", plan.kv_bytes);
   out->whole("activation_bytes", plan.activation_bytes);
   out->whole("staging_bytes", plan.staging_bytes);
@@ -205,6 +206,7 @@ oriel_plan publicPlan(const PlanResult& plan) {
   out.memory_bytes = plan.memory_bytes;
   out.total_bytes = plan.total_bytes;
   out.weights_bytes = plan.weights_bytes;
+  out.mapped_bytes = plan.mapped_bytes;
   out.kv_bytes = plan.kv_bytes;
   out.activation_bytes = plan.activation_bytes;
   out.staging_bytes = plan.staging_bytes;

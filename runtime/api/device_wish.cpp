@@ -103,6 +103,12 @@ void DeviceWish::init(const LoadOptions& options, Arena* arena) {
   options_.control_layers = nullptr;
   options_.control_layer_count = 0;
   options_.recall_dir = nullptr;
+  options_.prepared_dir = folderOrNone(options.prepared_dir) != nullptr
+                              ? copyPath(options.prepared_dir, arena)
+                              : nullptr;
+  prepared_path_ = folderOrNone(options.prepared_dir) != nullptr
+                       ? arena->take<char>(kPreparedPathBytes)
+                       : nullptr;
   options_.cache_dir = copyOf(options.cache_dir, cache_dir_);
   options_.disabled_features = copyOf(options.disabled_features, disabled_);
   options_.enabled_features = copyOf(options.enabled_features, enabled_);

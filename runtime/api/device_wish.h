@@ -25,11 +25,14 @@ class DeviceWish {
   // Options for createExecutor() on another device.
   LoadOptions on(DeviceKind kind, uint32_t number) const;
   const LoadOptions& asked() const { return options_; }
+  // Room for the path of prepared weights, kPreparedPathBytes; null without "prepared_dir".
+  char* preparedPath() const { return prepared_path_; }
   // The prefix file; null: none.
   const char* prefixFile() const { return options_.prefix_file; }
 
  private:
-  LoadOptions options_ = {};   // the options for createExecutor(), and prefix_file
+  LoadOptions options_ = {};  // the options for createExecutor(), and prefix_file
+  char* prepared_path_ = nullptr;
   char cache_dir_[1024] = "";  // fits any path that opening a file accepts
   char disabled_[kFeatureNamesBytes] = "";
   char enabled_[kFeatureNamesBytes] = "";

@@ -83,7 +83,7 @@ Status checkDeviceTrust(const LoadOptions& options, const Log& log) {
 
 Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& plan,
                       const ExecutorMemory& memory, const oriel_allocator& allocator,
-                      ExpertFetch* experts, const Log& log, const StopCheck* stop,
+                      const WeightsElsewhere& elsewhere, const Log& log, const StopCheck* stop,
                       Executor** executor) {
   ExecutorOptions executor_options;
   executor_options.stop = stop;
@@ -97,7 +97,8 @@ Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& p
   executor_options.disabled_features = options.disabled_features;
   executor_options.allocator = &allocator;
   executor_options.log = log;
-  executor_options.experts = experts;
+  executor_options.experts = elsewhere.experts;
+  executor_options.prepared = elsewhere.prepared;
 #if ORIEL_VULKAN
   ModelKernelTester tester;
   trust(options, use, &tester, &executor_options);

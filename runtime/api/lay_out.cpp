@@ -69,6 +69,7 @@ uint64_t measureSession(const PreparedModel& prepared, const Plan& plan, uint32_
 Status planWith(const OnFile& on_file, const char* path, const LoadOptions& options, const Log& log,
                 PreparedModel* prepared, BudgetRequest* request) {
   ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, on_file, log, &prepared->totals));
+  prepared->totals.mapped = prepared->maps_weights && on_file.expert_slots == 0;
   prepared->work = workOf(prepared->tensors, prepared->desc, prepared->totals);
 
   // Except for token ids, host bytes are independent of the window and the batch size: the smallest shape measures them.

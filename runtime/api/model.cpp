@@ -164,6 +164,40 @@ Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Ar
 
 namespace {
 
+// Maps prepared weights, and writes their file first if there is no sound one.
+Status mapWeights(const LoadOptions& options, const PreparedModel& prepared,
+                  const WeightFiles& files, const LoadProgress& progress, const Log& log,
+                  uint64_t* hash, oriel_model* model) {
+  constexpr uint64_t kDefaultPreparedBytes = 8ull << 30;
+  PreparedId id;
+  id.model = hashBytes(hash, sizeof(*hash), prepared.source.input().stateHash());
+  if (options.draft_model != nullptr) {
+    const uint64_t draft[] = {draftHash(prepared.draft_source.gguf()),
+                              prepared.draft_source.input().stateHash()};
+    id.model = hashBytes(draft, sizeof(draft), id.model);
+  }
+  id.model = prepared.adapters.stateHash(id.model);
+  ORIEL_TRY(hashLayout(model->plan, model->allocator, log, &id.layout));
+  char* const path = model->wish.preparedPath();
+  preparedPath(options.prepared_dir, id, path);
+  if (!model->prepared.open(path, id, model->plan)) {
+    const uint64_t most =
+        options.prepared_bytes != 0 ? options.prepared_bytes : kDefaultPreparedBytes;
+    ORIEL_TRY(writePrepared(options.prepared_dir, path, id, most, files, model->plan, progress,
+                            {model->allocator, model->session_host_bytes}, log, hash,
+                            model->adapters.adapters));
+    if (!model->prepared.open(path, id, model->plan)) {
+      return log.fail(ORIEL_ERROR_IO,
+                      "%.600s cannot be mapped: give another folder, or leave \"prepared_dir\" out",
+                      path);
+    }
+    return kOk;
+  }
+  *hash = model->prepared.modelHash();
+  model->prepared.takeAdapterHashes(model->adapters.adapters);
+  return kOk;
+}
+
 // Runs once the model's block exists. oriel_model_free undoes a partial load.
 Status loadInto(const LoadOptions& options, const char* path, PreparedModel* prepared,
                 LoadProgress* progress, Arena* arena, oriel_model* model) {
@@ -216,17 +250,24 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
   }
   prepared->source.dropHeader();  // before the arenas are allocated, so the peak equals the plan
   if (has_device) {
-    ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
-    ORIEL_TRY(createExecutor(model->wish.asked(), ExecutorUse::kModel, model->plan,
-                             model->executor_memory, model->allocator, experts, shared, &stop,
-                             &model->executor));
-    // Uses the future session's memory, which is still free.
     WeightFiles files(file,
                       options.draft_model != nullptr ? &prepared->draft_source.gguf() : nullptr);
     prepared->adapters.addTo(&files);
-    ORIEL_TRY(loadWeights(files, model->plan, *progress,
-                          {model->allocator, model->session_host_bytes}, log, model->executor,
-                          &hash, true, model->adapters.adapters));
+    const bool maps = prepared->totals.mapped;
+    if (maps) {
+      ORIEL_TRY(mapWeights(options, *prepared, files, *progress, log, &hash, model));
+    }
+    ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
+    ORIEL_TRY(createExecutor(maps ? model->wish.on(DeviceKind::kCpu, 0) : model->wish.asked(),
+                             ExecutorUse::kModel, model->plan, model->executor_memory,
+                             model->allocator, {experts, maps ? &model->prepared : nullptr}, shared,
+                             &stop, &model->executor));
+    if (!maps) {
+      // Uses the future session's memory, which is still free.
+      ORIEL_TRY(loadWeights(files, model->plan, *progress,
+                            {model->allocator, model->session_host_bytes}, log, model->executor,
+                            &hash, true, model->adapters.adapters));
+    }
     progress->done = progress->total;
     ORIEL_TRY(model->executor->finishLoad());
     model->executor->stopBy(nullptr);

@@ -138,6 +138,7 @@ PlanResult planResult(const PreparedModel& prepared) {
   plan.memory_bytes = prepared.memory_bytes;
   plan.total_bytes = budget.bytes.total();
   plan.weights_bytes = budget.bytes.weights;
+  plan.mapped_bytes = budget.bytes.mapped;
   plan.kv_bytes = budget.bytes.cache;
   plan.activation_bytes = budget.bytes.activations;
   plan.staging_bytes = budget.bytes.io;
@@ -236,11 +237,12 @@ PlanResult planResult(const PreparedModel& prepared) {
   plan.file_s = budget.decode.file_s;
   for (uint32_t level = 0; level < kTrimLevels; ++level) {
     const ArenaSet arenas = arenasOf(static_cast<oriel_trim_level>(level));
-    plan.trim_bytes[level] = budget.bytes.total();
-    for (const auto& [kind, bytes] : {std::pair(ArenaKind::kWeights, budget.bytes.weights),
-                                      std::pair(ArenaKind::kCache, budget.bytes.cache),
-                                      std::pair(ArenaKind::kActivations, budget.bytes.activations),
-                                      std::pair(ArenaKind::kIo, budget.bytes.io)}) {
+    plan.trim_bytes[level] = budget.bytes.held();
+    for (const auto& [kind, bytes] :
+         {std::pair(ArenaKind::kWeights, budget.bytes.weights - budget.bytes.mapped),
+          std::pair(ArenaKind::kCache, budget.bytes.cache),
+          std::pair(ArenaKind::kActivations, budget.bytes.activations),
+          std::pair(ArenaKind::kIo, budget.bytes.io)}) {
       plan.trim_bytes[level] -= contains(arenas, kind) ? bytes : 0;
     }
   }

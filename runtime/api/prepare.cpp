@@ -238,6 +238,22 @@ Status readModelRequest(const LoadOptions& options, const Log& log, PreparedMode
 
 namespace {
 
+// Weights in the kernels' order are mapped by executors that compute in host memory.
+Status readPreparedDir(const LoadOptions& options, const Log& log, bool* maps_weights) {
+  if (folderOrNone(options.prepared_dir) == nullptr) {
+    return kOk;
+  }
+  if (std::strlen(options.prepared_dir) > kLongestPreparedDir) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "\"prepared_dir\" is too long: give a shorter path");
+  }
+  *maps_weights = options.device == DeviceKind::kCpu ||
+                  (options.device == DeviceKind::kAuto && deviceMemory(options).bytes == 0);
+  if (!*maps_weights) {
+    log.write(ORIEL_LOG_INFO, "a graphics device holds its weights: \"prepared_dir\" is not used");
+  }
+  return kOk;
+}
+
 // Adds the draft model to the description and the tensors of the target model.
 Status addDraftModel(const LoadOptions& options, const Log& log, const StopCheck& stop,
                      PreparedModel* prepared) {
@@ -367,6 +383,7 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
                     "retrieval keeps no pictures: leave out \"retrieval\" or \"mmproj\"");
   }
   request.recall = prepared->recall.tokens;
+  ORIEL_TRY(readPreparedDir(options, log, &prepared->maps_weights));
   prepared->text_host_bytes = model_arena.used();
   FilePlanner planner = {path, options, stop, prepared};
   ORIEL_TRY(chooseOnFile(options, named.log(), {FilePlanner::plan, &planner}, request, prepared));

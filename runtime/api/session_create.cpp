@@ -206,6 +206,8 @@ Status createSession(oriel_model* model, const SessionSettings& options, uint32_
   context.trie = model->trie;
   context.forgets_evicted = options.forget_evicted != 0;
   context.follows_template = options.follow_template != 0;
+  context.max_tokens_per_s = options.max_tokens_per_s;
+  context.duty = options.duty != 0 ? options.duty : 1;
   context.progress = options.progress;
   context.progress_user = options.progress_user;
   if (model->on_file != nullptr) {

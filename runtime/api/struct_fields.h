@@ -50,6 +50,7 @@ struct FieldEnds<oriel_plan> {
       ORIEL_END(oriel_plan, memory_bytes),
       ORIEL_END(oriel_plan, total_bytes),
       ORIEL_END(oriel_plan, weights_bytes),
+      ORIEL_END(oriel_plan, mapped_bytes),
       ORIEL_END(oriel_plan, kv_bytes),
       ORIEL_END(oriel_plan, activation_bytes),
       ORIEL_END(oriel_plan, staging_bytes),

@@ -301,6 +301,9 @@ Status Trimmer::openAgain(const ModelSource& source, bool is_draft, ModelFile* f
 }
 
 Status Trimmer::readWeights(const LoadProgress& progress) {
+  if (model_.prepared.isOpen()) {
+    return kOk;
+  }
   const ModelSource& source = model_.source;
   if (model_.on_file != nullptr || source.keepsFile()) {
     const InputFile& input = source.keepsFile() ? source.file() : model_.on_file->file;

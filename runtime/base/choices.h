@@ -58,6 +58,8 @@ struct LoadOptions {
   uint32_t device_number;  ///< of a Vulkan device: 1 + its index; 0: Oriel chooses
   uint32_t device_timeout_ms;
   const char* cache_dir;
+  const char* prepared_dir;
+  uint64_t prepared_bytes;
   oriel_log_fn log;
   void* log_user;
   oriel_progress_fn progress;
@@ -133,6 +135,8 @@ struct SessionSettings {
   oriel_progress_fn progress;
   void* progress_user;
   const char* adapters;
+  double max_tokens_per_s;  ///< 0: no limit
+  double duty;              ///< share of the time that the device works; 0: all
 };
 
 struct LogitBias {

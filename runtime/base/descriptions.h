@@ -59,6 +59,7 @@ struct PlanResult {
   uint64_t memory_bytes;
   uint64_t total_bytes;
   uint64_t weights_bytes;
+  uint64_t mapped_bytes;  ///< part of the weights
   uint64_t kv_bytes;
   uint64_t activation_bytes;
   uint64_t staging_bytes;

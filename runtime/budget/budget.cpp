@@ -71,7 +71,7 @@ class Weigher {
     BudgetChoice choice;
     choice.formats = formats_;
     choice.refused = refusal();
-    choice.minimum_bytes = bytesOf(window, chunk).total();
+    choice.minimum_bytes = bytesOf(window, chunk).held();
     choice.fits = fits(window, chunk);
     if (choice.fits) {
       choose(&window, &chunk);
@@ -164,11 +164,12 @@ class Weigher {
     uint64_t bytes = 0;
     if (!cacheBytes(model_, shapeOf(window, chunk), formats_, &bytes) ||
         bytes > request_.memory_bytes ||
-        totals_.weights_bytes > request_.memory_bytes - bytes) {  // the cheap checks first
+        (!totals_.mapped &&
+         totals_.weights_bytes > request_.memory_bytes - bytes)) {  // cheap checks first
       return false;
     }
     const BudgetBytes all = bytesOf(window, chunk);
-    return all.largestBlock() <= request_.max_block_bytes && all.total() <= request_.memory_bytes;
+    return all.largestBlock() <= request_.max_block_bytes && all.held() <= request_.memory_bytes;
   }
 
   // An encoder reads a text in one step. A step may have several texts.
@@ -577,6 +578,7 @@ BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64
                         const CacheShape& cache, const CacheFormats& formats, uint32_t chunk) {
   BudgetBytes bytes;
   bytes.weights = totals.weights_bytes;
+  bytes.mapped = totals.mapped ? totals.weights_bytes : 0;
   (void)cacheBytes(model, cache, formats, &bytes.cache);
   bytes.activations = layoutActivations(model, cache, chunk, totals.on_file).bytes;
   bytes.io =

@@ -74,7 +74,10 @@ struct BudgetBytes {
   uint64_t activations = 0;
   uint64_t io = 0;
   uint64_t host = 0;
+  uint64_t mapped = 0;  ///< part of the weights that the system may take back
   uint64_t total() const { return weights + cache + activations + io + host; }
+  /// What the cap bounds.
+  uint64_t held() const { return total() - mapped; }
   uint64_t largestBlock() const { return std::max({cache, activations, io, host}); }
 };
 

@@ -22,6 +22,7 @@ struct DecodeRequest {
   bool more = false;   ///< another token will follow
   bool ahead = false;  ///< the device may begin with that token
   Status status;       ///< set at the end of the step
+  double ms = 0;       ///< time of the step
   // Private to the share:
   enum class Stage : uint8_t { kWaits, kRuns, kDone };
   Stage stage = Stage::kWaits;

@@ -269,6 +269,7 @@ struct ExecutorMemory {
 ExecutorMemory takeExecutorMemory(const Plan& plan, Arena* host);
 
 struct ExecutorOptions;
+class PreparedWeights;
 class Verdict;
 
 /// Tests the kernels that a plan needs before the device is used.
@@ -293,6 +294,8 @@ struct ExecutorOptions {
   uint32_t timeout_ms = 60000;
   uint32_t cpu_threads = 0;        ///< for the CPU executor; 0: one per core, at most 8
   ExpertFetch* experts = nullptr;  ///< if the plan has experts on file
+  PreparedWeights* prepared =
+      nullptr;  ///< the weights, for executors in host memory; null: they are written
   const char* cache_dir = nullptr;
   const char* disabled_features = nullptr;  ///< as in LoadOptions
   const char* enabled_features = nullptr;   ///< as in LoadOptions

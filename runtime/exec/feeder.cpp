@@ -28,6 +28,10 @@ Feeder::Feeder(const SessionContext& context, Conversation* at, RunningCall* cal
 // ---- The loop ------------------------------------------------------------------------------------
 
 Status Feeder::betweenSteps() {
+  if (call_.isHot()) {
+    ORIEL_TRY(stepper_.settle());
+    call_.coolDown();
+  }
   if (call_.wantsRest()) {
     ORIEL_TRY(stepper_.settle());
     call_.rest();

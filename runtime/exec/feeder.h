@@ -106,7 +106,10 @@ class Feeder {
     return memory_.adapters != nullptr ? readStale() : Status(kOk);
   }
 
-  /// Rests while the device is given back. No work is pending on the device then.
+  /// Counts a written token, and device work of a shared step, for the limits on heat.
+  void wrote() { call_.wrote(); }
+  void worked(double ms) { call_.worked(ms); }
+  /// Cools down, and rests while the device is given back. No work is pending on the device then.
   Status betweenSteps();
   /// Refuses ids outside the vocabulary.
   Status checkIds(const TokenSource& source) const;

@@ -12,7 +12,7 @@
 namespace oriel_internal {
 
 HostExecutor::HostExecutor(const Plan& plan, const ExecutorOptions& options)
-    : plan_(plan), log_(options.log), allocator_(*options.allocator) {
+    : plan_(plan), log_(options.log), prepared_(options.prepared), allocator_(*options.allocator) {
   stopBy(options.stop);
 }
 
@@ -28,15 +28,21 @@ Status HostExecutor::giveBack(ArenaSet arenas) {
   for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
     for (uint32_t s = 0; contains(arenas, static_cast<ArenaKind>(kind)) && s < segmentCount(kind);
          ++s) {
-      uint8_t*& block = kind == 0 ? weights_[s] : single_[kind];
-      if (block != nullptr) {
-        release(allocator_, block, segmentBytes(kind, s));
-        allocated_[kind] -= segmentBytes(kind, s);
-        block = nullptr;
-      }
+      dropSegment(kind, s);
     }
   }
   return kOk;
+}
+
+void HostExecutor::dropSegment(uint32_t kind, uint32_t s) {
+  uint8_t*& block = kind == 0 ? weights_[s] : single_[kind];
+  if (kind == 0 && prepared_ != nullptr) {
+    prepared_->forget();
+  } else if (block != nullptr) {
+    release(allocator_, block, segmentBytes(kind, s));
+    allocated_[kind] -= segmentBytes(kind, s);
+  }
+  block = nullptr;
 }
 
 Status HostExecutor::takeAgain(ArenaSet arenas) {
@@ -52,6 +58,11 @@ Status HostExecutor::takeAgain(ArenaSet arenas) {
 Status HostExecutor::takeSegment(uint32_t kind, uint32_t s) {
   constexpr uint64_t kMostAtOnce = 16 << 20;
   ORIEL_TRY(loadStop().check());
+  if (kind == 0 && prepared_ != nullptr) {
+    weights_[s] =
+        const_cast<uint8_t*>(prepared_->segment(s));  // nothing writes weights after a load
+    return kOk;
+  }
   const uint64_t bytes = segmentBytes(kind, s);
   void* block = bytes <= SIZE_MAX / 2
                     ? allocator_.allocate(static_cast<size_t>(bytes), allocator_.user)

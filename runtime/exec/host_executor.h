@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "exec/executor.h"
+#include "exec/prepared_weights.h"
 #include "exec/step_state.h"
 
 namespace oriel_internal {
@@ -67,11 +68,16 @@ class HostExecutor : public Executor {
   /// kPool for one text.
   void poolText(const Op& op, const StepBlock& step, uint32_t output) const;
 
+  /// True before the first step with prepared weights: all blocks must be checked.
+  bool mustCheck() const { return prepared_ != nullptr && !prepared_->isChecked(); }
+
   const Plan& plan_;
   const Log log_;
+  PreparedWeights* const prepared_;
 
  private:
   Status takeSegment(uint32_t kind, uint32_t s);
+  void dropSegment(uint32_t kind, uint32_t s);
   void wipePiece(ArenaKind kind, uint64_t begin, uint64_t end);
   uint32_t segmentCount(uint32_t kind) const { return kind == 0 ? plan_.weight_segments : 1; }
   uint64_t segmentBytes(uint32_t kind, uint32_t s) const;

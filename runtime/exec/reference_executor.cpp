@@ -25,6 +25,12 @@ class ReferenceExecutor final : public HostExecutor {
       : HostExecutor(plan, options), experts_(options.experts) {}
 
   Status run(StepRun what, const StopCheck& stop) override {
+    if (mustCheck()) {
+      for (uint32_t block = 0; block < prepared_->blockCount(); ++block) {
+        prepared_->checkBlock(block);
+      }
+      ORIEL_TRY(prepared_->endCheck(log_));
+    }
     std::memcpy(at(plan_.device_step), at(plan_.step), static_cast<size_t>(plan_.step.size_bytes));
     if (hasBody(what)) {
       ORIEL_TRY(runList(bodyOf(what), bodyOps(plan_, what), stop));

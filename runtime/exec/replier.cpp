@@ -270,6 +270,7 @@ Status Replier::chooseToken(ReplyCall* call) {
     call->first_ms = nowMs();
     result->time_to_first_token_ms = at_.prompt_ms + call->first_ms - call->begin_ms;
   }
+  feeder_.wrote();
   const bool may_end = result->tokens >= settings.min_tokens;
   sampler_.hold(!may_end);
   const ReplyText::Shown shown = pushToken(call->id, may_end);
@@ -313,6 +314,7 @@ void Replier::step(ReplyCall* const* calls, uint32_t count) {
   calls[0]->replier->context_.share->decode(requests, count);
   for (uint32_t i = 0; i < count; ++i) {
     Replier* const replier = calls[i]->replier;
+    replier->feeder_.worked(requests[i].ms);
     replier->endStep(calls[i], replier->stepper_.endJoined(requests[i].id, requests[i].status,
                                                            requests[i].ahead));
   }
@@ -549,9 +551,12 @@ void Replier::runTogether(DecodeRequest* const* requests, uint32_t count) {
     return;
   }
   first.fillHeader(block, n_filled, n_filled);
+  const double begin = nowMs();
   const Status status = context.executor->run(n_filled == 1 ? StepRun::kDecode : StepRun::kBatch);
+  const double ms = nowMs() - begin;
   for (uint32_t i = 0; i < n_filled; ++i) {
     filled[i]->status = status;
+    filled[i]->ms = ms;
   }
   if (n_filled > 1 && endedInBody(status)) {
     for (uint32_t i = 0; i < n_filled; ++i) {

@@ -1,12 +1,15 @@
 // The running call of a session: its cancel and its progress.
 //
-// It knows: the app's cancel, its progress callback, rests of the device.
+// It knows: the app's cancel, its progress callback, rests of the device, limits on heat.
 // It must never know: tokens, memory, replies.
 #pragma once
+
+#include <algorithm>
 
 #include "base/status.h"
 #include "exec/call_cancel.h"
 #include "exec/session_context.h"
+#include "os/os.h"
 
 namespace oriel_internal {
 
@@ -43,6 +46,30 @@ class RunningCall {
     context_.guard->rest(
         [](const void* self) { return static_cast<const RunningCall*>(self)->cancelled(); }, this);
   }
+  // The limits on heat (SessionSettings::max_tokens_per_s and duty).
+
+  /// Counts device work of a step.
+  void worked(double ms) {
+    if (context_.duty < 1) {
+      cool_at_ms_ = std::max(cool_at_ms_, nowMs() + ms * (1 / context_.duty - 1));
+    }
+  }
+  /// Counts a written token.
+  void wrote() {
+    if (context_.max_tokens_per_s > 0) {
+      next_token_ms_ = std::max(next_token_ms_, nowMs()) + 1000 / context_.max_tokens_per_s;
+      cool_at_ms_ = std::max(cool_at_ms_, next_token_ms_);
+    }
+  }
+  bool isHot() const { return cool_at_ms_ != 0 && !finishes && nowMs() < cool_at_ms_; }
+  /// Waits until the session may work again, the call is cancelled or the app wants a rest.
+  void coolDown() const {
+    constexpr double kLookMs = 20;
+    while (isHot() && !cancelled() && !wantsRest()) {
+      sleepMs(std::min(kLookMs, cool_at_ms_ - nowMs()));
+    }
+  }
+
   /// For a call that was cancelled while it rested and must undo its work: waits for the device.
   void waitForDevice() const {
     if (wantsRest()) {
@@ -76,6 +103,8 @@ class RunningCall {
  private:
   const SessionContext& context_;
   CallCancel cancel_;
+  double cool_at_ms_ = 0;
+  double next_token_ms_ = 0;
   uint64_t done_ = 0;
   uint64_t total_ = 0;
 };

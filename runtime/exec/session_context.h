@@ -64,6 +64,8 @@ struct SessionContext {
   uint64_t transcript_bytes = 0;  ///< room for messages; 0: none are kept, only when measuring
   uint32_t drafts = 0;            ///< guesses per step to verify; the plan has their rows
   RecallSettings recall;
+  double max_tokens_per_s = 0;           ///< as in SessionSettings
+  double duty = 1;                       ///< above 0
   oriel_progress_fn progress = nullptr;  ///< as in SessionSettings
   void* progress_user = nullptr;
 

@@ -80,7 +80,9 @@ void Stepper::fillHeader(void* step, uint32_t n_tokens, uint32_t n_outputs) cons
 Status Stepper::submit(StepRun what, bool may_stop) {
   hidden_row_ = -1;
   verified_rows_ = 0;
+  const double begin = nowMs();
   ORIEL_TRY(context_.executor->run(what, may_stop ? call_.stopOfStep() : StopCheck()));
+  call_.worked(nowMs() - begin);
   if (hasHead(what)) {
     has_top_ = true;
     top_row_ = 0;
@@ -178,8 +180,10 @@ Status Stepper::decode(int32_t id, bool more, bool ahead) {
     fillBlock(context_.executor->aheadStep(), at_.position + 1, &unknown, 1, {0, 1});
   }
   ahead_ = false;
+  const double begin = nowMs();
   const Status status =
       runs_ahead ? context_.executor->runAhead(&more) : submit(StepRun::kDecode, false);
+  call_.worked(runs_ahead ? nowMs() - begin : 0);
   at_.unfinished = status.lost() ? id : -1;
   setLogits(had_logits && endedInBody(status));
   ORIEL_TRY(status);

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/hash.h"
+
 namespace oriel_internal {
 
 bool readIfThere(const char* path, void* to, uint64_t bytes) {
@@ -59,6 +61,13 @@ void InputFile::readAhead(uint64_t offset, uint64_t bytes) const {
   } else {
     readOwnAhead(offset - first_, bytes);
   }
+}
+
+uint64_t InputFile::stateHash() const {
+  const uint64_t next = next_.file != nullptr ? next_.file->stateHash() : 0;
+  const uint64_t state[] = {was_.bytes, static_cast<uint64_t>(was_.written[0]),
+                            static_cast<uint64_t>(was_.written[1]), next};
+  return hashBytes(state, sizeof(state));
 }
 
 Status InputFile::expectUnchanged(const Log& log) const {

@@ -38,6 +38,8 @@ class InputFile {
   Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
   /// Asks the system to read `bytes` from `offset` on into its cache, and does not wait. A no-op where it cannot.
   void readAhead(uint64_t offset, uint64_t bytes) const;
+  /// Size and time of the last write when it was opened, of appended files, too.
+  uint64_t stateHash() const;
   /// ORIEL_ERROR_IO if the file's size or the time of its last change differs from the values at open(). Removing the
   /// file, or replacing it under its name, does not count as a change: the open file keeps its bytes.
   Status expectUnchanged(const Log& log) const;
@@ -102,6 +104,57 @@ enum class FileUse {
 /// next write of this path removes the temporary file.
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
                            const Log& log);
+
+/// Writes a large file in parts, under a temporary name until finish(). For files that can be made again: like
+/// FileUse::kCache, and unfinished files disappear in the same ways. POSIX systems only; elsewhere
+/// ORIEL_ERROR_UNSUPPORTED.
+class FileInParts {
+ public:
+  FileInParts() = default;
+  ~FileInParts();
+  FileInParts(const FileInParts&) = delete;
+  FileInParts& operator=(const FileInParts&) = delete;
+
+  /// Creates a file of `bytes` zeros. `path` must outlive this object.
+  Status create(const char* path, uint64_t bytes, const Log& log);
+  /// The range must be within the file.
+  Status write(uint64_t offset, const void* from, uint64_t bytes, const Log& log);
+  Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
+  /// Gives the file its name. A file of this name is replaced.
+  Status finish(const Log& log);
+
+ private:
+  static constexpr intptr_t kNoHandle = -1;
+
+  const char* path_ = nullptr;
+  intptr_t handle_ = kNoHandle;
+  char temporary_[1024] = "";
+};
+
+/// A private file in memory, for reading. The system may take its pages back and reads them again when they are used.
+/// If another process of the same user shortens the file, reading ends this process (SIGBUS). POSIX systems only.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  /// False: the file is missing, is no file of this user that only this user can write, or cannot be mapped.
+  bool open(const char* path);
+  bool isOpen() const { return data_ != nullptr; }
+  const uint8_t* data() const { return data_; }
+  uint64_t bytes() const { return bytes_; }
+  /// Gives the pages back until they are used again.
+  void forget() const;
+
+ private:
+  const uint8_t* data_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+/// Removes files of `folder` whose names have this end, oldest first, until all of them have at most `most_bytes`.
+void removeOldest(const char* folder, const char* end, uint64_t most_bytes);
 
 /// Stores memory contents temporarily in a file without a name (POSIX; 0600) or with exclusive access (Windows), which
 /// disappears when the process ends. On systems where an open file must keep its name, the next create() in that folder
@@ -185,6 +238,8 @@ void wipePages(void* data, uint64_t bytes);
 uint64_t freeMemoryBytes();
 /// Monotonic, in milliseconds.
 double nowMs();
+/// Waits, at most about this long; less than 1 ms may be none.
+void sleepMs(double ms);
 /// Seconds since 1970, UTC, from the system clock; 0: no clock.
 int64_t unixSeconds();
 /// A seed that differs from call to call.

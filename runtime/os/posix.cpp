@@ -95,6 +95,13 @@ uint64_t freeMemoryBytes() {
 #endif
 }
 
+void sleepMs(double ms) {
+  struct timespec wait = {};
+  wait.tv_sec = static_cast<time_t>(ms / 1e3);
+  wait.tv_nsec = static_cast<long>((ms - static_cast<double>(wait.tv_sec) * 1e3) * 1e6);
+  (void)::nanosleep(&wait, nullptr);
+}
+
 double nowMs() {
   struct timespec now = {};
   (void)::clock_gettime(CLOCK_MONOTONIC, &now);

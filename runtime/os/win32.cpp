@@ -475,6 +475,8 @@ uint64_t freeMemoryBytes() {
   return GlobalMemoryStatusEx(&memory) != 0 ? memory.ullAvailPhys : 0;
 }
 
+void sleepMs(double ms) { ::Sleep(static_cast<DWORD>(ms)); }
+
 double nowMs() {
   LARGE_INTEGER ticks = {};
   LARGE_INTEGER per_second = {};

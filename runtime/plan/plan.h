@@ -203,6 +203,8 @@ struct PlanTotals {
   /// Part of weights_bytes: the bytes that a draft model's guess reads.
   uint64_t draft_weights_bytes = 0;
   uint64_t adapter_bytes = 0;  ///< part of weights_bytes
+  bool mapped =
+      false;  ///< the weights are in a file that is mapped, and take no memory of their own
 };
 /// PlanTotals::upload_half_bytes for `weights_bytes` of weights.
 uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes);

@@ -26,7 +26,7 @@ def takes_what_plan_says(plan, bench):
 def test_bench():
     options = ["--memory", "8MiB", "--window", "50", "--sinks", "0"]
     bench = json_of("bench", "bench", SMALL, *options, *CPU, "--prefill", "20", "--decode", "8", "--repeat", "1",
-                    "--depth", "5", "--sessions", "3", "--soak", "4000")
+                    "--depth", "5", "--sessions", "3", "--sustain", "0.05")
     takes_what_plan_says(json_of("plan for bench", "plan", SMALL, *options), bench)
     has_fields("bench", bench,
                "device driver prefill_tokens_per_s decode_tokens_per_s time_to_first_token_ms "
@@ -43,12 +43,13 @@ def test_bench():
     check("bench measured something",
           bench["prefill_tokens_per_s"] > 0 and bench["decode_tokens_per_s"] > 0, bench)
     check("bench of several sessions", bench["sessions"] == 3 and bench["together_tokens_per_s"] > 0, bench)
-    soak = bench["soak"]
-    check("soak reports every thousand",
-          [s["tokens"] for s in soak] == [1000, 2000, 3000, 4000], soak)
+    steps = bench["sustain"]
+    check("a short run has ten steps", len(steps) == 10 and all(s["seconds"] >= 0.3 for s in steps), steps)
+    fastest = [max(s["tokens_per_s"] for s in steps[:i + 1]) for i in range(10)]
+    check("slower steps are marked",
+          all(s["throttled"] == (s["tokens_per_s"] < 0.9 * best) for s, best in zip(steps, fastest)), steps)
     # The first report itself brings in pages of the program.
-    check("soak holds its memory", soak[3]["resident_bytes"] <= soak[1]["resident_bytes"] + 65536,
-          soak)
+    check("a long generation holds its memory", steps[9]["resident_bytes"] <= steps[1]["resident_bytes"] + 65536, steps)
 
 
 def matrix_bytes(rows, cols):

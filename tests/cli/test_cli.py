@@ -53,7 +53,7 @@ def test_usage():
                  ["plan", SMALL, "--plot", ""], ["run", SMALL, "--prompt-file", ""],
                  ["plan", SMALL, "--kv", "two\nlines"], ["version", "--json"], ["help", "a", "b"],
                  ["plan", SMALL, "--session-windows", "10,,20"], ["plan", SMALL, "--session-windows", ","],
-                 ["run", SMALL, "x", "--think", "--no-think"], ["bench", SMALL, "--sweep", "x", "--soak", "5"],
+                 ["run", SMALL, "x", "--think", "--no-think"], ["bench", SMALL, "--sweep", "x", "--sustain", "5"],
                  ["bench", SMALL, "--sweep", "x/"], ["run", BUNDLED.stem.removesuffix("-q8_0")]):
         result = oriel(*args)
         check(f"wrong usage: {' '.join(map(str, args)).replace(str(DATA), '')}",
@@ -411,8 +411,8 @@ def test_interrupt():
     check("Ctrl-C with --json", cancelled.code == 130
           and cancelled.json["stop_reason"] == "cancelled"
           and cancelled.json["tokens"] == len(cancelled.json["token_ids"]) > 0, cancelled)
-    soak = ["bench", SMALL, *FIXED, "--soak", "100000000", "--repeat", "1"]
-    cancelled = interrupt(soak, soon)
+    sustained = ["bench", SMALL, *FIXED, "--sustain", "1000", "--repeat", "1"]
+    cancelled = interrupt(sustained, soon)
     check("Ctrl-C ends bench with 130", cancelled.code == 130 and cancelled.out == b"", cancelled)
     reading = interrupt(["eval", SMALL, "--text", "-"], soon, stdin=subprocess.PIPE)
     # By the signal, where nothing that takes long had begun.

@@ -122,7 +122,7 @@ def test_progress_on_a_dumb_terminal():
     if no_terminals():
         return
     terminal = AtTerminal("bench", SMALL, *FIXED, "--window", "64", "--prefill", "1", "--decode", "2", "--repeat", "1",
-                          "--soak", "3000", TERM="dumb")
+                          "--sustain", "0.02", TERM="dumb")
     code = terminal.ended()
     check("TERM=dumb: no escapes", code == 0 and b"\x1b" not in terminal.raw, terminal.raw)
     terminal.forget()

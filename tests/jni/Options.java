@@ -50,6 +50,7 @@ class Options extends Checks {
   private static String special(String name, String folder) {
     switch (name) {
       case "cache_folder":
+      case "prepared_dir":
       case "retrieval_folder":
         return folder;
       case "system_prompt":

@@ -35,7 +35,7 @@ struct BenchOptions {
   uint32_t decode = 64;
   uint32_t depth = 0;
   uint32_t repeat = 0;  // kRuns, or more while they are short
-  uint32_t soak = 0;
+  double sustain_minutes = 0;
   uint32_t cancels = 0;
   uint32_t sessions = 1;
   bool ops = false;
@@ -43,7 +43,6 @@ struct BenchOptions {
   double sweep_seconds = 180;
 };
 
-constexpr uint32_t kSoakStep = 1000;
 constexpr uint32_t kRuns = 3;
 constexpr double kEnoughSeconds = 0.25;
 
@@ -123,48 +122,61 @@ Json measureTogether(const BenchOptions& options, uint64_t memory_bytes,
   return median(tokens_per_s);
 }
 
-/// A stretch of kSoakStep tokens in one long generation.
-struct SoakStep {
+/// A stretch of a long generation.
+struct SustainStep {
+  uint64_t tokens = 0;
   double seconds = 0;
   uint64_t resident_bytes = 0;
 };
 
-struct Soak {
-  std::vector<SoakStep> steps;  ///< reserved: the callback must not allocate
+struct Sustain {
+  std::vector<SustainStep> steps;  ///< reserved: the callback must not allocate
+  double step_seconds = 0;
   BenchClock::time_point step_start;
-  uint32_t tokens = 0;
-  ProgressBar progress{"soaking", std::chrono::milliseconds(300), ProgressUnit::kTokens};
-  uint32_t total = 0;
+  uint64_t tokens = 0;  ///< of this step
+  ProgressBar progress{"sustaining", std::chrono::milliseconds(300), ProgressUnit::kShare};
 };
 
-int onSoakToken(const oriel_token_event*, void* user) {
-  auto* soak = static_cast<Soak*>(user);
-  if (++soak->tokens % kSoakStep == 0) {
-    soak->steps.push_back({secondsSince(soak->step_start), residentBytes()});
-    soak->step_start = BenchClock::now();
-    soak->progress.show(soak->tokens, soak->total);
+int onSustainedToken(const oriel_token_event*, void* user) {
+  auto* sustain = static_cast<Sustain*>(user);
+  ++sustain->tokens;
+  const double seconds = secondsSince(sustain->step_start);
+  if (seconds < sustain->step_seconds) {
+    return 0;
   }
-  return 0;
+  sustain->steps.push_back({sustain->tokens, seconds, residentBytes()});
+  sustain->step_start = BenchClock::now();
+  sustain->tokens = 0;
+  sustain->progress.show(sustain->steps.size(), sustain->steps.capacity());
+  return sustain->steps.size() == sustain->steps.capacity() ? 1 : 0;
 }
 
-/// Generates `tokens` without a pause and reports speed and memory for every thousand.
-Json runSoak(uint32_t tokens, const std::vector<int32_t>& ids, Session* session) {
-  Soak soak;
-  soak.total = tokens;
-  soak.steps.reserve(tokens / kSoakStep);
+/// Generates for `minutes` without a pause. Reports every minute, or ten times if that is more often.
+Json runSustain(double minutes, const std::vector<int32_t>& ids, Session* session) {
+  constexpr double kLeastSteps = 10;
+  constexpr double kThrottled = 0.9;  // of the fastest step before
+  Sustain sustain;
+  const double seconds = 60 * minutes;
+  sustain.step_seconds = std::min(60.0, seconds / kLeastSteps);
+  sustain.steps.reserve(static_cast<size_t>(seconds / sustain.step_seconds + 0.5));
   session->reset();
   session->append(ids.data(), 1);
-  const oriel::ReplyOptions sampling = greedyOptions(tokens);
+  const oriel::ReplyOptions sampling = greedyOptions(0);
   oriel_generation result = ORIEL_INIT(oriel_generation);
-  soak.step_start = BenchClock::now();
-  session->check(oriel_session_generate(session->get(), &sampling, onSoakToken, &soak, &result));
+  sustain.step_start = BenchClock::now();
+  session->check(
+      oriel_session_generate(session->get(), &sampling, onSustainedToken, &sustain, &result));
   Json list = Json::array();
-  for (size_t i = 0; i < soak.steps.size(); ++i) {
+  double fastest_step = 0;
+  for (const SustainStep& step : sustain.steps) {
+    const double tokens_per_s = static_cast<double>(step.tokens) / step.seconds;
     Json entry;
-    entry["tokens"] = (i + 1) * kSoakStep;
-    entry["tokens_per_s"] = kSoakStep / soak.steps[i].seconds;
-    entry["resident_bytes"] = soak.steps[i].resident_bytes;
+    entry["seconds"] = step.seconds;
+    entry["tokens_per_s"] = tokens_per_s;
+    entry["throttled"] = tokens_per_s < kThrottled * fastest_step;
+    entry["resident_bytes"] = step.resident_bytes;
     list.push_back(entry);
+    fastest_step = std::max(fastest_step, tokens_per_s);
   }
   return list;
 }
@@ -233,13 +245,15 @@ void describe(const Json& json, const BenchOptions& options) {
   if (json.contains("cancel_ms")) {
     text += describeCancels(json["cancel_ms"]);
   }
-  if (json.contains("soak")) {
-    text += "soak\n";
-    for (const Json& step : json["soak"]) {
-      text += formatted("  %8llu tokens  %10.1f tokens/s  %s\n",
-                        static_cast<unsigned long long>(step["tokens"].get<uint64_t>()),
+  if (json.contains("sustain")) {
+    text += "sustained\n";
+    double seconds = 0;
+    for (const Json& step : json["sustain"]) {
+      seconds += step["seconds"].get<double>();
+      text += formatted("  %8.1f s  %10.1f tokens/s  %s%s\n", seconds,
                         step["tokens_per_s"].get<double>(),
-                        formatSize(step["resident_bytes"].get<uint64_t>()).c_str());
+                        formatSize(step["resident_bytes"].get<uint64_t>()).c_str(),
+                        step["throttled"].get<bool>() ? "  throttled" : "");
     }
   }
   printText(text);
@@ -312,8 +326,8 @@ Json loadedFields(const BenchOptions& options, const Model& model,
   if (options.cancels > 0) {
     json["cancel_ms"] = cancelLatency(ids, options.cancels, &session);
   }
-  if (options.soak > 0) {
-    json["soak"] = runSoak(options.soak, ids, &session);
+  if (options.sustain_minutes > 0) {
+    json["sustain"] = runSustain(options.sustain_minutes, ids, &session);
   }
   json["device_bytes"] = session.stats().device_bytes;
   json["host_bytes"] = plan.host_bytes;
@@ -437,10 +451,10 @@ Command addBenchCommand(CLI::App* program) {
          "Then compare N sessions of one model that decode together with one session alone")
       ->type_name("N")
       ->transform(wholeNumber(1, 64));
-  app->add_option("--soak", options->soak,
-                  "Afterwards generate N tokens at a stretch, and report every 1000")
-      ->type_name("N")
-      ->transform(wholeNumber(0, UINT32_MAX));
+  app->add_option("--sustain", options->sustain_minutes,
+                  "Afterwards generate for so many minutes, report each minute and mark throttling")
+      ->type_name("MINUTES")
+      ->check(between(0.001, 1e6));
   app->add_option("--cancel", options->cancels,
                   "Afterwards cancel N prompts, each at another moment, and report how long it "
                   "takes")
@@ -452,11 +466,11 @@ Command addBenchCommand(CLI::App* program) {
       ->check(stem());
   app->add_flag("--ops", options->ops,
                 "Instead time every kind of op by the device's timestamps (Vulkan)");
-  for (const char* other : {"--prefill", "--decode", "--sessions", "--soak", "--cancel"}) {
+  for (const char* other : {"--prefill", "--decode", "--sessions", "--sustain", "--cancel"}) {
     app->get_option("--ops")->excludes(app->get_option(other));
   }
   app->get_option("--sweep")->excludes(app->get_option("--ops"));
-  for (const char* other : {"--depth", "--repeat", "--sessions", "--soak", "--cancel"}) {
+  for (const char* other : {"--depth", "--repeat", "--sessions", "--sustain", "--cancel"}) {
     app->get_option("--sweep")->excludes(app->get_option(other));
   }
   app->add_option(

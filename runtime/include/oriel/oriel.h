@@ -149,6 +149,7 @@ typedef struct oriel_plan {
   uint64_t memory_bytes;    /* the cap */
   uint64_t total_bytes;     /* sum of the next five */
   uint64_t weights_bytes;
+  uint64_t mapped_bytes; /* of them, in a mapped file: not bounded by memory_bytes (option "prepared_dir") */
   uint64_t kv_bytes; /* caches and recurrent states of all sessions */
   uint64_t activation_bytes;
   uint64_t staging_bytes;
@@ -174,7 +175,7 @@ ORIEL_API oriel_status oriel_plan_describe(const char *path, const oriel_options
 /* ---- Model ----------------------------------------------------------------------------------- */
 typedef struct oriel_model oriel_model;
 
-/* Checks a GGUF file, plans, allocates and reads the weights. Reads the file and never maps it. Oriel checks no signature.
+/* Checks a GGUF file, plans, allocates and reads the weights. Maps only prepared weights. Oriel checks no signature.
  *  - ORIEL_ERROR_MEMORY_BUDGET: the plan does not fit.
  *  - ORIEL_ERROR_IO, ORIEL_ERROR_FORMAT, ORIEL_ERROR_UNSUPPORTED: the file.
  *  - ORIEL_ERROR_CANCELLED: the progress callback returned non-zero. */
@@ -304,7 +305,6 @@ ORIEL_API oriel_status oriel_session_save(oriel_session *session, const char *pa
 
 #define ORIEL_RESTORE_EXACT 1u /* the same layout, or ORIEL_ERROR_FORMAT */
 #define ORIEL_RESTORE_READ 2u  /* if the cache cannot be carried over, read the transcript again */
-
 /* Bit for bit; carried over to another window, batch or format, rounded once; or the text was read again. */
 typedef enum oriel_restored_how {
   ORIEL_RESTORED_EXACTLY,

@@ -1,0 +1,70 @@
+// Weights in the order of the kernels, in a private file that is mapped for reading: loading takes milliseconds, and the
+// pages count as the system's file cache, which it may take back.
+//
+// The file: a header, a hash of each block, and the plan's weight segments, each at a multiple of 64 KiB.
+// - Header, table of hashes and size are checked when the file is opened. A block is checked before the first step.
+// - A file belongs to one state of the model's files (sizes, times, headers), one plan of its weights and one build: it
+//   holds what this build's repacking makes of a sample of every type.
+#pragma once
+
+#include <atomic>
+
+#include "exec/load_weights.h"
+#include "os/os.h"
+
+namespace oriel_internal {
+
+/// Names of prepared files end so.
+constexpr char kPreparedEnd[] = ".oriel-weights";
+/// Longest path of a prepared file, with NUL.
+constexpr size_t kPreparedPathBytes = 1024;
+constexpr size_t kLongestPreparedDir = kPreparedPathBytes - 64;
+
+struct PreparedId {
+  uint64_t model = 0;
+  uint64_t layout = 0;
+};
+
+/// Hash of the places and forms of the plan's weights and of this build's repacking. Borrows about 100 KiB.
+Status hashLayout(const Plan& plan, const oriel_allocator& allocator, const Log& log,
+                  uint64_t* hash);
+
+/// `folder` has at most kLongestPreparedDir bytes.
+void preparedPath(const char* folder, const PreparedId& id, char* path);
+
+/// Writes the file: a load without an executor. `hash` and `adapters` as in loadWeights(). Files of the folder are
+/// removed, oldest first, until they have at most `most_bytes` with the new one.
+Status writePrepared(const char* folder, const char* path, const PreparedId& id,
+                     uint64_t most_bytes, const WeightFiles& files, const Plan& plan,
+                     const LoadProgress& progress, const LoadRoom& room, const Log& log,
+                     uint64_t* hash, Adapters* adapters);
+
+class PreparedWeights {
+ public:
+  /// False if there is no sound file for this plan. `path` and `plan` must outlive this object.
+  bool open(const char* path, const PreparedId& id, const Plan& plan);
+  bool isOpen() const { return blocks_ != nullptr; }
+  const uint8_t* segment(uint32_t s) const;
+  /// What loadWeights() would have given.
+  uint64_t modelHash() const;
+  void takeAdapterHashes(Adapters* adapters) const;
+  void forget() const { file_.forget(); }
+
+  // Before the first step. Any thread may check any block.
+  bool isChecked() const { return checked_.load(std::memory_order_acquire); }
+  uint32_t blockCount() const { return n_blocks_; }
+  void checkBlock(uint32_t block);
+  /// After all blocks. ORIEL_ERROR_IO if one differs: the file is removed, so that the next load writes it again.
+  Status endCheck(const Log& log);
+
+ private:
+  MappedFile file_;
+  const uint8_t* blocks_ = nullptr;  ///< block 0 in the file
+  const char* path_ = nullptr;
+  const Plan* plan_ = nullptr;
+  uint32_t n_blocks_ = 0;
+  std::atomic<bool> differs_{false};
+  std::atomic<bool> checked_{false};
+};
+
+}  // namespace oriel_internal

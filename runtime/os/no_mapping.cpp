@@ -1,0 +1,25 @@
+// Systems without mapped weights.
+#include "os/os.h"
+
+namespace oriel_internal {
+
+FileInParts::~FileInParts() = default;
+Status FileInParts::create(const char*, uint64_t, const Log& log) {
+  return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                  "weights are not mapped on this system: leave \"prepared_dir\" out");
+}
+Status FileInParts::write(uint64_t, const void*, uint64_t, const Log&) {
+  return ORIEL_ERROR_UNSUPPORTED;
+}
+Status FileInParts::read(uint64_t, void*, uint64_t, const Log&) const {
+  return ORIEL_ERROR_UNSUPPORTED;
+}
+Status FileInParts::finish(const Log&) { return ORIEL_ERROR_UNSUPPORTED; }
+
+MappedFile::~MappedFile() = default;
+bool MappedFile::open(const char*) { return false; }
+void MappedFile::forget() const {}
+
+void removeOldest(const char*, const char*, uint64_t) {}
+
+}  // namespace oriel_internal

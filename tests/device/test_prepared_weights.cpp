@@ -1,0 +1,207 @@
+// Weights in a mapped file: the same bits, no memory of their own, and no use of a damaged file.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "oriel/advanced.h"
+#include "support/api.h"
+#include "support/files.h"
+#include "support/scratch_folder.h"
+#include "support/target.h"
+
+#if !defined(_WIN32)
+#include <sys/stat.h>
+
+namespace oriel_internal::test::test_prepared_weights {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const kModel = ORIEL_TEST_DATA "/models/llama-q4_0.gguf";
+const std::vector<int32_t> kIds = {5, 17, 230, 44, 9, 101, 63, 12, 12, 7, 300, 2};
+
+class PreparedFiles : public ScratchFolder {
+ protected:
+  void SetUp() override {
+    ScratchFolder::SetUp();
+    if (onVulkan()) {
+      GTEST_SKIP() << "a graphics device holds its weights";
+    }
+    prepared_ = (folder_ / "prepared").string();
+  }
+
+  Options options(CapturedLog* log, bool maps = true) const {
+    Options options = makeOptions(log);
+    options.memory_bytes = 64u << 20;
+    options.window_tokens = 64;
+    if (maps) {
+      options.set("prepared_dir", prepared_);
+    }
+    return options;
+  }
+
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> found;
+    if (fs::exists(prepared_)) {
+      for (const fs::directory_entry& entry : fs::directory_iterator(prepared_)) {
+        found.push_back(entry.path());
+      }
+    }
+    return found;
+  }
+
+  /// Logits after kIds, or nothing if a step fails.
+  static std::vector<float> logitsAfterIds(const Loaded& loaded) {
+    if (oriel_session_append(loaded.session.get(), kIds.data(), kIds.size(), nullptr, nullptr) !=
+        ORIEL_OK) {
+      return {};
+    }
+    return logitsOf(loaded);
+  }
+
+  static void change(const fs::path& file, uint64_t offset, uint8_t bits) {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(static_cast<std::streamoff>(offset));
+    const int was = stream.get();
+    stream.seekp(static_cast<std::streamoff>(offset));
+    stream.put(static_cast<char>(was ^ bits));
+  }
+
+  std::string prepared_;
+};
+
+TEST_F(PreparedFiles, give_the_same_bits_and_take_no_memory) {
+  CapturedLog log;
+  const Loaded held = load(kModel, options(&log, false));
+  const std::vector<float> expected = logitsAfterIds(held);
+  ASSERT_FALSE(expected.empty());
+  for (const char* when : {"written", "found"}) {
+    SCOPED_TRACE(when);
+    const Loaded mapped = load(kModel, options(&log));
+    const FullPlan plan = planOf(mapped);
+    EXPECT_EQ(plan.weights_bytes, plan.mapped_bytes);
+    EXPECT_EQ(planOf(held).weights_bytes, plan.weights_bytes);
+    EXPECT_EQ(0u, describe(mapped.model)["resident"]["weights_bytes"]);
+    EXPECT_EQ(expected, logitsAfterIds(mapped));
+    EXPECT_EQ(describe(held.model)["hash"], describe(mapped.model)["hash"]);
+    ASSERT_EQ(1u, files().size());
+    struct stat info = {};
+    ASSERT_EQ(0, ::stat(files()[0].c_str(), &info));
+    EXPECT_EQ(0600u, info.st_mode & 0777u);
+  }
+  EXPECT_EQ("", log.errors());
+}
+
+TEST_F(PreparedFiles, are_not_bounded_by_the_cap) {
+  CapturedLog log;
+  const FullPlan plan = planOf(load(kModel, options(&log, false)));
+  Options small = options(&log);
+  small.memory_bytes = plan.total_bytes - plan.weights_bytes / 2;
+  small.window_tokens = 64;
+  const Loaded mapped = load(kModel, small);
+  ASSERT_TRUE(mapped.session);
+  EXPECT_FALSE(logitsAfterIds(mapped).empty());
+  EXPECT_LE(planOf(mapped).total_bytes - planOf(mapped).mapped_bytes, small.memory_bytes);
+}
+
+TEST_F(PreparedFiles, a_changed_block_is_an_error_and_the_next_load_writes_the_file_again) {
+  CapturedLog log;
+  const std::vector<float> expected = logitsAfterIds(load(kModel, options(&log)));
+  ASSERT_EQ(1u, files().size());
+  change(files()[0], fs::file_size(files()[0]) / 2, 1);
+  {
+    const Loaded damaged = load(kModel, options(&log));
+    ASSERT_TRUE(damaged.session);
+    EXPECT_EQ(ORIEL_ERROR_IO, oriel_session_append(damaged.session.get(), kIds.data(), kIds.size(),
+                                                   nullptr, nullptr));
+    EXPECT_TRUE(log.says("load the model again")) << log.errors();
+    EXPECT_TRUE(files().empty());
+  }
+  EXPECT_EQ(expected, logitsAfterIds(load(kModel, options(&log))));
+}
+
+TEST_F(PreparedFiles, a_file_of_another_shape_is_written_again) {
+  CapturedLog log;
+  const std::vector<float> expected = logitsAfterIds(load(kModel, options(&log)));
+  ASSERT_EQ(1u, files().size());
+  const fs::path file = files()[0];
+  const uint64_t bytes = fs::file_size(file);
+  const std::function<void()> faults[] = {[&] { fs::resize_file(file, bytes - 1); },
+                                          [&] { fs::resize_file(file, 100); },
+                                          [&] { fs::resize_file(file, 0); },
+                                          [&] { fs::resize_file(file, bytes + 4096); },
+                                          [&] { change(file, 3, 255); },
+                                          [&] { change(file, 9, 1); },
+                                          [&] { change(file, 400, 1); },
+                                          [&] { fs::permissions(file, fs::perms::all); }};
+  for (const std::function<void()>& fault : faults) {
+    fault();
+    EXPECT_EQ(expected, logitsAfterIds(load(kModel, options(&log))));
+    EXPECT_EQ(bytes, fs::file_size(file));
+  }
+  EXPECT_EQ("", log.errors());
+}
+
+TEST_F(PreparedFiles, mutants_never_give_other_logits) {
+  CapturedLog log;
+  const std::vector<float> expected = logitsAfterIds(load(kModel, options(&log)));
+  std::mt19937_64 random(7);
+  uint32_t refused = 0;
+  for (int i = 0; i < 60; ++i) {
+    const fs::path file = files().at(0);
+    change(file, random() % fs::file_size(file), static_cast<uint8_t>(1 + random() % 255));
+    const std::vector<float> got = logitsAfterIds(load(kModel, options(&log)));
+    refused += got.empty() ? 1 : 0;
+    if (got.empty()) {
+      (void)load(kModel, options(&log));  // writes the file again
+    } else {
+      EXPECT_EQ(expected, got) << "mutant " << i;
+    }
+  }
+  EXPECT_GT(refused, 10u);
+}
+
+TEST_F(PreparedFiles, belong_to_one_file_and_are_kept_within_their_share_of_the_disk) {
+  CapturedLog log;
+  const fs::path copy = folder_ / "copy.gguf";
+  fs::copy_file(kModel, copy);
+  (void)load(copy.string(), options(&log));
+  ASSERT_EQ(1u, files().size());
+  const fs::path first = files()[0];
+  const uint64_t bytes = fs::file_size(first);
+  fs::last_write_time(copy, fs::last_write_time(copy) + std::chrono::seconds(5));
+  (void)load(copy.string(), options(&log));
+  EXPECT_EQ(2u, files().size());
+  fs::last_write_time(copy, fs::last_write_time(copy) + std::chrono::seconds(5));
+  Options bounded = options(&log);
+  bounded.set("prepared_bytes", 2 * bytes);
+  (void)load(copy.string(), bounded);
+  EXPECT_EQ(2u, files().size());
+  EXPECT_FALSE(fs::exists(first));
+  EXPECT_EQ("", log.errors());
+}
+
+TEST_F(PreparedFiles, weights_are_given_back_and_taken_again) {
+  CapturedLog log;
+  const Loaded mapped = load(kModel, options(&log));
+  const std::vector<float> expected = logitsAfterIds(mapped);
+  ASSERT_EQ(ORIEL_OK, oriel_trim(mapped.model.get(), ORIEL_TRIM_WEIGHTS, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_resume(mapped.model.get(), nullptr, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(mapped.session.get()));
+  EXPECT_EQ(expected, logitsAfterIds(mapped));
+}
+
+TEST_F(PreparedFiles, a_folder_that_cannot_be_written_is_one_line) {
+  CapturedLog log;
+  std::ofstream(prepared_) << "a file";
+  oriel_model* model = nullptr;
+  const Options wanted = options(&log);
+  EXPECT_EQ(ORIEL_ERROR_IO, oriel_model_load(kModel, &wanted, &model));
+  EXPECT_TRUE(log.says("cannot write")) << log.errors();
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_prepared_weights
+#endif
