@@ -400,7 +400,7 @@ struct FloatKernel {
                               static_cast<const float*>(task.in), 0, sums);
     return sums[0];
   }
-  // One unit, without the zeros in its second half. Every token has the same order of additions, that of one().
+  // One unit, without the zeros in its second half. Every token adds in the order of one().
   static HWY_NOINLINE void halves(const MatmulTask& task, uint32_t row, uint32_t end) {
     for (; row < end; row += kN) {
       const RowsView rows = rowsFrom(task, row);
