@@ -401,7 +401,8 @@ TEST(ModelDesc, every_test_model_is_described) {
   files.push_back({"llama-mqa.gguf", 2, 128, 4, 1, 32, 192, 512, true});
   uint32_t described = 0;
   for (const RealFile& file : files) {
-    if (const std::string path = dataFile("models/" + std::string(file.name)); !path.empty()) {
+    if (const std::string path = test::dataFile("models/" + std::string(file.name));
+        !path.empty()) {
       expectDescribed(path.substr(0, path.rfind('/')), file);
       ++described;
     }
