@@ -6,8 +6,8 @@ import json
 import sys
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import (CPU, HYBRID, SMALL, check, fails, floats, has_fields, json_of, oriel, relative_l2, run_tests, scratch,
-                     succeeds)
+from program import (CPU, HYBRID, SMALL, check, fails, floats, has_fields, json_of, oriel, relative_l2, run_tests,
+                     scratch, succeeds)
 
 VISION = HYBRID.parent.parent / "vision"
 ENCODER = VISION / "mmproj-gemma4v.gguf"
