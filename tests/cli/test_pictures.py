@@ -6,8 +6,8 @@ import json
 import sys
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import (CPU, HYBRID, SMALL, check, fails, floats, has_fields, json_of, relative_l2, run_tests, scratch,
-                     succeeds)
+from program import (CPU, HYBRID, SMALL, check, fails, floats, has_fields, json_of, oriel, relative_l2, run_tests,
+                     scratch, succeeds)
 
 VISION = HYBRID.parent.parent / "vision"
 ENCODER = VISION / "mmproj-gemma4v.gguf"
@@ -77,9 +77,10 @@ def test_bad_input():
     cut.write_bytes((VISION / "img-vga.png").read_bytes()[:700])
     image = ["--image", VISION / "img-vga.png"]
     rows = ["--image-rows-out", out]
-    fails("no encoder", 2, "eval", MODEL, *image, *rows, *CPU)
-    fails("no place for rows", 2, "eval", MODEL, "--mmproj", ENCODER, *image, *CPU)
-    fails("no picture", 2, "eval", MODEL, "--mmproj", ENCODER, *rows, *CPU)
+    fails("no encoder", 1, "eval", MODEL, *image, *rows, *CPU)
+    for half in (image, rows):
+        told = oriel("eval", MODEL, "--mmproj", ENCODER, *half, *CPU)
+        check("a picture and a place for its rows go together", told.code == 2 and b" requires --image" in told.err, told)
     fails("a cut picture", 1, "eval", MODEL, "--mmproj", ENCODER, "--image", cut, *rows, *CPU)
     fails("the encoder of another model", 1, "eval", SMALL, "--mmproj", ENCODER, *image, *rows, *CPU)
     fails("a model is no encoder", 1, "eval", MODEL, "--mmproj", MODEL, *image, *rows, *CPU)
