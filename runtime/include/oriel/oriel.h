@@ -150,7 +150,7 @@ typedef struct oriel_plan {
   uint64_t total_bytes;     /* sum of the next five */
   uint64_t weights_bytes;
   uint64_t mapped_bytes; /* of them, in a mapped file: not bounded by memory_bytes (option "prepared_dir") */
-  uint64_t kv_bytes; /* caches and recurrent states of all sessions */
+  uint64_t kv_bytes;     /* caches and recurrent states of all sessions */
   uint64_t activation_bytes;
   uint64_t staging_bytes;
   uint64_t host_bytes;
