@@ -41,6 +41,8 @@ else()
 endif()
 if(ORIEL_BOOST AND NOT WIN32 AND NOT EMSCRIPTEN)
   target_sources(oriel_fuzz_program PRIVATE
+    ${program}/pictures/jpeg.cpp ${program}/pictures/message_pictures.cpp ${program}/pictures/orientation.cpp
+    ${program}/pictures/picture_file.cpp ${program}/pictures/png.cpp ${program}/pictures/read_picture.cpp
     ${program}/serve/anthropic/messages_request.cpp ${program}/serve/api_error.cpp ${program}/serve/fields.cpp
     ${program}/serve/guard.cpp ${program}/serve/http_message.cpp ${program}/serve/http_server.cpp
     ${program}/serve/ids.cpp ${program}/serve/message.cpp ${program}/serve/ollama/ollama_request.cpp

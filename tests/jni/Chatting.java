@@ -107,7 +107,7 @@ class Chatting extends Checks {
     }
   }
 
-  static void adapters_are_chosen_by_name() {
+  static void adapters_are_chosen_by_name() throws Exception {
     try (OrielModel model = load(); OrielSession session = model.session()) {
       session.useAdapters(null);
       session.useAdapters("none");
