@@ -1,4 +1,4 @@
-"""Writes runtime/api/struct_fields.h, where the fields of the app's structs end: python3 scripts/struct_fields.py
+"""Writes runtime/api/struct_fields.h, the end offsets of the app's struct fields: python3 scripts/struct_fields.py
 
 The library compares an app's struct_size with this list. --check only compares the file with the headers.
 """
@@ -13,7 +13,7 @@ HEADERS = ("oriel.h", "advanced.h", "tools.h")
 TARGET = ROOT / "runtime" / "api" / "struct_fields.h"
 
 BEGINNING = """\
-// Where the fields of the app's structs end. Written by scripts/struct_fields.py from the headers: do not edit.
+// The end offset of each field of the app's structs. Written by scripts/struct_fields.py from the headers: do not edit.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ BEGINNING = """\
 #include "oriel/tools.h"
 
 // clang-format off
-// NOLINTBEGIN(bugprone-sizeof-expression): sizes of pointers are what is meant
+// NOLINTBEGIN(bugprone-sizeof-expression): sizes of pointers are intended
 namespace oriel_internal {
 
 template <typename T>

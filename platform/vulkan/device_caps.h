@@ -23,7 +23,7 @@ struct DeviceCaps {
   bool creation_feedback;  ///< reports if a pipeline came from the cache
   uint32_t features;       ///< featureBit()s of the device, minus those turned off
   bool fast_integer_dot;   ///< the driver calls packed dot products accelerated
-  uint32_t subgroup_size;  ///< as reported; 1 if invalid; a driver may run narrower ones
+  uint32_t subgroup_size;  ///< as reported; 1 if invalid; actual subgroups may be narrower
   uint32_t most_lanes;     ///< of a workgroup
   bool full_subgroups;     ///< a pipeline may require subgroups without idle lanes
   MatrixShape matrix;      ///< of kCooperativeMatrix

@@ -1,6 +1,6 @@
 // The expected time of ops on a device, from its launches, its bytes and the chains of loads that wait for each other.
-// Estimates, with constants by class of device. They decide which ops run together (fused_ops.h) and stand beside
-// measured times (`oriel bench --ops`).
+// Estimates, with constants by class of device. They decide which ops run together (fused_ops.h).
+// `oriel bench --ops` prints them next to the measured times.
 #pragma once
 
 #include "plan/plan.h"
@@ -23,7 +23,7 @@ double makingUs(const Op& product, const Op* maker, const CostClass& costs);
 /// Time of staging a product's input in a dispatch of its own.
 double stagingUs(const CostClass& costs);
 
-/// Time of an op as it is dispatched. `maker`: the op that a product does the work of; null: none. `seen`: visible
+/// Time of one dispatch of `op`. `maker`: the op whose work the product `op` also does, or null. `seen`: visible
 /// tokens.
 double expectedUs(const Op& op, const Op* maker, const Kernel& kernel, double seen,
                   const CostClass& costs);

@@ -11,13 +11,13 @@ namespace oriel_internal {
 bool makesInputs(const DeviceCaps& caps);
 
 /// True if op `index` is not dispatched, because all products that read its row make the row themselves: a norm, an
-/// activation or the merge of split attention, if expectedUs() says that it pays. Does not depend on choices of kernels.
+/// activation or the merge of split attention, if expectedUs() says that it pays. Independent of kernel choices.
 bool isMadeByReaders(const Plan& plan, StepList list, uint32_t index, const DeviceCaps& caps);
 
 /// True if it pays that a product copies and stages its input itself, instead of an op before it.
 bool stagesItself(const Op& product, const DeviceCaps& caps);
 
-/// What a product does to make its input: kMakeCopied and so on. `maker`: null for a copy.
+/// How a product makes its input: kMakeCopied or another kMake constant. `maker`: null for a copy.
 uint32_t makeOf(const Op* maker);
 
 /// `product` with the inputs of the op that makes its row.

@@ -24,8 +24,8 @@ struct Kernel {
 /// "subgroup" or "shared": the suffix of kernels that have both versions.
 const char* subgroupPath(const DeviceCaps& caps);
 
-/// Most tokens, or outputs, of an op in its list. `apart`: each belongs to a different session, and its result is
-/// bitwise equal to that of a single token.
+/// Most tokens, or outputs, of an op in its list. `apart`: each token belongs to a different
+/// session, and its result is bitwise equal to a step with this token alone.
 struct KernelRows {
   uint32_t most = 1;
   bool apart = false;
@@ -34,10 +34,11 @@ inline KernelRows kernelRows(const Plan& plan, StepList list) {
   return {plan.rows(list), isBatch(list)};
 }
 
-/// Finds the kernel that computes the same as `shader` without subgroup arithmetic. False if there is none.
+/// Finds the kernel that computes the same as `shader` without subgroup arithmetic. False if `shader` has no
+/// stand-in.
 bool findStandIn(uint32_t shader, uint32_t* stand_in);
 
-/// `maker`: the op that a product does the work of (fused_ops.h); null: none.
+/// `maker`: the op whose work the product `op` also does (fused_ops.h), or null.
 Status chooseKernel(const Op& op, const Op* maker, const KernelRows& rows, const DeviceCaps& caps,
                     const MatmulChoices& choices, const Log& log, Kernel* kernel);
 

@@ -21,7 +21,7 @@ struct KnownDevice {
   const char* source;         ///< source of the report
 };
 
-/// The features that matching rows turn off, except those in `enabled` (readOverrideNames).
+/// The restrictions of matching rows, without the features in `enabled` (readOverrideNames).
 struct KnownFaults {
   uint32_t features_off = 0;
   double most_work = 0;

@@ -25,7 +25,7 @@ class MatrixFeatures {
   MatrixFeatures(const MatrixFeatures&) = delete;
   MatrixFeatures& operator=(const MatrixFeatures&) = delete;
   void* chain(void* next);
-  /// Keeps only the features that kernels need. False if one of them is missing.
+  /// Keeps only the features that kernels need. False if any of these features is missing.
   bool keepNeeded();
 
  private:

@@ -52,7 +52,7 @@ class Transfers {
   const DeviceArenas* arenas_ = nullptr;
   const Plan* plan_ = nullptr;
   Log log_;
-  /// One per half, of which the first also serves reads; then a buffer that is recorded once.
+  /// One per half, then a buffer that is recorded once. The first half's buffer also serves reads.
   static constexpr uint32_t kLogitsCommands = kUploadHalves;
   static constexpr uint32_t kCommands = kLogitsCommands + 1;
   VkCommandBuffer commands_[kCommands] = {};

@@ -410,7 +410,7 @@ void VulkanExecutor::expectOps(StepList list, OpTime* op_times) {
   const StepLoad load = StepCommands::load(
       plan_, list == StepList::kChunk ? StepRun::kChunk : StepRun::kDecode, step());
   const uint32_t l = static_cast<uint32_t>(list);
-  const OpHandles* const handles = handles_ + plan_.opsBefore(l);  // there are no host ops
+  const OpHandles* const handles = handles_ + plan_.opsBefore(l);  // without host ops
   for (uint32_t i = 0; i < plan_.n_ops[l]; ++i) {
     const Op& op = plan_.ops[l][i];
     const Op* const maker = makerOf(plan_.ops[l], i, handles + i);

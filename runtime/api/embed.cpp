@@ -48,7 +48,7 @@ Status choosePooling(int wanted, FilePooling of_file, const Log& log, Pooling* p
                   "the file's pooling_type is not known here: ask for mean, last or first");
 }
 
-/// What the models' pages put around the texts of a search, as WholeText::form. Null: nothing.
+/// Forms of queries and documents from the models' pages, as WholeText::form. Null: the text alone.
 struct SearchForms {
   const char* architecture;
   const char* query;

@@ -164,7 +164,7 @@ Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Ar
 
 namespace {
 
-// Maps prepared weights, and writes their file first if there is no sound one.
+// Maps prepared weights. Writes their file first if it is missing or damaged.
 Status mapWeights(const LoadOptions& options, const PreparedModel& prepared,
                   const WeightFiles& files, const LoadProgress& progress, const Log& log,
                   uint64_t* hash, oriel_model* model) {

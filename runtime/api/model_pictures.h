@@ -14,7 +14,7 @@ struct PictureFile {
   PictureFile(const PictureFile&) = delete;
   PictureFile& operator=(const PictureFile&) = delete;
 
-  ModelFile* source = nullptr;  ///< null: there is no file
+  ModelFile* source = nullptr;  ///< null without a file
   oriel_allocator allocator = {};
   VisionDesc desc;
   uint64_t host_bytes = 0;    ///< of ModelPictures and all it owns

@@ -8,8 +8,8 @@
 namespace oriel_internal {
 namespace {
 
-/// A session holds the rows of four pictures of Gemma 4's usual size, of two of the largest size, or of one with tiles,
-/// whichever is most.
+/// A session holds at least this many rows: four pictures of Gemma 4's default size. It holds more if two pictures of
+/// the largest size, or one picture with all its tiles, need more.
 constexpr uint32_t kRowsHeld = 4 * kDefaultImageRows;
 
 PictureWords wordsOf(Projector projector) {

@@ -8,8 +8,8 @@
 
 namespace oriel_internal {
 
-/// How the pictures of this encoder enter the text model in `file`. Sets text->pictures, unless `image_rows` is 0: there
-/// is no encoder.
+/// Describes how this encoder's pictures enter the text model in `file`, and sets text->pictures. Does nothing if
+/// `image_rows` is 0 (no encoder).
 Status describeInput(const VisionDesc& vision, uint32_t image_rows, const GgufFile& file,
                      const Log& log, ModelDesc* text, PictureInput* input);
 
@@ -18,7 +18,7 @@ Status readPicture(const oriel_picture& given, const Log& log, Picture* picture)
 
 /// The rows of a picture with this layout; `first` stays 0.
 void describeRows(const PictureLayout& layout, HeldPicture* picture);
-/// Of the picture's pixels and of everything that determines its rows for one encoder; never 0.
+/// Hashes the picture's pixels and all settings that determine its rows for one encoder. Never 0.
 uint64_t hashOfPicture(const Picture& picture, uint32_t image_rows);
 
 }  // namespace oriel_internal

@@ -1,4 +1,4 @@
-// Where the fields of the app's structs end. Written by scripts/struct_fields.py from the headers: do not edit.
+// The end offset of each field of the app's structs. Written by scripts/struct_fields.py from the headers: do not edit.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include "oriel/tools.h"
 
 // clang-format off
-// NOLINTBEGIN(bugprone-sizeof-expression): sizes of pointers are what is meant
+// NOLINTBEGIN(bugprone-sizeof-expression): sizes of pointers are intended
 namespace oriel_internal {
 
 template <typename T>

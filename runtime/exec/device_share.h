@@ -32,7 +32,7 @@ struct DecodeRequest {
 /// Thread-safe. First come, first served. A thread holds the device for one step at most, or to read its results. No
 /// callback runs meanwhile, so no thread waits for an app. No allocations.
 ///
-/// With one session there is no waiting and no lock.
+/// With one session it takes no lock and never waits.
 class DeviceShare {
  public:
   /// Runs the steps of these requests as one step and fills in their statuses.

@@ -192,8 +192,8 @@ class Executor {
     *more = false;
     return run(StepRun::kDecode);
   }
-  /// Waits for the step that runAhead() began and discards it. logits() and top() are those of the previous head. The
-  /// cache contents for the discarded token are undefined.
+  /// Waits for the step that runAhead() began and discards it. logits() and top() then return the results
+  /// of the previous head. The cache contents for the discarded token are undefined.
   virtual Status dropAhead() { return kOk; }
 
   /// After a failure, waits for pending work within the remaining time. False: the work does not end, and the device's
@@ -231,7 +231,7 @@ class Executor {
   virtual MatmulTuning* matmulTuning() { return nullptr; }
 
   /// Runs the ops of a list one by one, each alone on the device, with the contents of step(). Writes the time of each
-  /// op to `times`. The results equal those of a step. ORIEL_ERROR_UNSUPPORTED if the device cannot measure time.
+  /// op to `times`. The results equal the results of a step. ORIEL_ERROR_UNSUPPORTED if the device cannot measure time.
   virtual Status timeOps(StepList /*list*/, OpTime* /*times*/) { return ORIEL_ERROR_UNSUPPORTED; }
 
   /// Records the result of a test of some ops of a list that use each other's results.

@@ -81,8 +81,8 @@ class Feeder {
   /// Reads ids that were announced to the progress counter. Unless a text `ends` with them, they must be whole batches:
   /// batch borders do not depend on how the text arrives.
   Status feed(const int32_t* ids, size_t count, bool ends, ReadAs as = ReadAs::kPrompt);
-  /// Reads a text of any length. If memory is short, it fails before the first token. `messages`: those in the text;
-  /// null: none.
+  /// Reads a text of any length. If memory is short, it fails before the first token. `messages`: the messages in
+  /// the text, or null.
   Status feedText(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                   FedMessages* messages);
   /// Adds the vector of ids or a text to `sums`, [n_embd]. The session must be empty, and holds the tokens afterwards.

@@ -154,8 +154,8 @@ void PictureStore::save(uint8_t* out) const {
   }
 }
 
-// The numbers of rows are those of the conversation's ids, so a session with room for another number of rows keeps the
-// positions but no rows.
+// The conversation's ids contain row numbers. A session with room for another number of rows therefore keeps the
+// positions, but not the rows.
 bool PictureStore::load(const uint8_t* data, uint64_t bytes, bool checks_only) {
   SavedPictures saved;
   if (bytes < sizeof(saved)) {

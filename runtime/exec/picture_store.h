@@ -1,8 +1,8 @@
 // The pictures of a session: their rows, and where they stand in the conversation.
 //
-// A picture's row is a token with a negative id (TokenIds::idOfRow), so everything that keeps, copies, compares or reads
-// ids again also works for rows. The ring of rows holds the latest pictures; the rows of an older picture are overwritten,
-// and the picture must be given again to read it again.
+// A picture's row is a token with a negative id (TokenIds::idOfRow), so code that keeps, copies, compares or reads ids
+// again also works for rows. The ring holds the rows of the latest pictures and overwrites older rows. To read an older
+// picture again, the app must give it again.
 //
 // It knows: rows and their numbers, the layout of each picture, positions in several dimensions (M-RoPE).
 // It must never know: pixels, encoders, text, the cache.
@@ -43,7 +43,7 @@ static_assert(sizeof(HeldPicture) == 32, "a snapshot stores it");
 /// A picture in the conversation. Models with one position a row do not need them.
 struct PictureSpan {
   uint64_t begin = 0;  ///< token of its first row
-  uint64_t shift = 0;  ///< positions by which tokens after it are behind their numbers
+  uint64_t shift = 0;  ///< token index minus position, for tokens after it
   uint32_t rows = 0;
   uint32_t columns = 0;
 };
@@ -102,7 +102,7 @@ class PictureStore {
   /// Bytes of the held pictures, their rows and the spans, for a snapshot.
   uint64_t savedBytes() const;
   void save(uint8_t* out) const;
-  /// False: the bytes are not those of save() of a session with such rows. Rows that do not fit are left out.
+  /// False if save() of a session with such rows did not write these bytes. Rows that do not fit are left out.
   bool load(const uint8_t* data, uint64_t bytes, bool checks_only);
 
  private:

@@ -38,7 +38,7 @@ class PictureTokens {
 
  private:
   int32_t find(const char* text) const;
-  /// Token `index` before the rows of a tile; false: there are no more.
+  /// Token `index` before the rows of a tile; false after the last token.
   bool nameOf(const HeldPicture& picture, uint32_t tile, uint32_t index, char* name,
               size_t capacity) const;
 

@@ -31,7 +31,7 @@ struct Header {
 
 uint64_t hashOf(const Header& header) { return hashBytes(&header, offsetof(Header, header_hash)); }
 
-/// Where things lie in the file.
+/// The layout of the file: header, hashes of the blocks, weights.
 struct Places {
   explicit Places(const Plan& plan) {
     for (uint32_t s = 0; s < plan.weight_segments; ++s) {

@@ -1,10 +1,10 @@
-// Weights in the order of the kernels, in a private file that is mapped for reading: loading takes milliseconds, and the
-// pages count as the system's file cache, which it may take back.
+// Weights in the order of the kernels, in a private file that is mapped for reading. Loading takes milliseconds. The
+// pages count as file cache, so the system may take them back.
 //
 // The file: a header, a hash of each block, and the plan's weight segments, each at a multiple of 64 KiB.
 // - Header, table of hashes and size are checked when the file is opened. A block is checked before the first step.
-// - A file belongs to one state of the model's files (sizes, times, headers), one plan of its weights and one build: it
-//   holds what this build's repacking makes of a sample of every type.
+// - A file belongs to one state of the model's files (sizes, times, headers), one plan of its weights and one build. To
+//   identify the build, it holds this build's repacking of a sample of every type.
 #pragma once
 
 #include <atomic>
@@ -41,11 +41,11 @@ Status writePrepared(const char* folder, const char* path, const PreparedId& id,
 
 class PreparedWeights {
  public:
-  /// False if there is no sound file for this plan. `path` and `plan` must outlive this object.
+  /// False if the file is missing, damaged or made for another plan. `path` and `plan` must outlive this object.
   bool open(const char* path, const PreparedId& id, const Plan& plan);
   bool isOpen() const { return blocks_ != nullptr; }
   const uint8_t* segment(uint32_t s) const;
-  /// What loadWeights() would have given.
+  /// Equals the hash that loadWeights() computes.
   uint64_t modelHash() const;
   void takeAdapterHashes(Adapters* adapters) const;
   void forget() const { file_.forget(); }

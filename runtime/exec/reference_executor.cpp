@@ -184,7 +184,7 @@ class ReferenceExecutor final : public HostExecutor {
     // without that rotation.
     const bool rotate = op.k_format != KvFormat::kF16;
     const float* const norms = op.n_bindings > kRopeNorms ? floats(op, kRopeNorms) : nullptr;
-    // Rotates by one of the token's tables. In the norms, keys follow queries.
+    // Rotates by table `table` of the token. In the norms, keys follow queries.
     const auto turned = [&](const float* from, uint32_t t, uint32_t table, bool key, float* to) {
       const float* const pairs =
           block().floats(table + static_cast<uint64_t>(t) * p.rotation_stride);

@@ -119,8 +119,8 @@ class Session {
   // Reading.
 
   Status append(const TokenSource& source);
-  /// Adds messages in the OpenAI form: an object or a list. With a `role`: one message with this text. `pictures`: those
-  /// that parts {"type": "image", "picture": N} name; null: none.
+  /// Adds messages in the OpenAI form: an object or a list. With a `role`: one message with this text.
+  /// `pictures`: the source for parts {"type": "image", "picture": N}, or null.
   Status appendMessages(const char* role, const char* text, size_t bytes,
                         PictureSource* pictures = nullptr);
   /// Computes the vector of ids or a text: n_embd `values`, and the number of tokens. The session must be empty and

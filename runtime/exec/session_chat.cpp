@@ -284,7 +284,7 @@ int32_t Session::placeholder() const {
              : -1;
 }
 
-// Tokens of the next picture that is expected, besides the one for its placeholder.
+// Tokens of the next expected picture, without its placeholder.
 uint64_t Session::pictureTokens(uint32_t index) const {
   uint64_t count = 1;
   if (memory_.pictures != nullptr && index < memory_.pictures->pending()) {
@@ -616,8 +616,8 @@ Status Session::appendMessages(const char* role, const char* text, size_t bytes,
   return kOk;
 }
 
-// Reads the picture of a part {"type": "image", "picture": N}, unless its rows are held. *part becomes {"type": "image",
-// "id": ...}. `kept`: rows that must stay.
+// Reads the picture of a part {"type": "image", "picture": N}, unless its rows are held. *part becomes
+// {"type": "image", "id": ...}. Rows from `first` on must stay.
 Status Session::readPicture(const JsonValue& given, PictureSource* source, uint32_t first,
                             Scratch* scratch, JsonMade** part) {
   const Log& log = context_.log;

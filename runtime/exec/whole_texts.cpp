@@ -6,7 +6,7 @@
 namespace oriel_internal {
 namespace {
 
-// A part of a template for a question and a text ends with one of these markers.
+// These markers divide a template for a question and a text. Each part of it ends with a marker.
 constexpr char kQueryField[] = "{query}";
 constexpr char kTextField[] = "{document}";
 

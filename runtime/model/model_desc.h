@@ -91,7 +91,7 @@ struct ModelDesc {
   /// `rope_long` replaces the main table if a cache may hold more tokens than this; 0: never.
   uint32_t rope_short_tokens = 0;
   RopeTable rope_long;
-  /// Queries at position p of the cache are multiplied by 1 + temperature * ln(floor(p / tokens) + 1); 0: no temperature.
+  /// Queries at position p of the cache are multiplied by 1 + temperature * ln(floor(p / tokens) + 1). 0: off.
   double query_temperature = 0;
   double temperature_tokens = 0;
 
@@ -302,7 +302,7 @@ enum class TensorRole : uint8_t {
   kDenseIn,                  // [dense][n_embd]
   kDenseOut,                 // [n_embd][dense]
   kDirection,                // [n_embd], of a control vector
-  kStateKeyTaps,             // [key cols][conv_taps]; kStateTaps has those of queries
+  kStateKeyTaps,             // [key cols][conv_taps]; kStateTaps: taps of queries
   kStateValueTaps,           // [value cols][conv_taps]
 };
 constexpr uint32_t kMatrixRoles = 110;
@@ -321,7 +321,7 @@ bool runsAsMatrix(uint32_t tensor_type);
 
 /// Reads and checks the hyperparameters and every tensor of the architecture's table: present, of the right
 /// shape, and of a type that this build can run. `file` must already be validated (GgufFile::open). Refuses
-/// tensors that the table does not have, except harmless ones in any llama file (see the .cpp). Adds the
+/// tensors that the table does not have, except harmless tensors of llama files (see the .cpp). Adds the
 /// tensors to `tensors`, which must be empty.
 Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
                      ModelDesc* desc, TensorIndex* tensors);

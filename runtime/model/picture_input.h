@@ -8,7 +8,7 @@
 
 namespace oriel_internal {
 
-/// Most vectors of a row: the embedding, and one for each of the first layers (deepstack).
+/// Most vectors of a row: the embedding, and one vector for each deepstack layer (the first layers of the model).
 constexpr uint32_t kMaxPictureParts = 9;
 /// TokenStep::place of a picture's row i in a step is kPicturePlace + i. Places for best tokens are smaller.
 constexpr uint32_t kPicturePlace = 1u << 30;

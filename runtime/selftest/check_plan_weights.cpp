@@ -163,7 +163,8 @@ void CheckPlan::addProduct(WeightType type, const BufferRef& weights, uint8_t ca
   }
 }
 
-// A norm and an activation of which only the product is seen: a device may leave both to the product.
+// A norm and an activation, each followed by a product. Only the product's result is compared, because a device may
+// leave the norm or the activation to the product.
 void CheckPlan::addMadeProducts(WeightType type, const BufferRef& weights, const MatmulPush& push) {
   if (norm_.size_bytes == 0) {
     norm_ = vector(kCols);

@@ -103,7 +103,7 @@ bool beginsWith(const char* text, const char* beginning) {
   return std::strncmp(text, beginning, std::strlen(beginning)) == 0;
 }
 
-// Where a device has kernels of a kind for one type, it has them for Q8_0.
+// Looks at Q8_0 only: a device that has kernels of a kind for any type has them for Q8_0, too.
 bool hasCandidate(Executor& executor, MatmulUse use, const char* beginning) {
   for (uint32_t i = 0; candidateName(&executor, use, WeightType::kQ8_0, i) != nullptr; ++i) {
     if (beginsWith(candidateName(&executor, use, WeightType::kQ8_0, i), beginning)) {
@@ -113,7 +113,7 @@ bool hasCandidate(Executor& executor, MatmulUse use, const char* beginning) {
   return false;
 }
 
-// False: there is no such variant on this device.
+// False if the device does not have the variant.
 bool nameOf(const Check& check, Executor& executor, char (&name)[64], double* limit) {
   constexpr const char* kNorm = "rms_norm";
   *limit = check.limit;

@@ -32,9 +32,9 @@ struct PictureLayout {
   uint32_t rowCount() const;
 };
 
-/// `image_rows`: the most rows for a picture of kGemma4 (0: kDefaultImageRows) or kQwen3 (0: the publisher's limit); the
-/// others have limits of their own. ORIEL_ERROR_ARGUMENT for a
-/// picture that is too narrow, or needs more positions than the encoder has.
+/// `image_rows`: the most rows for a picture of kGemma4 (0: kDefaultImageRows) or kQwen3 (0: the publisher's limit).
+/// Other projectors have their own limits. ORIEL_ERROR_ARGUMENT for a picture that is too narrow, or needs more positions
+/// than the encoder has.
 Status layOutPicture(const VisionDesc& desc, PictureSize size, uint32_t image_rows, const Log& log,
                      PictureLayout* layout);
 
