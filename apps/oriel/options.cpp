@@ -49,7 +49,9 @@ constexpr const char* kOfAll[] = {"evict",
                                   "dry_allowed_length",
                                   "dry_window",
                                   "strict_schema",
-                                  "open_objects"};
+                                  "open_objects",
+                                  "max_tokens_per_s",
+                                  "duty"};
 
 bool isIn(const char* const* begin, const char* const* end, const std::string& name) {
   return std::find(begin, end, name) != end;

@@ -452,7 +452,7 @@ Command addBenchCommand(CLI::App* program) {
       ->type_name("N")
       ->transform(wholeNumber(1, 64));
   app->add_option("--sustain", options->sustain_minutes,
-                  "Afterwards generate for so many minutes, report each minute and mark throttling")
+                  "Afterwards generate for MINUTES, report each minute and mark throttling")
       ->type_name("MINUTES")
       ->check(between(0.001, 1e6));
   app->add_option("--cancel", options->cancels,
