@@ -305,6 +305,8 @@ NOT_TRIED = {
     "disable_features": "a CPU has no features",
     "min_speed": "needs measured rates: test_plan.py",
     "retrieval_folder": "a folder that is not there is refused: test_folders_are_used",
+    "mmproj": "needs an encoder: test_pictures.cpp",
+    "image_tokens": "needs an encoder: test_pictures.cpp",
     "prepared_dir": "writes a file: test_prepared_weights.cpp",
 }
 # The other options that an option needs.
