@@ -1,6 +1,8 @@
 """Pictures of messages: files, bytes, Pillow images and arrays, as the library takes them."""
 
 import ctypes
+import importlib
+import io
 import os
 from typing import Any, List, Mapping, Sequence, Tuple
 
@@ -14,13 +16,12 @@ Pixels = Tuple[bytes, int, int, int]  # pixels, width, height, order
 def _decoded(picture: Any) -> Any:
     """A file, or a file's bytes, as a Pillow image that stands upright."""
     try:
-        from PIL import Image, ImageOps
+        image = importlib.import_module("PIL.Image")
+        operations = importlib.import_module("PIL.ImageOps")
     except ImportError as error:
         raise ArgumentError("files of pictures need Pillow: install it (pip install pillow), or give an array") from error
-    import io
-
     source = io.BytesIO(bytes(picture)) if isinstance(picture, (bytes, bytearray, memoryview)) else os.fspath(picture)
-    return ImageOps.exif_transpose(Image.open(source))
+    return operations.exif_transpose(image.open(source))
 
 
 def _pixels(picture: Any) -> Pixels:
@@ -33,11 +34,12 @@ def _pixels(picture: Any) -> Pixels:
         view = memoryview(picture)
     except TypeError:
         view = memoryview(b"")
-    if view.format != "B" or view.ndim != 3 or view.shape[2] not in CHANNELS:
+    shape = view.shape or ()
+    if view.format != "B" or len(shape) != 3 or shape[2] not in CHANNELS:
         raise ArgumentError(
             "a picture is a path, bytes of a file, a Pillow image, or an array of bytes [height][width][3 or 4]"
         )
-    height, width, channels = view.shape
+    height, width, channels = shape
     return view.tobytes(), width, height, CHANNELS[channels]
 
 

@@ -99,6 +99,8 @@ class Session:
         if not pictures:
             self._changing(_adding(said))
             return
+        if said is None:
+            raise ArgumentError("pictures need a message: give one")
         given = Pictures(pictures)
         if isinstance(said, Mapping) and isinstance(said.get("content"), str):
             said = with_pictures(said, given.count)
