@@ -312,10 +312,12 @@ const char* divideProduct(const Op& op, const Given& given, Kernel* kernel) {
                                 {"_half", Staging::kHalves},
                                 {"_matrix", Staging::kMatrixHalves}};
   const bool is_dot = candidate.kernel == MatmulKernel::kDot;
+  if (is_dot || candidate.kernel == MatmulKernel::kFloat) {
+    kernel->constants[5] = kLeastSpan;  // the array's type needs a length in kernels without it, too
+  }
   if (given.maker != nullptr ||
       (is_dot && (given.apart || given.rows == 1) && stagesItself(op, given.caps))) {
     kernel->constants[4] = makeOf(given.maker);
-    kernel->constants[5] = kLeastSpan;
     while (kernel->constants[5] < std::min(op.push.matmul.units, kSpanUnits)) {
       kernel->constants[5] *= 2;
     }
