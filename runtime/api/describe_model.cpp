@@ -51,7 +51,7 @@ void writePrefix(const oriel_model& model, const PrefixSeen& prefix, JsonWriter*
 
 void writeResident(const oriel_model& model, JsonWriter* out) {
   const bool paused = model.guard.phase() == Guard::Phase::kPaused;
-  uint64_t host = model.host_bytes;
+  uint64_t host = model.host_bytes + executorBytes(model.pictures);
   for (uint32_t i = 0; i < kMaxSessions; ++i) {
     host += model.guard.entry(i).handle != nullptr ? sessionBlockBytes(model, i) : 0;
   }

@@ -40,6 +40,16 @@ struct ModelPictures {
   void handOver(PictureFile* file);
 };
 
+/// Bytes of the encoder's arenas; 0 without pictures.
+inline uint64_t executorBytes(const ModelPictures* pictures) {
+  uint64_t bytes = 0;
+  for (uint32_t kind = 0;
+       pictures != nullptr && pictures->executor != nullptr && kind < kArenaKinds; ++kind) {
+    bytes += pictures->executor->allocatedBytes(static_cast<ArenaKind>(kind));
+  }
+  return bytes;
+}
+
 /// Takes it from `arena`, which may be a measuring arena, and sets the bytes in `file`. Null when measuring, or without
 /// a file. `file` must outlive the call only.
 Status takePictures(const LoadOptions& options, PictureFile* file, const Log& log, Arena* arena,

@@ -86,7 +86,7 @@ bool oriel_internal::readStats(const oriel_session* handle, oriel_stats* stats) 
       stats->device_bytes += model.executor->allocatedBytes(static_cast<ArenaKind>(kind));
     }
   }
-  stats->host_bytes = model.host_bytes + handle->host_bytes;
+  stats->host_bytes = model.host_bytes + handle->host_bytes + executorBytes(model.pictures);
   return true;
 }
 

@@ -21,6 +21,8 @@ from test_tools import TEMPLATE, TOOLS, valid, written
 USER = {"role": "user", "content": "Tell me about a fox."}
 ENDLESS = dict(max_tokens=1000000, logit_bias={})  # filled once the model's stop tokens are known
 
+RED_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"  # a PNG
+
 
 def setUp():
     info = json_of("info", "info", BUNDLED)
@@ -303,8 +305,13 @@ def test_errors_name_the_field():
         for field, value, param in cases:
             body = {"messages": [USER], "max_tokens": 3, field: value}
             refused(f"{field} {str(value)[:30]}", server.post("/v1/chat/completions", body), 400, param)
-        image = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]
-        refused("images", server.chat(image), 400, "messages[0].content[0]", "unsupported_content")
+        def asked(url):
+            return server.chat([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}])
+
+        refused("a picture's address", asked("http://a.b/c.png"), 400, "messages[0].content[0]", "unsupported_content")
+        refused("a picture that is none", asked("data:,"), 400, "messages", "invalid_image")
+        refused("a picture for a model without eyes", asked("data:image/png;base64," + RED_PIXEL), 400, "messages",
+                "unsupported_content")
         refused("no such route", server.get("/v1/nothing"), 404)
         refused("no such model", server.get("/v1/models/gpt"), 404, code="model_not_found")
         refused("the wrong method", server.get("/v1/chat/completions"), 405)

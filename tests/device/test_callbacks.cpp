@@ -81,6 +81,11 @@ const std::vector<Call>& everyCall() {
          return oriel_chat_add(on->session, nullptr, kMessage,
                                std::char_traits<char>::length(kMessage));
        }},
+      {"oriel_chat_add_pictures", Rule::kRefused,
+       [](Caller* on) {
+         return oriel_chat_add_pictures(on->session, kMessage,
+                                        std::char_traits<char>::length(kMessage), nullptr, 0);
+       }},
       {"oriel_chat_reply", Rule::kRefused,
        [](Caller* on) {
          return oriel_chat_reply(on->session, &kOneToken, nullptr, nullptr, nullptr);

@@ -37,8 +37,7 @@ class GoldenPictures final : public PictureSource {
   Status layOut(uint32_t index, const Log& log, HeldPicture* picture) override {
     const nlohmann::json& image = find(index);
     PictureLayout layout;
-    ORIEL_TRY(
-        layOutPicture(desc_, {image["width"], image["height"]}, kDefaultImageRows, log, &layout));
+    ORIEL_TRY(layOutPicture(desc_, {image["width"], image["height"]}, 0, log, &layout));
     *picture = {};
     describeRows(layout, picture);
     picture->hash = std::hash<std::string>()(names_[index]) | 1;

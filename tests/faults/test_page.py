@@ -20,6 +20,9 @@ CANNOT_FAIL = {"__errno_location", "__sched_cpucount", "__sysconf", "access", "c
                "dlclose", "geteuid", "getenv", "getpid", "memcpy", "memmove", "memset", "pthread_attr_destroy",
                "pthread_join", "pthread_self", "pthread_sigmask", "sched_getcpu", "sched_setaffinity", "sched_yield",
                "sigaddset", "sigemptyset", "sigismember", "sigpending", "sigwait", "snprintf", "time"}
+# Of prepared weights and limits on heat, which no phase uses. A file that cannot be mapped counts as missing; nanosleep
+# ends early at most.
+IN_NO_PHASE = {"mmap64", "munmap", "nanosleep"}
 
 
 def calls_of_the_system():
@@ -45,7 +48,7 @@ class Page(unittest.TestCase):
         self.assertGreater(len(rows_of_vulkan()), 50)
 
     def test_every_call_of_the_system_has_a_row(self):
-        used = calls_of_the_system() - CANNOT_FAIL
+        used = calls_of_the_system() - CANNOT_FAIL - IN_NO_PHASE
         rows = {row.split()[0] for row in self.tables["f"]}
         self.assertGreater(len(used), 30)
         self.assertEqual(set(), used - rows, "calls of runtime/os that are not failed: tests/faults/file_faults.cpp")

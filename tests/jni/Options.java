@@ -25,6 +25,8 @@ class Options extends Checks {
     LEFT_OUT.put("control_vector", "needs a control vector of this model");
     LEFT_OUT.put("control_layers", "needs a control vector of this model");
     LEFT_OUT.put("adapters", "needs an adapter of this model");
+    LEFT_OUT.put("mmproj", "needs an encoder of this model's pictures");
+    LEFT_OUT.put("image_tokens", "needs an encoder of this model's pictures");
     LEFT_OUT.put("min_speed", "needs a device whose speed is known");
   }
 
