@@ -313,7 +313,8 @@ const char* divideProduct(const Op& op, const Given& given, Kernel* kernel) {
                                 {"_matrix", Staging::kMatrixHalves}};
   const bool is_dot = candidate.kernel == MatmulKernel::kDot;
   if (is_dot || candidate.kernel == MatmulKernel::kFloat) {
-    kernel->constants[5] = kLeastSpan;  // the array's type needs a length in kernels without it, too
+    kernel->constants[5] =
+        kLeastSpan;  // the array's type needs a length in kernels without it, too
   }
   if (given.maker != nullptr ||
       (is_dot && (given.apart || given.rows == 1) && stagesItself(op, given.caps))) {

@@ -139,16 +139,17 @@ Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, con
   return kOk;
 }
 
-// Finds the remaining errors that a load would report.
-Status tryToPlan(const char* path, const LoadOptions& options, const Log& reasons, const Log& log,
+// Finds the remaining errors that a load would report. Overwrites the options, because another set would take stack.
+Status tryToPlan(const char* path, const Log& reasons, const Log& log, LoadOptions* options,
                  FileInfo* info) {
-  LoadOptions plan_options = {};
-  plan_options.log = reasons.callback;
-  plan_options.log_user = reasons.user;
-  plan_options.allocator = options.allocator;
-  plan_options.calibration_file = "";  // a calibration does not decide whether the model runs
+  const oriel_allocator* const allocator = options->allocator;
+  *options = {};
+  options->log = reasons.callback;
+  options->log_user = reasons.user;
+  options->allocator = allocator;
+  options->calibration_file = "";  // a calibration does not decide whether the model runs
   PreparedModel prepared;
-  const Status status = prepareModel(path, plan_options, &prepared);
+  const Status status = prepareModel(path, *options, &prepared);
   if (status.passing()) {
     return log.fail(status.code(), "%s", info->missing[0]);
   }
@@ -186,12 +187,12 @@ Status tryToPlan(const char* path, const LoadOptions& options, const Log& reason
   return kOk;
 }
 
-Status inspectFile(const char* path, const LoadOptions& options, FileInfo* info) {
-  const Log log = logOf(options);
-  ORIEL_TRY(checkAllocator(options, log));
+Status inspectFile(const char* path, LoadOptions* options, FileInfo* info) {
+  const Log log = logOf(*options);
+  ORIEL_TRY(checkAllocator(*options, log));
   Reasons reasons(info, path);
-  ORIEL_TRY(readFileInfo(path, allocatorOf(options), log, &reasons, info));
-  return info->runs != 0 ? tryToPlan(path, options, reasons.log(), log, info) : Status(kOk);
+  ORIEL_TRY(readFileInfo(path, allocatorOf(*options), log, &reasons, info));
+  return info->runs != 0 ? tryToPlan(path, reasons.log(), log, options, info) : Status(kOk);
 }
 
 void writeTensorTypes(const FileInfo& info, JsonWriter* out) {
@@ -243,7 +244,7 @@ oriel_status oriel_file_describe(const char* path, const oriel_options* given, c
   CallOptions options;
   FileInfo info = {};
   Status status = takeModelOptions(given, &options);
-  status = status.ok() ? inspectFile(path, options, &info) : status;
+  status = status.ok() ? inspectFile(path, &options, &info) : status;
   if (!status.ok()) {
     return status.code();
   }

@@ -212,7 +212,7 @@ Status Session::embedWhole(const WholeText* texts, size_t count, uint32_t poolin
     ORIEL_TRY(one.ids == nullptr ? checkUtf8("text", one.text, one.count) : kOk);
     ORIEL_TRY(one.query != nullptr ? checkUtf8("query", one.query, one.query_bytes) : kOk);
   }
-  WholeTexts whole(context_, &call_, &memory_, &stepper_, &feeder_);
+  WholeTexts whole(context_, &call_, &stepper_, &feeder_);
   return whole.read(texts, count, pooling, values, tokens);
 }
 

@@ -20,9 +20,8 @@ struct WholeText {
 
 class WholeTexts {
  public:
-  WholeTexts(const SessionContext& context, RunningCall* call, SessionMemory* memory,
-             Stepper* stepper, Feeder* feeder)
-      : context_(context), call_(*call), memory_(*memory), stepper_(*stepper), feeder_(*feeder) {}
+  WholeTexts(const SessionContext& context, RunningCall* call, Stepper* stepper, Feeder* feeder)
+      : context_(context), call_(*call), stepper_(*stepper), feeder_(*feeder) {}
 
   /// Writes a row of ModelDesc::textCols() values per text. `pooling`: kPoolMean and so on. `tokens`: one count per
   /// text; may be null. All texts are checked before the first step.
@@ -45,7 +44,6 @@ class WholeTexts {
 
   const SessionContext& context_;
   RunningCall& call_;
-  SessionMemory& memory_;
   Stepper& stepper_;
   Feeder& feeder_;
   // The step in preparation.

@@ -150,7 +150,7 @@ class RealBundle(InAFolder):
         bundle = self.folder / "a [b] ö" / "bundle"
         program = BUNDLE / json.loads((BUNDLE / "manifest.json").read_text())["program"]
         subprocess.run([os.environ.get("CMAKE", "cmake"), "-D", f"FROM={ROOT}", "-D", f"TO={bundle}", "-D",
-                        f"PROGRAM={program}", "-D", "SYSTEM=S", "-D", "PROCESSOR=P", "-D", "EMULATOR=",
+                        f"PYTHON={sys.executable}", "-D", f"PROGRAM={program}", "-D", "SYSTEM=S", "-D", "PROCESSOR=P", "-D", "EMULATOR=",
                         "-P", ROOT / "tests" / "bundle" / "make_bundle.cmake"], check=True, capture_output=True)
         want = json.loads((BUNDLE / "manifest.json").read_text())["files"]
         self.assertEqual(want, json.loads((bundle / "manifest.json").read_text())["files"])

@@ -20,8 +20,8 @@ CANNOT_FAIL = {"__errno_location", "__sched_cpucount", "__sysconf", "access", "c
                "dlclose", "geteuid", "getenv", "getpid", "memcpy", "memmove", "memset", "pthread_attr_destroy",
                "pthread_join", "pthread_self", "pthread_sigmask", "sched_getcpu", "sched_setaffinity", "sched_yield",
                "sigaddset", "sigemptyset", "sigismember", "sigpending", "sigwait", "snprintf", "time"}
-# Of prepared weights and limits on heat, which no phase uses. A file that cannot be mapped counts as missing; nanosleep
-# ends early at most.
+# No phase uses prepared weights and limits on heat. A file that cannot be mapped counts as missing, and nanosleep can only
+# end early.
 IN_NO_PHASE = {"mmap64", "munmap", "nanosleep"}
 
 

@@ -4,6 +4,7 @@
 #include <oriel/tools.h>
 
 #include "support/api.h"
+#include "support/files.h"
 #include "support/scratch_folder.h"
 
 namespace oriel_internal::test::rest_of_calls {
@@ -53,6 +54,17 @@ TEST_F(RestOfCalls, of_shapes_and_files) {
       kModel, 0, 1, &options,
       [](const char*, const char*, uint32_t, uint32_t, double, double, void*) {}, nullptr);
   EXPECT_TRUE(timed == ORIEL_OK || timed == ORIEL_ERROR_UNSUPPORTED) << log.errors();
+  // Without golden's encoder it is refused before any other work.
+  const std::string encoder = dataFile("vision/mmproj-gemma4v.gguf");
+  Options looking = makeOptions(&log);
+  if (!encoder.empty()) {
+    looking.set("mmproj", encoder);
+  }
+  const uint8_t pixel[3] = {};
+  EXPECT_EQ(encoder.empty(),
+            oriel_picture_rows(
+                encoder.empty() ? kModel : dataFile("vision/gemma4.gguf").c_str(), pixel, 1, 1,
+                &looking, [](const float*, size_t, size_t, void*) {}, nullptr) != ORIEL_OK);
   EXPECT_FALSE(described(oriel_option_list).empty());
   EXPECT_NE(nullptr, oriel_status_text(ORIEL_OK));
   EXPECT_NE(nullptr, oriel_version());
