@@ -12,7 +12,10 @@ import os
 import struct
 import sys
 
-F32 = 0
+sys.dont_write_bytecode = True
+from make_types import F32, Reader  # noqa: E402
+
+FILE_TYPE = b"general.file_type"
 HALF_UP = 0.5
 
 
@@ -88,79 +91,36 @@ TYPES = {
 }
 
 
-class Reader:
-    """Metadata without general.file_type, and tensors, of a trusted GGUF file."""
-
-    SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-    STRING, ARRAY = 8, 9
-
-    def __init__(self, path):
-        with open(path, "rb") as file:
-            self.data = file.read()
-        self.at = 8
-        n_tensors, n_keys = self.take("Q"), self.take("Q")
-        self.pairs = []
-        for _ in range(n_keys):
-            begin = self.at
-            key, kind = self.string(), self.take("I")
-            self.skip(kind)
-            if key != b"general.file_type":
-                self.pairs.append(self.data[begin:self.at])
-        infos = [(self.string(), [self.take("Q") for _ in range(self.take("I"))], self.take("I"), self.take("Q"))
-                 for _ in range(n_tensors)]
-        base = -(-self.at // 32) * 32
-        self.tensors = {}
-        for name, dims, kind, offset in infos:
-            if kind != F32:
-                raise ValueError(f"{name.decode()} is not F32")
-            count = 1
-            for dim in dims:
-                count *= dim
-            self.tensors[name] = dims, array.array("f", self.data[base + offset:base + offset + 4 * count])
-
-    def take(self, code):
-        value, = struct.unpack_from("<" + code, self.data, self.at)
-        self.at += struct.calcsize("<" + code)
-        return value
-
-    def string(self):
-        n = self.take("Q")
-        self.at += n
-        return self.data[self.at - n:self.at]
-
-    def skip(self, kind):
-        if kind == self.STRING:
-            self.string()
-        elif kind == self.ARRAY:
-            item = self.take("I")
-            for _ in range(self.take("Q")):
-                self.skip(item)
-        else:
-            self.at += self.SIZES[kind]
-
-
 def order(name):
     """Tensors without a layer first, then layer by layer, each by name."""
-    parts = name.split(b".")
-    return (int(parts[1]) if parts[0] == b"blk" else -1, name)
+    parts = name.split(".")
+    return (int(parts[1]) if parts[0] == "blk" else -1, name)
 
 
 def pair(key, value):
     return struct.pack("<Q", len(key)) + key + struct.pack("<II", 4, value)
 
 
+def metadata(model, file_type):
+    """The model's, with the file type at the end, as the tool writes it."""
+    begin, end = model.metadata
+    old = model.file_type_at - len(pair(FILE_TYPE, 0)) + 4
+    rest = model.data[begin:old] + model.data[model.file_type_at + 4:end]
+    return rest + pair(b"general.quantization_version", 2) + pair(FILE_TYPE, file_type)
+
+
 def converted(model, number, file_type, block_values, block_bytes):
-    pairs = model.pairs + [pair(b"general.quantization_version", 2), pair(b"general.file_type", file_type)]
-    head = struct.pack("<4sIQQ", b"GGUF", 3, len(model.tensors), len(pairs)) + b"".join(pairs)
+    head = struct.pack("<4sIQQ", b"GGUF", 3, len(model.tensors), model.n_keys + 1) + metadata(model, file_type)
     body = b""
-    for name in sorted(model.tensors, key=order):
-        dims, values = model.tensors[name]
-        kind, data = F32, values.tobytes()
-        if len(dims) > 1:
+    for tensor in sorted(model.tensors, key=lambda tensor: order(tensor.name)):
+        kind, data = tensor.kind, tensor.data
+        if len(tensor.dims) > 1:
+            values = array.array("f", data)
             kind = number
             data = b"".join(block_bytes(values[at:at + block_values]) for at in range(0, len(values), block_values))
+        name = tensor.name.encode()
         head += struct.pack("<Q", len(name)) + name
-        head += struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, len(body))
+        head += struct.pack(f"<I{len(tensor.dims)}QIQ", len(tensor.dims), *tensor.dims, kind, len(body))
         body += data + bytes(-len(data) % 32)
     return head + bytes(-len(head) % 32) + body
 
@@ -169,6 +129,8 @@ def main():
     if len(sys.argv) != 3:
         sys.exit("usage: make_test_models.py LLAMA-F32.gguf FOLDER")
     model = Reader(sys.argv[1])
+    if any(tensor.kind != F32 for tensor in model.tensors):
+        sys.exit(f"make_test_models.py: {sys.argv[1]} has tensors that are not F32")
     os.makedirs(sys.argv[2], exist_ok=True)
     for name, (*how, expected) in TYPES.items():
         data = converted(model, *how)
