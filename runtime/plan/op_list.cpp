@@ -120,7 +120,7 @@ void OpList::toHead(const Op& op) {
   toBatchHead(op);
 }
 
-Op OpList::make(OpKind kind, std::initializer_list<BufferRef> bindings) const {
+Op OpList::make(OpKind kind, std::initializer_list<BufferRef> bindings) {
   Op op;
   op.kind = kind;
   op.push_bytes = static_cast<uint16_t>(opTraits(kind).push_bytes);

@@ -92,7 +92,7 @@ class OpList {
   void endFill() { plan_->fill_ops = plan_->n_ops[static_cast<uint32_t>(StepList::kChunk)]; }
 
   /// An op of this kind with these bindings. The step block is always the second binding.
-  Op make(OpKind kind, std::initializer_list<BufferRef> bindings) const;
+  static Op make(OpKind kind, std::initializer_list<BufferRef> bindings);
 
   bool has(TensorRole role, uint32_t layer) const { return tensors_.has(role, layer); }
 

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <initializer_list>
 
 #include "exec/load_weights.h"
 #include "plan/codebooks.h"
 #include "plan/memory_layout.h"
+#include "plan/op_list.h"
 #include "plan/weight_layout.h"
 #include "vision/patch_positions.h"
 
@@ -342,16 +342,6 @@ class Builder {
 
   // --- Ops ----------------------------------------------------------------------------------------
 
-  Op make(OpKind kind, std::initializer_list<BufferRef> bindings) const {
-    Op op;
-    op.kind = kind;
-    op.push_bytes = static_cast<uint16_t>(opTraits(kind).push_bytes);
-    for (const BufferRef& binding : bindings) {
-      op.bindings[op.n_bindings++] = binding;
-    }
-    return op;
-  }
-
   void emit(const Op& op) {
     const uint32_t i = static_cast<uint32_t>(list_);
     if (plan_.ops[i] != nullptr) {
@@ -363,7 +353,7 @@ class Builder {
   /// out (+)= norm(in), `count` vectors of a row, each `cols` long.
   Op normOp(const BufferRef& weight, const Vectors& in, const Vectors& out, uint32_t cols,
             uint32_t count, bool add) const {
-    Op op = make(OpKind::kRmsNorm, {in.place, plan_.device_step, out.place, weight});
+    Op op = OpList::make(OpKind::kRmsNorm, {in.place, plan_.device_step, out.place, weight});
     RmsNormPush& push = op.push.rms_norm;
     push.cols = cols;
     push.in_stride = in.stride;
@@ -379,7 +369,7 @@ class Builder {
   }
 
   void change(uint32_t how, const BufferRef& values, const Vectors& out, uint32_t cols) {
-    Op op = make(OpKind::kAddBias, {values, plan_.device_step, out.place});
+    Op op = OpList::make(OpKind::kAddBias, {values, plan_.device_step, out.place});
     op.push.add_bias = {cols, out.stride, out.first, 0, how, 0};
     emit(op);
   }
@@ -411,7 +401,7 @@ class Builder {
     BufferRef matrix;
     WeightType type = WeightType::kF32;
     ORIEL_TRY(place(of, &matrix, &type));
-    Op op = make(OpKind::kMatmul, {matrix, plan_.device_step, out.place, in.place});
+    Op op = OpList::make(OpKind::kMatmul, {matrix, plan_.device_step, out.place, in.place});
     op.weights = type;
     const WeightGeometry geometry = weightGeometry(type, of.cols);
     MatmulPush& push = op.push.matmul;
@@ -493,7 +483,8 @@ class Builder {
   }
 
   Op ropeAppend(uint32_t queries, uint32_t keys) const {
-    Op op = make(OpKind::kRopeAppend, {qkv_.place, plan_.device_step, queries_.place, k_, v_});
+    Op op =
+        OpList::make(OpKind::kRopeAppend, {qkv_.place, plan_.device_step, queries_.place, k_, v_});
     RopeAppendPush& push = op.push.rope_append;
     push.n_heads = queries;
     push.n_kv_heads = keys;
@@ -526,8 +517,8 @@ class Builder {
                           "v.blk.%u.attn_q_norm.weight", 0},
                          qkv_));
     emit(ropeAppend(desc_.n_heads, 0));
-    Op attention =
-        make(OpKind::kAttention, {queries_.place, plan_.device_step, attended_.place, k_, v_});
+    Op attention = OpList::make(OpKind::kAttention,
+                                {queries_.place, plan_.device_step, attended_.place, k_, v_});
     AttentionPush& push = attention.push.attention;
     push.n_heads = push.n_kv_heads = desc_.n_heads;
     push.head_dim = head_dim_;
@@ -610,7 +601,7 @@ class Builder {
   /// `up`: column of the second factor; 0: none.
   void activation(uint32_t kind, const Vectors& in, const Vectors& out, uint32_t cols,
                   uint32_t up) {
-    Op op = make(OpKind::kGatedActivation, {in.place, plan_.device_step, out.place});
+    Op op = OpList::make(OpKind::kGatedActivation, {in.place, plan_.device_step, out.place});
     GatedActivationPush push = {};
     push.cols = cols;
     push.in_stride = in.stride;
@@ -625,7 +616,7 @@ class Builder {
   }
 
   void meanOfCells() {
-    Op op = make(OpKind::kPool, {out_.strip, plan_.device_step, means_.place});
+    Op op = OpList::make(OpKind::kPool, {out_.strip, plan_.device_step, means_.place});
     op.push.pool = {desc_.n_embd, x_.stride, means_.stride};
     emit(op);
   }
