@@ -289,7 +289,7 @@ Status measureTrie(const GgufFile& file, const oriel_allocator& allocator, const
   Arena real(block, measure.used());
   Status status = Tokenizer::build(file, Log(), &real, &tokenizer, stop);
   if (status.code() == ORIEL_ERROR_CANCELLED) {
-    // The caller logs it.
+    // No line: the app asked for it.
   } else if (!status.ok()) {  // once more, for its line
     Arena again(block, measure.used());
     status = Tokenizer::build(file, log, &again, &tokenizer);

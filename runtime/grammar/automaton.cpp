@@ -477,7 +477,7 @@ Status compileAutomaton(const Grammar& grammar, const Log& log, void* memory, si
   *automaton = Automaton();
   if (grammar.failed()) {
     if (grammar.work()->stopped()) {
-      return failStopped(log);
+      return ORIEL_ERROR_CANCELLED;
     }
     if (grammar.noMemory()) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,

@@ -100,7 +100,7 @@ class GbnfReader {
       return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to read a grammar: close other apps");
     }
     if (grammar_.work()->stopped()) {
-      return log_.fail(ORIEL_ERROR_CANCELLED, "reading the grammar was stopped: ask again");
+      return ORIEL_ERROR_CANCELLED;
     }
     if (grammar_.work()->ended()) {
       return log_.fail(ORIEL_ERROR_UNSUPPORTED,

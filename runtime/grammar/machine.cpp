@@ -365,7 +365,7 @@ Status Constraint::compile(const Grammar& grammar, int32_t extra_stop, const Log
     const bool stopped = sets_.steps().stopped();
     release();
     return stopped
-               ? failStopped(log)
+               ? Status(ORIEL_ERROR_CANCELLED)
                : log.fail(ORIEL_ERROR_UNSUPPORTED,
                           "the grammar is so ambiguous that one token takes more than %llu steps: "
                           "let the alternatives of a rule begin with different characters",

@@ -97,7 +97,7 @@ class NfaBuilder {
 
   Status fail(const Log& log) const {
     if (work_.stopped()) {
-      return failStopped(log);
+      return ORIEL_ERROR_CANCELLED;
     }
     if (scratch_->noMemory()) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
@@ -453,10 +453,6 @@ Status failTooLarge(const Log& log) {
   return log.fail(ORIEL_ERROR_UNSUPPORTED,
                   "the grammar is too large for the memory that constraints have: shorten its "
                   "longest repetitions, or split it");
-}
-
-Status failStopped(const Log& log) {
-  return log.fail(ORIEL_ERROR_CANCELLED, "compiling the grammar was stopped: ask again");
 }
 
 Status buildNfa(const Grammar& grammar, const Log& log, Nfa* nfa) {

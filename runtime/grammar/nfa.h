@@ -88,7 +88,5 @@ Status buildNfa(const Grammar& grammar, const Log& log, Nfa* nfa);
 
 /// Logs that a grammar does not fit.
 Status failTooLarge(const Log& log);
-/// The error after the grammar's work was stopped.
-Status failStopped(const Log& log);
 
 }  // namespace oriel_internal

@@ -185,7 +185,7 @@ Status SchemaContext::end() {
   if (status_.ok() && (grammar_->noMemory() || patterns_.noMemory())) {  // not the schema's fault
     status_ = log_.fail(ORIEL_ERROR_OUT_OF_MEMORY, kNoSchemaMemory);
   } else if (status_.ok() && grammar_->work()->stopped()) {
-    status_ = log_.fail(ORIEL_ERROR_CANCELLED, "working out the schema was stopped: ask again");
+    status_ = ORIEL_ERROR_CANCELLED;
   } else if (status_.ok() && grammar_->work()->ended()) {
     status_ = log_.fail(ORIEL_ERROR_UNSUPPORTED,
                         "the schema is too much to work out (at %s): make it smaller, above all "

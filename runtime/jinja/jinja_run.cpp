@@ -119,8 +119,7 @@ bool Interpreter::charge(uint64_t steps) {
     return status_.ok();
   }
   status_ = heap_->meter().stopped()
-                ? world_.log.fail(ORIEL_ERROR_CANCELLED,
-                                  "running the chat template was stopped: ask again")
+                ? Status(ORIEL_ERROR_CANCELLED)
                 : world_.log.fail(ORIEL_ERROR_UNSUPPORTED,
                                   "line %u of the chat template takes more than %llu steps: use "
                                   "another template or shorter messages",

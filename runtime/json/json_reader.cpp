@@ -426,7 +426,7 @@ Status parseJson(const char* text, size_t bytes, const char* what, const StopChe
     }
   }
   if (reader.stopped()) {
-    return log.fail(ORIEL_ERROR_CANCELLED, "reading %s was stopped: ask again", what);
+    return ORIEL_ERROR_CANCELLED;
   }
   if (scratch->failed()) {
     return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to read %s: give less", what);

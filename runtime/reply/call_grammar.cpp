@@ -109,7 +109,7 @@ constexpr uint64_t kStepsOfByte = 20;
 
 Status tooMuch(const Log& log, const Work& work) {
   return work.stopped()
-             ? log.fail(ORIEL_ERROR_CANCELLED, "working out the tools was stopped: ask again")
+             ? Status(ORIEL_ERROR_CANCELLED)
              : log.fail(ORIEL_ERROR_UNSUPPORTED,
                         "the tools are too much to work out: give fewer, or do not ask for checked "
                         "calls");

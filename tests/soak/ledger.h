@@ -66,7 +66,7 @@ class Ledger {
     // A lost device is reported once, by the call that finds it.
     const bool silent = status == ORIEL_OK || status == ORIEL_ERROR_CANCELLED || lost;
     check("lines", silent ? lines.empty() || lost : lines.size() == 1,
-          std::to_string(lines.size()));
+          std::to_string(lines.size()) + (lines.empty() ? "" : ": " + lines.back()));
     return status;
   }
 
