@@ -123,7 +123,7 @@ Status WholeTexts::check(const WholeText& text, size_t number, size_t count, siz
              : context_.log.fail(
                    ORIEL_ERROR_CONTEXT,
                    "%sthe text has %zu tokens, the session sees %u: shorten it%s", which, *needed,
-                   most, can_grow ? ", or load the model with a longer window (--window)" : "");
+                   most, can_grow ? ", or load the model with a longer \"window\"" : "");
 }
 
 Status WholeTexts::read(const WholeText* texts, size_t count, uint32_t pooling, float* values,

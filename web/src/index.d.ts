@@ -170,8 +170,8 @@ export interface Session {
   generate(options?: GenerateOptions): Reply;
   append(input: string | Iterable<number>, options?: { special?: boolean; bos?: boolean }): Promise<void>;
   score(ids: Iterable<number>): Promise<{ tokens: number; nll: number[]; nllMean: number }>;
-  /** The session must be empty. `raw`: not scaled to length 1. */
-  embed(text: string, options?: { pooling?: 'auto' | 'mean' | 'last' | 'first'; raw?: boolean }): Promise<Float32Array>;
+  /** The session must be empty. `raw`: not scaled to length 1. `kind`: an encoder gets the search words of its model's page. */
+  embed(text: string, options?: { pooling?: 'auto' | 'mean' | 'last' | 'first'; kind?: 'text' | 'query' | 'document'; raw?: boolean }): Promise<Float32Array>;
   stats(): Promise<Stats>;
   describe(): Promise<SessionDescription>;
   /** Ids from a position on: a whole number up to 2^53. */
