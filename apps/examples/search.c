@@ -81,8 +81,8 @@ static int embed(oriel_session* encoder, uint32_t flags, const char* text, float
 }
 
 /* The index has the bytes of the encoder's file and the width of a vector, then a key and a vector for
- * each paragraph. One of another encoder, or one that was cut off, begins anew. Encodes the paragraphs
- * that it lacks, and adds them; how many, or -1. */
+ * each paragraph. An index of another encoder is replaced, and a cut index too. Encodes the missing
+ * paragraphs and adds them; how many, or -1. */
 static int updateIndex(const char* path, const uint64_t* head, oriel_session* encoder, float* row) {
   const uint64_t bytes = bytesOf(path);
   FILE* file = fopen(path, bytes < 16 || (bytes - 16) % (8 + 4 * width) != 0 ? "w+b" : "r+b");

@@ -95,7 +95,7 @@ bool get(std::istream& file, T* values, size_t count) {
 }
 
 /// The index has the bytes of the encoder's file and the width of a vector, then a key and a vector for each paragraph.
-/// One of another encoder is not used. Returns the number of paragraphs that it lacked.
+/// An index of another encoder is not used. Returns the number of paragraphs that it lacked.
 size_t updateIndex(const std::string& path, uint64_t encoder_bytes, const Encoder& encoder,
                    std::vector<Paragraph>& paragraphs) {
   const uint64_t head[2] = {encoder_bytes, encoder.width()};

@@ -44,7 +44,7 @@ def key_of(text: str) -> int:
 
 def read_index(path: str, head: bytes, width: int) -> Dict[int, Sequence[float]]:
     """The index has the bytes of the encoder's file and the width of a vector, then a key and a vector for each
-    paragraph. Nothing of the index of another encoder is used."""
+    paragraph. An index of another encoder is not used."""
     try:
         data = pathlib.Path(path).read_bytes()
     except FileNotFoundError:

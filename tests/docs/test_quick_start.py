@@ -183,7 +183,7 @@ class QuickStart(Installed):
 
 
 class FirstReply(Installed):
-    """A stopwatch is no test of speed: two minutes are far above what any machine takes."""
+    """Two minutes are far above the time of any machine."""
 
     def timed(self, name, lines, folder=None):
         began = time.monotonic()

@@ -35,7 +35,7 @@ function keyOf(text) {
 
 /**
  * The index has the bytes of the encoder's file and the width of a vector, then a key and a vector for each paragraph.
- * Nothing of the index of another encoder is used.
+ * An index of another encoder is not used.
  */
 function readIndex(path, head, width) {
   const known = new Map();

@@ -23,7 +23,7 @@ export interface LoadOptions extends PlanOptions {
   assets?: string | URL;
   /** The script of the worker. Default: dist/worker.js of the package, src/engine/node.js in Node. */
   worker?: string | URL;
-  /** In Node: the native addon if it was built for this system ('auto'), one of the two, or an addon's path (*.node). */
+  /** In Node: the native addon if it was built for this system ('auto'), either library, or an addon's path (*.node). */
   engine?: 'auto' | 'native' | 'wasm' | (string & {});
 }
 
@@ -223,7 +223,7 @@ export interface Model {
 }
 
 export interface Planner {
-  /** `options` are added to those of Oriel.planner. */
+  /** `options` are added to the options of Oriel.planner. */
   plan(options?: PlanOptions): Promise<Plan>;
   /** The contents of the file, and `missing`: the reasons if it cannot run. */
   describe(): Promise<Record<string, any>>;
