@@ -3,7 +3,7 @@
 #
 #   scripts/test.sh [--all | --quick] [CTEST_ARGS...]         e.g. scripts/test.sh -R kv
 #
-# Without --all the Vulkan devices, which are software here, leave out what others have shown (tests/devices.cmake), and
+# Without --all the Vulkan devices, which are software here, run the tests of their tiers (tests/support/tiers.h), and
 # packages and some ways to build the library are not tried (tests/package/CMakeLists.txt). --quick runs the unit tests and
 # those on the CPU.
 #

@@ -12,6 +12,7 @@
 #include "oriel/advanced.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -84,6 +85,7 @@ struct Intruders {
   std::array<std::thread, 3> threads;
 };
 
+RUNS_ON(kCpu);
 TEST(ThreadGaps, no_conversation_is_lost_in_a_thousand_rounds_of_trim_and_resume) {
   constexpr uint32_t kRounds = 1000;
   Options options = cpuOptions(nullptr);
@@ -163,6 +165,7 @@ struct LateWorker {
 };
 LateWorker* LateWorker::late = nullptr;
 
+RUNS_ON(kCpu);
 TEST(ThreadGaps, a_late_worker_does_not_read_the_block_that_is_being_filled) {
   const TemporaryModel file(randomFamily("mamba2"));
   Options options = cpuOptions(nullptr);
