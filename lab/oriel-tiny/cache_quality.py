@@ -1,6 +1,6 @@
 """Measures the loss from cache formats and short windows for this model, with Oriel.
 
-    python3 cache_quality.py --oriel PATH/oriel --model ../oriel-tiny-q8_0.gguf \\
+    python3 cache_quality.py --oriel PATH/oriel --model ../../models/oriel-tiny/oriel-tiny-q8_0.gguf \\
         --table cache.md --plot cache.svg --ids ids.json
 
 For windows of 128 to 1024 tokens and each cache format: the divergence KL(f16 || format) at the same window on

@@ -1,7 +1,7 @@
 """Trains a prefix for a page of text: keys and values that replace the page in a session (a Cartridge).
 
     python3 cartridge_page.py --out data/page
-    python3 cartridge.py --model ../oriel-tiny-q8_0.gguf --page data/page/page.txt \\
+    python3 cartridge.py --model ../../models/oriel-tiny/oriel-tiny-q8_0.gguf --page data/page/page.txt \\
         --questions data/page/study.txt --tokens 32 --out data/page/page.gguf \\
         --test data/page/test.json
 

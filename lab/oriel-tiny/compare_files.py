@@ -1,6 +1,6 @@
 """Loss on assistant tokens for several GGUF files (what quantisation costs).
 
-    python3 compare_files.py --data data ../oriel-tiny-q8_0.gguf ../../../build/models/oriel-tiny-*.gguf
+    python3 compare_files.py --data data ../../models/oriel-tiny/oriel-tiny-q8_0.gguf ../../build/models/oriel-tiny-*.gguf
 """
 import argparse
 import json

@@ -1,6 +1,6 @@
 """Accuracy per skill on held-out items, greedy, and ten raw transcripts.
 
-    python3 evaluate.py --oriel PATH/oriel --model ../oriel-tiny-q8_0.gguf --data data   # through Oriel
+    python3 evaluate.py --oriel PATH/oriel --model ../../models/oriel-tiny/oriel-tiny-q8_0.gguf --data data   # through Oriel
     python3 evaluate.py --model run/checkpoint.pt --data data --each 20                  # fast, PyTorch
 
 Two sets of questions: from checks.py, whose wordings training does not have, and from the validation

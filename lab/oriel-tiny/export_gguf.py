@@ -1,6 +1,6 @@
 """Writes the trained model as GGUF v3 (llama architecture).
 
-    python3 export_gguf.py --model run/model.pt --out ../oriel-tiny
+    python3 export_gguf.py --model run/model.pt --out ../../models/oriel-tiny/oriel-tiny
 
 Several models of the same shape are averaged; a model named twice counts twice. Averaging works for stages of one
 training (Wortsman et al. 2022, "Model soups").
@@ -110,7 +110,7 @@ def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--model", nargs="+", default=["run/model.pt"])
     ap.add_argument("--tokenizer", default="tokenizer.json")
-    ap.add_argument("--out", default="../oriel-tiny", help="path without the ending")
+    ap.add_argument("--out", default="../../models/oriel-tiny/oriel-tiny", help="path without the ending")
     ap.add_argument("--name", default="Oriel Tiny")
     ap.add_argument("--types", nargs="+", default=["f16", "q8_0", "q4_0"], choices=sorted(KIND))
     a = ap.parse_args()

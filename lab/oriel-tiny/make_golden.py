@@ -1,6 +1,6 @@
 """Writes the golden data: reference outputs of the exported files.
 
-    python3 make_golden.py ../oriel-tiny-q8_0.gguf
+    python3 make_golden.py ../../models/oriel-tiny/oriel-tiny-q8_0.gguf
 
 For each file and prompt: the token ids, the 20 largest logits at the last
 position (weights dequantised, activations in float64, so any fp32 runtime
@@ -34,7 +34,7 @@ PROMPTS = {
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("files", nargs="+")
-    ap.add_argument("--out", default="../../../tests/data/oriel-tiny-golden.json")
+    ap.add_argument("--out", default="../../tests/data/oriel-tiny-golden.json")
     a = ap.parse_args()
     out = {"format": 1, "files": []}
     for path in a.files:

@@ -1,6 +1,6 @@
 """Measures, through Oriel, how well this model recalls facts from many windows ago.
 
-    python3 recalled.py --oriel PATH/oriel --model ../oriel-tiny-q8_0.gguf
+    python3 recalled.py --oriel PATH/oriel --model ../../models/oriel-tiny/oriel-tiny-q8_0.gguf
 
 The user tells facts in the wordings of checks.py, which training does not have. A number of tokens of other talk
 follows. Then the script asks for each fact.  "gone": evicted turns are lost.  "kept": --recall.

@@ -1,6 +1,6 @@
 """An independent forward pass in numpy that reads a GGUF file.
 
-    python3 reference.py ../oriel-tiny-q8_0.gguf "Tell me a story about a fox."
+    python3 reference.py ../../models/oriel-tiny/oriel-tiny-q8_0.gguf "Tell me a story about a fox."
 
 Weights are dequantised once; everything is computed in one dtype (float64
 unless told otherwise), with a plain growing KV cache.  It shares no code with

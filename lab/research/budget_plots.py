@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The plots of docs/memory.md: window and expected loss against memory, from `oriel plan`.
 
-    python3 scripts/budget_plots.py build/release/apps/oriel [--out docs] [--points 64] [SHAPE...]
+    python3 lab/research/budget_plots.py build/release/apps/oriel [--out docs] [--points 64] [SHAPE...]
 
 Writes budget-SHAPE.svg for each shape (`oriel plan --list` names them). Needs only the standard library.
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares policies for the tokens that a KV cache keeps after they leave its window, in numpy.
 
-    python3 scripts/eviction.py MODEL.gguf --loss [--ids FILE.json]     nats a token past the window
-    python3 scripts/eviction.py MODEL.gguf --recall                     facts told a number of tokens ago
-    python3 scripts/eviction.py MODEL.gguf --turns                      a whole turn, given back
+    python3 lab/research/eviction.py MODEL.gguf --loss [--ids FILE.json]     nats a token past the window
+    python3 lab/research/eviction.py MODEL.gguf --recall                     facts told a number of tokens ago
+    python3 lab/research/eviction.py MODEL.gguf --turns                      a whole turn, given back
 
 Each layer and KV head has `--slots` slots after its sinks.  `window` of them are the last tokens.  The
 others (--region) are a region of tokens that left the window, chosen by a policy each time one more leaves:
@@ -32,7 +32,7 @@ import numpy as np
 
 from streaming import Net, Reader
 
-RECIPE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../models/oriel-tiny/recipe")
+RECIPE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oriel-tiny")
 SINKS = 4
 POLICIES = ("oldest", "heavy", "heavy/n", "heavy-decay", "heavy-rare", "diverse", "value-norm", "random", "recent",
             "fact")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares scores that find the turn a question is about, among turns that left the window.
 
-    python3 scripts/find_turns.py models/oriel-tiny/oriel-tiny-q8_0.gguf
+    python3 lab/research/find_turns.py models/oriel-tiny/oriel-tiny-q8_0.gguf
 
 Held-out conversations of 400 turns tell facts of three kinds: in the wordings of
 checks.py (which training never had), in the generator's wordings, and about other people.  After the conversation each
@@ -19,7 +19,7 @@ import numpy as np
 
 from streaming import Net, Reader
 
-RECIPE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../models/oriel-tiny/recipe")
+RECIPE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oriel-tiny")
 sys.path.insert(0, RECIPE)
 import checks
 import coined

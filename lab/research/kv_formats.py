@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the loss from low-bit formats for keys and values, in numpy.
 
-    python3 scripts/kv_formats.py MODEL.gguf --ids FILE.json --tokens 1000
+    python3 lab/research/kv_formats.py MODEL.gguf --ids FILE.json --tokens 1000
 
 runs the model (arch llama or qwen2) over token ids with full attention in float64, once unchanged and once per row of
 the table with the cached keys (after RoPE) and values rounded

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the loss of the budgeter's choices, next to all other choices that fit.
 
-    python3 scripts/regret.py build/release/apps/oriel MODEL IDS.json [--points 6] [ORIEL OPTIONS]
+    python3 lab/research/regret.py build/release/apps/oriel MODEL IDS.json [--points 6] [ORIEL OPTIONS]
 
 For memory sizes from the least that fits to a full f16 cache: the plan's pair of formats, and the loss of every pair,
 each with its window, on IDS ({"ids": [...]}, longer than the windows).

@@ -2,7 +2,7 @@
 """Runs many clients at a time. Many of them disconnect during a reply. Afterwards the server's memory must be as
 before.
 
-  scripts/serve_load.py [--oriel PROGRAM] [--requests N] [--clients N] [--model FILE] [--seed N]
+  lab/research/serve_load.py [--oriel PROGRAM] [--requests N] [--clients N] [--model FILE] [--seed N]
 
 Starts `oriel serve`, warms it up with a fifth of the requests, and takes its resident memory before and after
 the rest (Linux). Ends with `N passed, N failed`.
@@ -23,7 +23,7 @@ import time
 os.environ["ORIEL_CONFIG"] = ""  # ignore the user's config file
 
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORDS = "fox river stone window letter morning bread tower garden night".split()
 # Allowed to grow: what the allocator rounds.
 SLACK_BYTES = 4 << 20

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Predicted and measured speed: `oriel bench` at several depths, formats, models and devices.
 
-    python3 scripts/speed_check.py build/release/apps/oriel MODEL... [--devices cpu,vulkan] [--kv f16,k8v4]
+    python3 lab/research/speed_check.py build/release/apps/oriel MODEL... [--devices cpu,vulkan] [--kv f16,k8v4]
                                    [--depths 64,256,1024,4000] [--repeat 5] [--decode 12]
 
 Both figures are of the fastest run, because the prediction does not know the load from other programs.

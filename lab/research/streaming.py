@@ -1,7 +1,7 @@
-"""Forward passes in numpy, float32, with StreamingLLM's cache: shared by scripts/eviction.py and scripts/find_turns.py.
+"""Forward passes in numpy, float32, with StreamingLLM's cache: shared by lab/research/eviction.py and lab/research/find_turns.py.
 
 A token sees `sinks` first tokens and the last `window`; sinks are scored as if the cache were
-contiguous (docs/design.md, "The cache").  Takes the models of scripts/kv_formats.py: arch llama or qwen2.
+contiguous (docs/design.md, "The cache").  Takes the models of lab/research/kv_formats.py: arch llama or qwen2.
 """
 import numpy as np
 

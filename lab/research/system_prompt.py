@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does oriel-tiny follow its system prompt at turn 200 as often as at turn 5?
 
-    python3 scripts/system_prompt.py build/release/apps/oriel [--chats 4] [--late 200] [ORIEL OPTIONS]
+    python3 lab/research/system_prompt.py build/release/apps/oriel [--chats 4] [--late 200] [ORIEL OPTIONS]
 
 Long greedy chats with `oriel chat`, whose window is far shorter than the chat. The user messages come from the
 generator of the model's training text, except for five questions from turn 5 and the same five from turn 200 on.
@@ -18,7 +18,7 @@ import sys
 os.environ["ORIEL_CONFIG"] = ""  # ignore the user's config file
 
 
-RECIPE = pathlib.Path(__file__).resolve().parents[1] / "models" / "oriel-tiny" / "recipe"
+RECIPE = pathlib.Path(__file__).resolve().parents[1] / "oriel-tiny"
 sys.path.insert(0, str(RECIPE))
 sys.dont_write_bytecode = True
 

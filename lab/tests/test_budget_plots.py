@@ -1,4 +1,4 @@
-"""The plots of docs/memory.md equal the output of scripts/budget_plots.py: test_budget_plots.py ORIEL"""
+"""The plots of docs/memory.md equal the output of lab/research/budget_plots.py: test_budget_plots.py ORIEL"""
 import pathlib
 import re
 import subprocess
@@ -16,7 +16,7 @@ class Plots(unittest.TestCase):
         shapes = re.findall(r"\(budget-(.*?)\.svg\)", (ROOT / "docs/memory.md").read_text(encoding="utf-8"))
         self.assertEqual(3, len(shapes))
         with tempfile.TemporaryDirectory() as folder:
-            script = ROOT / "scripts/budget_plots.py"
+            script = ROOT / "lab/research/budget_plots.py"
             subprocess.run([sys.executable, script, ORIEL, *shapes, "--out", folder], check=True)
             for shape in shapes:
                 now = (pathlib.Path(folder) / f"budget-{shape}.svg").read_text(encoding="utf-8")
@@ -27,8 +27,8 @@ class Plots(unittest.TestCase):
                 self.assertLess(len(kept), 60000)
                 # Plans may differ by a few bytes between versions, but the visible plot must not.
                 colours = [re.findall(r'stroke="(#\w+)"', text) for text in (kept, now)]
-                self.assertLess(abs(len(colours[0]) - len(colours[1])), 6, "run scripts/budget_plots.py")
-                self.assertEqual(set(colours[0]), set(colours[1]), "run scripts/budget_plots.py")
+                self.assertLess(abs(len(colours[0]) - len(colours[1])), 6, "run lab/research/budget_plots.py")
+                self.assertEqual(set(colours[0]), set(colours[1]), "run lab/research/budget_plots.py")
 
 
 if __name__ == "__main__":

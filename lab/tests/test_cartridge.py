@@ -9,9 +9,9 @@ import unittest
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RECIPE = ROOT / "models" / "oriel-tiny" / "recipe"
+RECIPE = ROOT / "lab" / "oriel-tiny"
 DATA = ROOT / "tests" / "data" / "prefix"
-MODEL = RECIPE.parent / "oriel-tiny-q8_0.gguf"
+MODEL = ROOT / "models" / "oriel-tiny" / "oriel-tiny-q8_0.gguf"
 sys.path.insert(0, str(RECIPE))
 sys.dont_write_bytecode = True
 

@@ -1,4 +1,4 @@
-"""scripts/eviction.py computes what the program computes: test_eviction.py ORIEL MODEL"""
+"""lab/research/eviction.py computes what the program computes: test_eviction.py ORIEL MODEL"""
 import json
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ import unittest
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT / "lab" / "research"))
 import eviction
 from kv_formats import Model
 from streaming import Net, Reader

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-RECIPE = pathlib.Path(__file__).resolve().parents[2] / "models" / "oriel-tiny" / "recipe"
+RECIPE = pathlib.Path(__file__).resolve().parents[1] / "oriel-tiny"
 sys.path.insert(0, str(RECIPE))
 sys.dont_write_bytecode = True
 
@@ -290,7 +290,7 @@ class Checks(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             card = pathlib.Path(folder) / "card.md"
             card.write_text(
-                (RECIPE.parent / "MODEL_CARD.md").read_text(encoding="utf-8"), encoding="utf-8"
+                (RECIPE.parents[1] / "models" / "oriel-tiny" / "MODEL_CARD.md").read_text(encoding="utf-8"), encoding="utf-8"
             )
             evaluate.fill(card, {"checks": "c1", "validation": "v1", "transcripts": "t1"})
             for part in ("c1", "v1", "t1"):

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-RECIPE = pathlib.Path(__file__).resolve().parents[2] / "models" / "oriel-tiny" / "recipe"
+RECIPE = pathlib.Path(__file__).resolve().parents[1] / "oriel-tiny"
 ORIEL = None
 SIZE = [
     "--vocab",

@@ -9,8 +9,8 @@ import unittest
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RECIPE = ROOT / "models" / "oriel-tiny" / "recipe"
-MODEL = RECIPE.parent / "oriel-tiny-q8_0.gguf"
+RECIPE = ROOT / "lab" / "oriel-tiny"
+MODEL = ROOT / "models" / "oriel-tiny" / "oriel-tiny-q8_0.gguf"
 SCRIPT = ROOT / "scripts" / "make_types.py"
 sys.path[:0] = [str(RECIPE), str(SCRIPT.parent)]
 sys.dont_write_bytecode = True

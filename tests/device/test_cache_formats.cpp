@@ -114,7 +114,7 @@ TEST(CacheFormats, divergence_on_stories260k_is_that_of_the_best_scheme_known) {
                          {{ORIEL_KV_INT4, ORIEL_KV_INT4}, 1.1 * 0.39485}});
 }
 
-// 1.1 times the results of scripts/kv_formats.py for the same file and tokens with the formats of docs/decisions/014-cache-formats.md
+// 1.1 times the results of lab/research/kv_formats.py for the same file and tokens with the formats of docs/decisions/014-cache-formats.md
 // (--rows int8+H/int8,int8+H/cubic-s16,cubic-s16+H/cubic-s16). With AVX-512 the first is 0.000465 instead of 0.00042:
 // the order of float sums changes codes of int8 activations.
 RUNS_ON(kCpu);
