@@ -7,12 +7,12 @@ if(TARGET oriel_test_models)
 endif()
 set_source_files_properties(device/count_mallocs.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
-# A mark in front of a test names its tier (support/tiers.h). On the CPU, some tests leave out cases in an ordinary run
+# A mark above a test names its tier (support/tiers.h). On the CPU, some tests leave out cases in an ordinary run
 # (allCases() in support/target.h).
 option(ORIEL_TEST_ALL "Run every test on every device" OFF)
 
 # oriel_on_device(NAME TARGET PLACES): support/device_main.cpp lists the values of TARGET. SwiftShader is a second
-# implementation of Vulkan, at a third of the speed: in tests with many cases it runs those that lavapipe skips.
+# implementation of Vulkan, at a third of the speed: in tests with many cases it runs other cases than lavapipe.
 set(share_of_swiftshader 2)
 function(oriel_on_device name target places)
   oriel_test_program(oriel_tests_${name} "" support/device_main.cpp)

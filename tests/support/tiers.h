@@ -1,4 +1,4 @@
-// Tiers: where a test runs. A mark in front of a test names its tier; a mark with cases holds for these cases of a TEST_P.
+// Tiers: where a test runs. A mark above a test names its tier; a mark with cases holds for these cases of a TEST_P.
 // The last mark that holds for a case counts. A test without a mark is a unit test in tests/unit, kOneDevice elsewhere.
 //
 //   RUNS_ON(kCpu);                                         RUNS_ON(kEachDevice, "llama_q4_k_m");
@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <string>
 #include <utility>
@@ -21,14 +20,14 @@ namespace oriel_internal::test {
 
 enum Place : uint32_t { kOnCpu = 1, kOnFirstGpu = 2, kOnSecondGpu = 4, kOnValidatedGpu = 8 };
 
-// The tiers of an ordinary run. The CPU can run every test but those of kOneGpu and kEachGpu.
+// The tiers of an ordinary run. The CPU never runs kOneGpu and kEachGpu.
 constexpr uint32_t kNightly = 0;
 constexpr uint32_t kCpu = kOnCpu;
 constexpr uint32_t kOneGpu = kOnFirstGpu;
 constexpr uint32_t kEachGpu = kOnFirstGpu | kOnSecondGpu;
 constexpr uint32_t kOneDevice = kCpu | kOneGpu;
 constexpr uint32_t kEachDevice = kCpu | kEachGpu;
-/// In addition: on the first GPU, the test runs under the validation layer where there is one.
+/// In addition, the first GPU runs the test under the validation layer, if that is installed.
 constexpr uint32_t kValidated = kOnValidatedGpu;
 
 struct Mark {
@@ -130,7 +129,7 @@ inline Tiers tiersOf(const std::vector<TestPlace>& tests, const std::vector<Mark
   return tiers;
 }
 
-/// Without a filter, a program runs the tests of its places. Returns what is wrong with the marks, a line each.
+/// Without a filter, a program runs the tests of its places. Returns a line for each wrong mark.
 inline std::string filterByTier(uint32_t here, uint32_t unmarked, bool every_test) {
   const Tiers tiers = tiersOf(registeredTests(), marks(), here, unmarked, every_test);
   std::string filter, faults;

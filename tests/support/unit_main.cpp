@@ -1,4 +1,4 @@
-// Runs the unit tests: all of them, or without those of kNightly (support/tiers.h).
+// Runs the unit tests. An ordinary run leaves out the tier kNightly (support/tiers.h).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
