@@ -187,6 +187,7 @@ TEST_F(Adapters, a_model_without_any_has_no_bytes_for_them) {
 }
 
 // After each switch, a session has the same logits as a session that had these adapters from the beginning.
+RUNS_ON(kCpu);
 TEST_F(Adapters, switching_1000_times_is_as_a_fresh_session_and_allocates_nothing) {
   ORIEL_NEED_DATA(model, kModel);
   Options options = with(at(kWhole, "1"));
