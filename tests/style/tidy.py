@@ -3,7 +3,7 @@
     python3 tidy.py BUILD [--library | --all]
 
 BUILD has a compile_commands.json. Without an option it checks only the changes of the last commits: changed sources,
-and for each changed header a source that includes it; of many changes the latest 24 files. --library: all sources of the library, except for kernels that
+and for each changed header a source that includes it; at most the latest 24 files. --library: all sources of the library, except for kernels that
 are compiled once per instruction set. --all (scripts/tidy.sh): also these and the program, which take long because of
 their headers. A file that passed is checked again only after a change of it, its includes, its flags or the checks:
 BUILD/tidy has the hashes.
@@ -82,7 +82,7 @@ def changed():
 
 
 def latest(files):
-    """Of more than MOST files those that changed last, and the number of the others."""
+    """The MOST files that changed last, and the number of the others."""
     log = subprocess.run(["git", "-C", str(SOURCE), "log", f"-{20 * COMMITS}", "--format=", "--name-only"], stdout=subprocess.PIPE,
                          encoding="utf-8").stdout.split("\n")
     places = {}
