@@ -16,7 +16,7 @@ const needed = { memory: '40MB', window: 300, threads: 1 };
 const unset = {
   draft_model: 'needs the file of an assistant model', prefix_file: 'needs a snapshot file', min_speed: 'needs measured rates',
   retrieval: 'needs a file system', retrieval_tokens: 'needs the option retrieval',
-  mmproj: 'needs the file of an encoder', image_tokens: 'needs the option mmproj', lora: 'needs the file of an adapter',
+  prepared_dir: 'writes files', mmproj: 'needs the file of an encoder', image_tokens: 'needs the option mmproj', lora: 'needs the file of an adapter',
   control_vector: 'needs the file of a vector', control_layers: 'needs the option controlVector', adapters: 'needs the option lora',
 };
 /** Values that the range alone does not give. */
