@@ -98,7 +98,7 @@ void MessagePictures::take(Json* messages, const std::string& folder, bool files
       if (url.empty() && path.empty()) {
         continue;
       }
-      pictures_.push_back(path.empty() ? decodePicture(bytesOfUrl(url), "a picture")
+      pictures_.push_back(path.empty() ? decodePicture(bytesOfUrl(url), "")
                                        : readPicture(found(path, folder)));
       part = {{"type", "image"}, {"picture", pictures_.size() - 1}};
     }
