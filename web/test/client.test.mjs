@@ -170,8 +170,7 @@ test('addresses_above_2_gib_are_unsigned', (t) => {
   const hear = (...given) => heard.push(given);
   engine.hooks = { log: hear, token: hear, part: hear, logits: hear };
   const host = hostOf(memory, () => engine);
-  host.source = { size: 5e9, read: (offset, into) => heard.push([offset, into.byteOffset, into.byteLength]) };
-  host.name = '0.1.0';
+  host.files.set('0.1.0', { size: 5e9, read: (offset, into) => heard.push([offset, into.byteOffset, into.byteLength]) });
   const file = host.open(0x80000200 | 0);
   assert.equal(host.size(file), 5e9);
   assert.equal(host.read(file, 4.5e9, 0x80000300 | 0, 16), 0);
