@@ -3,10 +3,13 @@
 
 import base64
 import json
+import re
+import shutil
 import sys
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import (CPU, HYBRID, SMALL, check, fails, floats, has_fields, json_of, oriel, relative_l2, run_tests,
+from at_terminal import AtTerminal, no_terminals
+from program import (BUNDLED, CPU, FIXED, HYBRID, SMALL, check, fails, floats, has_fields, json_of, oriel, relative_l2, run_tests,
                      scratch, succeeds)
 from server import Server, refused
 
@@ -149,12 +152,83 @@ def test_serve():
         check("rows are not counted before they are read", got.status == 400 and b"when a reply reads them" in got.body, got)
         path, body, read = pictured(png)["chat"]
         check("and it goes on", read(server.post(path, {"temperature": 0, **body}).json) == wanted)
+    models = scratch / "models"
+    models.mkdir()
+    shutil.copy(SMALL, models / "blind.gguf")
+    with Server(MODEL, "--mmproj", ENCODER, "--window", "512", "--all-models", "--memory", "80MB", "--kv", "f16", *CPU,
+                fixed=[], ORIEL_MODELS=str(models)) as server:
+        sees = {model["id"]: "image" in model["architecture"]["input_modalities"] for model in server.get("/v1/models").json["data"]}
+        check("the encoder is the first model's", sees == {"gemma4": True, "blind": False}, sees)
+        got = server.post("/v1/completions", {"model": "blind", "prompt": "Once", "max_tokens": 2})
+        check("the others load without it", got.status == 200, got)
+        got = server.post("/api/show", {"model": "blind"})
+        check("and are described without it", got.status == 200 and "vision" not in got.json["capabilities"], got)
+        path, body, read = pictured(png)["chat"]
+        check("the first sees again", read(server.post(path, {"model": "gemma4", **body}).json)[0] > 60)
     with Server(SMALL) as server:
         check("no eyes", server.post("/api/show", {"model": "any"}).json["capabilities"].count("vision") == 0
               and server.get("/v1/models").json["data"][0]["architecture"]["input_modalities"] == ["text"])
         for name, (path, body, _) in pictured(png).items():
             got = server.post(path, body)
             check(f"{name}: no eyes", got.status == 400, got)
+
+
+def test_a_chat_at_a_terminal():
+    if no_terminals():
+        return
+    blind = AtTerminal("chat", BUNDLED, "--greedy", *FIXED, ORIEL_NO_SAVE="1")
+    blind.until(blind.at_prompt)
+    check("/image: a model without eyes", "has no eyes" in blind.send("/image cat.png"))
+    check("and it goes on", blind.send("Hello!").count("\n") > 1)
+    check("leaves", blind.close() == 0)
+    blind.forget()
+    if not VISION.exists():
+        return print(f"skipped: {VISION} is not there")
+    plain, spaced, cut = scratch / "dot.png", scratch / "a dot.png", scratch / "broken.png"
+    plain.write_bytes((VISION / "img-dot.png").read_bytes())
+    spaced.write_bytes((VISION / "img-tiny.png").read_bytes())
+    cut.write_bytes((VISION / "img-vga.png").read_bytes()[:300])
+    args = ["chat", MODEL, "--mmproj", ENCODER, "--image-tokens", "70", "--window", "2048", "--greedy", "--tokens", "3", *FIXED]
+    chat = AtTerminal(*args, columns=200, ORIEL_NO_SAVE="1")
+    chat.until(chat.at_prompt)
+    read, goes = "Read ", "it goes with your next message"
+    told = chat.send("/image")
+    check("/image without a file", "/image needs the name of a file" in told, told)
+    chat.keys("\x15")
+    told = chat.send(f"/image {scratch}/none.png")
+    check("/image: a wrong path", "none.png" in told and read not in told, told)
+    told = chat.send(f"/image {cut}")
+    check("/image: a broken file", "cannot read the picture" in told and read not in told, told)
+    told = chat.send(f"/image {plain}")
+    check("/image", f"{read}{plain}" in told and goes in told, told)
+
+    def held():
+        """The tokens after the latest reply."""
+        return int((["0"] + re.findall(r"context ([\d,]+)/", "\n".join(chat.screen.lines())))[-1].replace(",", ""))
+
+    before = held()
+    chat.send("What is this?")
+    with_picture = held()
+    check("it went with the message", with_picture - before > 40, (before, with_picture))
+    chat.send("And now?")
+    check("once", held() - with_picture < 40, (with_picture, held()))
+    for name, typed in (("a path alone", str(plain)), ("quoted", f"'{spaced}'"), ("with a backslash", str(spaced).replace(" ", "\\ ")),
+                        ("as an address", f"file://{plain}"), ("two after a text", f"Compare '{spaced}' {plain}")):
+        before = held()
+        told = chat.send(typed)
+        check(f"dropped, {name}", told.count(goes) == 1 + name.startswith("two"), told)
+        if not name.startswith("two"):
+            chat.send("So?")
+        check(f"dropped, {name}: it is read", held() - before > 40, (before, held()))
+    before = held()
+    told = chat.send(f"Look: {cut}")
+    check("dropped, a broken file: nothing is sent", "cannot read the picture" in told and held() == before, told)
+    check("dropped, a broken file: the line is still there", chat.typed() == f"Look: {cut}", chat.typed())
+    chat.keys("\x15")
+    told = chat.send(f"{scratch}/none.png")
+    check("no file: a message", goes not in told and held() > before, told)
+    check("leaves", chat.close() == 0)
+    chat.forget()
 
 
 def test_bad_input():
