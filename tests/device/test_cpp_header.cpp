@@ -93,6 +93,9 @@ TEST(CppHeader, pictures_go_with_messages) {
   EXPECT_EQ(0u, session.stats().position);
   EXPECT_TRUE(session.addJson(json, {picture}));
   EXPECT_LT(20u, session.stats().position);
+  options.set("mmproj", "gone"); /* the model has its own copy */
+  EXPECT_EQ(dataFile("vision/mmproj-gemma4v.gguf"),
+            Json::parse(model.describe().value()).at("options").at("mmproj"));
 }
 
 TEST(CppHeader, an_exception_from_a_callable_ends_the_reply_and_comes_out) {
