@@ -22,7 +22,7 @@ bool endsIn(const std::string& name, const std::vector<std::string>& endings) {
   });
 }
 
-/// A text value near the beginning of a GGUF file; "" if there is none.
+/// A text value near the beginning of a GGUF file; "" if it is missing.
 std::string headerText(const std::string& head, const std::string& key) {
   const size_t found = head.find(key);
   const size_t at = found + key.size() + 4;  // after the type

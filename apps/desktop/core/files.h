@@ -13,7 +13,7 @@ struct FileEntry {
   uint64_t bytes = 0;
 };
 
-/// Sorted folders, then sorted files with one of these endings. Hidden entries are left out.
+/// Sorted folders, then sorted files with these endings. Hidden entries are left out.
 /// If the folder cannot be read, the list is empty and *error gives the reason.
 std::vector<FileEntry> listFolder(const std::string& folder,
                                   const std::vector<std::string>& endings, std::string* error);

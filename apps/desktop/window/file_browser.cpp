@@ -56,7 +56,8 @@ FileBrowser::Purpose FileBrowser::draw(const Context& context, std::string* path
   opening_ = false;
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   bool accepted =
-      ImGui::InputText("##path", path_, sizeof(path_), ImGuiInputTextFlags_EnterReturnsTrue);
+      ImGui::InputText("##path", path_, sizeof(path_),
+                       ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
   context.name("path");
   accepted = drawOffers(context) || accepted;
   accepted = drawEntries(context) || accepted;

@@ -53,7 +53,7 @@ class Frame {
     SDL_Texture* texture = nullptr;
     float width = 0;
     float height = 0;
-    std::string error;  ///< why there is no texture
+    std::string error;  ///< the reason if the texture is null
   };
   const Picture& picture(const std::string& path);
 
