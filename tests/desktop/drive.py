@@ -337,6 +337,7 @@ def give_path(path):
 
 def seeing():
     """Pictures in a chat, with the model and the encoder of the reference data. Both are there at the next start."""
+    shutil.rmtree(DATA, ignore_errors=True)
     model, encoder, picture = (VISION / name for name in ("gemma4.gguf", "mmproj-gemma4v.gguf", "img-vga.png"))
     options = [str(model), "--memory", "60MB", "--window", "1024", "--chats", "1"]
     window = Window(*options, "--mmproj", str(encoder))
