@@ -22,6 +22,8 @@ constexpr const char* kUsage =
     "  --chats N         number of chats to reserve memory for; default: 4\n"
     "  --window N        context tokens of each chat; default: the largest window that fits\n"
     "  --system TEXT     the shared prompt\n"
+    "  --mmproj FILE     the model's encoder of pictures\n"
+    "  --lora FILE       a LoRA adapter that chats can use; may be repeated\n"
     "  --device NAME     auto, vulkan or cpu\n"
     "  --light, --dark   colours; as the desktop has them\n"
     "  --no-save         keeps no chats, and opens none of those that were kept\n"
@@ -49,6 +51,14 @@ bool readOption(const std::string& name, const std::string& value, desktop::AppO
   }
   if (name == "--system") {
     settings.system_prompt = value;
+    return true;
+  }
+  if (name == "--mmproj") {
+    settings.mmproj = value;
+    return true;
+  }
+  if (name == "--lora") {
+    settings.adapters.push_back(value);
     return true;
   }
   if (name == "--device") {

@@ -171,6 +171,7 @@ void writeLoadOptions(const oriel_model& model, JsonWriter* out) {
   const PlanResult& plan = model.plan_result;
   shown.recall_dir = model.recall.folder;
   shown.draft_model = model.draft_source.path();
+  shown.mmproj = model.pictures != nullptr ? model.pictures->path : nullptr;
   const auto differs = [](const auto* values, uint32_t count) {
     return std::any_of(values, values + count, [&](auto value) { return value != values[0]; });
   };

@@ -97,7 +97,7 @@ void DeviceWish::init(const LoadOptions& options, Arena* arena) {
   options_.calibration_file = nullptr;
   options_.system_prompt = nullptr;
   options_.system_prompt_bytes = 0;
-  options_.draft_model = nullptr;
+  options_.draft_model = options_.mmproj = nullptr;
   options_.lora = options_.control_vectors = nullptr;
   options_.lora_count = options_.control_vector_count = 0;
   options_.control_layers = nullptr;

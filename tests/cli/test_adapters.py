@@ -7,6 +7,7 @@ import struct
 import sys
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
+from at_terminal import AtTerminal, no_terminals
 from program import FIXED, GOLDEN, check, fails, json_of, relative_l2, run_tests, scratch, succeeds
 from server import Server
 
@@ -66,6 +67,21 @@ def test_faulty_files():
     check("another architecture is named", b"qwen3" in told.err and b"llama" in told.err, told)
     told = fails("a missing file", 1, "run", MODEL, *RAW, "--lora", "nowhere.gguf:0.5")
     check("is named without its scale", b"nowhere.gguf" in told.err and b"0.5" not in told.err, told)
+
+
+def test_a_chat_at_a_terminal():
+    if no_terminals():
+        return
+    replies = []
+    for adapters in ([], ["--lora", f"{WHOLE}:0"], ["--lora", WHOLE]):
+        chat = AtTerminal("chat", MODEL, "--template", "chatml", "--greedy", "--tokens", "8", *adapters, *FIXED,
+                          columns=200, ORIEL_NO_SAVE="1")
+        chat.until(chat.at_prompt)
+        replies.append([chat.send(text).split("\n")[1] for text in ("the cache", "And?")])
+        check("leaves", chat.close() == 0)
+        chat.forget()
+    check("a chat at scale 0 is the model's", replies[0] == replies[1], replies)
+    check("an adapter changes it", replies[2] != replies[0], replies)
 
 
 def test_server():

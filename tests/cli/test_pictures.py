@@ -3,11 +3,15 @@
 
 import base64
 import json
+import re
+import shutil
 import sys
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import (CPU, HYBRID, SMALL, check, fails, floats, has_fields, json_of, oriel, relative_l2, run_tests,
+from at_terminal import AtTerminal, no_terminals
+from program import (BUNDLED, CPU, FIXED, HYBRID, SMALL, check, fails, floats, has_fields, json_of, oriel, relative_l2, run_tests,
                      scratch, succeeds)
+from server import Server, refused
 
 VISION = HYBRID.parent.parent / "vision"
 ENCODER = VISION / "mmproj-gemma4v.gguf"
@@ -67,6 +71,164 @@ def test_messages():
     fails("no eyes", 1, "run", SMALL, "--image", picture, "--prompt", "What?", "--tokens", "4", *CPU)
     web = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
     fails("an address", 1, "eval", MODEL, "--mmproj", ENCODER, "--messages", message_of(web), *CPU)
+
+
+def pictured(picture, text="What is this?"):
+    """A picture and a text in the form of each route: path, body, where the reply says how many tokens it read, and its text."""
+    data = base64.b64encode(picture).decode()
+    url = "data:image/png;base64," + data
+    source = {"type": "base64", "media_type": "image/png", "data": data}
+
+    def user(*parts):
+        return [{"role": "user", "content": list(parts)}]
+
+    return {
+        "chat": ("/v1/chat/completions", {"messages": user({"type": "image_url", "image_url": {"url": url}},
+                                                           {"type": "text", "text": text}), "max_tokens": 6},
+                 lambda got: (got["usage"]["prompt_tokens"], got["choices"][0]["message"]["content"])),
+        "responses": ("/v1/responses", {"input": user({"type": "input_image", "image_url": url},
+                                                      {"type": "input_text", "text": text}), "max_output_tokens": 6},
+                      lambda got: (got["usage"]["input_tokens"], got["output"][0]["content"][0]["text"])),
+        "messages": ("/v1/messages", {"messages": user({"type": "image", "source": source},
+                                                       {"type": "text", "text": text}), "max_tokens": 6},
+                     lambda got: (got["usage"]["input_tokens"] + got["usage"]["cache_read_input_tokens"],
+                                  got["content"][0]["text"])),
+        "ollama's chat": ("/api/chat", {"messages": [{"role": "user", "content": text, "images": [data]}],
+                                        "options": {"num_predict": 6, "temperature": 0}, "stream": False},
+                          lambda got: (got["prompt_eval_count"], got["message"]["content"])),
+        "generate": ("/api/generate", {"prompt": text, "images": [data], "options": {"num_predict": 6, "temperature": 0}, "stream": False},
+                     lambda got: (got["prompt_eval_count"], got["response"])),
+    }
+
+
+def test_serve():
+    if not VISION.exists():
+        return print(f"skipped: {VISION} is not there")
+    png = (VISION / "img-tiny.png").read_bytes()
+    with Server(MODEL, "--mmproj", ENCODER, "--image-tokens", "70", "--window", "512") as server:
+        show = server.post("/api/show", {"model": "any"}).json
+        listed = server.get("/v1/models").json["data"][0]
+        check("it is told that the model sees", "vision" in show["capabilities"]
+              and listed["architecture"]["input_modalities"] == ["text", "image"]
+              and server.get("/props").json["modalities"]["vision"], (show, listed))
+        wanted = None
+        for name, (path, body, read) in pictured(png).items():
+            got = server.post(path, {"model": "any", "temperature": 0, **body})
+            told = read(got.json) if got.status == 200 else None
+            wanted = wanted or told
+            check(f"{name}: the same picture, the same reply", told == wanted is not None and told[0] > 60, (told, wanted, got))
+        got = server.chat([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:;base64,R0lG"}}]}])
+        check("in a line", got.json["error"]["message"] == "cannot read the picture: it is neither PNG nor JPEG: convert it", got)
+        broken = {"not base64": (b"", "****"), "not a picture": (b"GIF89a 1234", None), "a cut picture": (png[:60], None)}
+        for fault, (picture, data) in broken.items():
+            for name, (path, body, _) in pictured(picture).items():
+                text = json.dumps(body)
+                if data:
+                    text = text.replace('base64,"', f'base64,{data}"').replace('"data": ""', f'"data": "{data}"')
+                    text = text.replace('"images": [""]', f'"images": ["{data}"]')
+                got = server.post(path, text, Content_Type="application/json")
+                check(f"{name}: {fault}", got.status == 400 and b"picture" in got.body, got)
+        kinds = {"a kind of picture": ({"type": "base64", "media_type": "image/gif", "data": "R0lG"}, b"source.media_type"),
+                 "an address": ({"type": "url", "url": "https://example.com/cat.png"}, b"opens no addresses"),
+                 "a file": ({"type": "file", "file_id": "f"}, b"opens no addresses"), "none": ({}, b"opens no addresses"),
+                 "no data": ({"type": "base64", "media_type": "image/png"}, b"source.data")}
+        for fault, (source, why) in kinds.items():
+            got = server.post("/v1/messages", {"max_tokens": 6, "messages": [
+                {"role": "user", "content": [{"type": "image", "source": source}]}]})
+            check(f"messages: {fault}", got.status == 400 and why in got.body, got)
+        refused("an address", server.post("/v1/responses", {"input": [{"role": "user", "content": [
+            {"type": "input_image", "image_url": "https://example.com/cat.png"}]}]}), 400, "input[0].content[0]")
+        for fields in ({"images": "x"}, {"images": [3]}, {"images": ["x"], "raw": True}):
+            got = server.post("/api/generate", {"prompt": "x", **fields})
+            check(f"generate: {fields}", got.status == 400 and "images" in got.json["error"], got)
+        got = server.post("/api/chat", {"messages": [{"role": "assistant", "content": "x", "images": ["x"]}]})
+        check("only users show pictures", got.status == 400 and "messages[0].images" in got.json["error"], got)
+        data = base64.b64encode(png).decode()
+        for count in (8, 40):  # more than the window holds
+            got = server.post("/api/chat", {"messages": [{"role": "user", "content": "x", "images": [data] * count}],
+                                            "stream": False})
+            check(f"{count} pictures", got.status == 400 and got.json["error"], got)
+        got = server.post("/v1/messages/count_tokens", {"messages": pictured(png)["messages"][1]["messages"]})
+        check("rows are not counted before they are read", got.status == 400 and b"when a reply reads them" in got.body, got)
+        path, body, read = pictured(png)["chat"]
+        check("and it goes on", read(server.post(path, {"temperature": 0, **body}).json) == wanted)
+    models = scratch / "models"
+    models.mkdir()
+    shutil.copy(SMALL, models / "blind.gguf")
+    with Server(MODEL, "--mmproj", ENCODER, "--window", "512", "--all-models", "--memory", "80MB", "--kv", "f16", *CPU,
+                fixed=[], ORIEL_MODELS=str(models)) as server:
+        sees = {model["id"]: "image" in model["architecture"]["input_modalities"] for model in server.get("/v1/models").json["data"]}
+        check("the encoder is the first model's", sees == {"gemma4": True, "blind": False}, sees)
+        got = server.post("/v1/completions", {"model": "blind", "prompt": "Once", "max_tokens": 2})
+        check("the others load without it", got.status == 200, got)
+        got = server.post("/api/show", {"model": "blind"})
+        check("and are described without it", got.status == 200 and "vision" not in got.json["capabilities"], got)
+        path, body, read = pictured(png)["chat"]
+        check("the first sees again", read(server.post(path, {"model": "gemma4", **body}).json)[0] > 60)
+    with Server(SMALL) as server:
+        check("no eyes", server.post("/api/show", {"model": "any"}).json["capabilities"].count("vision") == 0
+              and server.get("/v1/models").json["data"][0]["architecture"]["input_modalities"] == ["text"])
+        for name, (path, body, _) in pictured(png).items():
+            got = server.post(path, body)
+            check(f"{name}: no eyes", got.status == 400, got)
+
+
+def test_a_chat_at_a_terminal():
+    if no_terminals():
+        return
+    blind = AtTerminal("chat", BUNDLED, "--greedy", *FIXED, ORIEL_NO_SAVE="1")
+    blind.until(blind.at_prompt)
+    check("/image: a model without eyes", "has no eyes" in blind.send("/image cat.png"))
+    check("and it goes on", blind.send("Hello!").count("\n") > 1)
+    check("leaves", blind.close() == 0)
+    blind.forget()
+    if not VISION.exists():
+        return print(f"skipped: {VISION} is not there")
+    plain, spaced, cut = scratch / "dot.png", scratch / "a dot.png", scratch / "broken.png"
+    plain.write_bytes((VISION / "img-dot.png").read_bytes())
+    spaced.write_bytes((VISION / "img-tiny.png").read_bytes())
+    cut.write_bytes((VISION / "img-vga.png").read_bytes()[:300])
+    args = ["chat", MODEL, "--mmproj", ENCODER, "--image-tokens", "70", "--window", "2048", "--greedy", "--tokens", "3", *FIXED]
+    chat = AtTerminal(*args, columns=200, ORIEL_NO_SAVE="1")
+    chat.until(chat.at_prompt)
+    read, goes = "Read ", "it goes with your next message"
+    told = chat.send("/image")
+    check("/image without a file", "/image needs the name of a file" in told, told)
+    chat.keys("\x15")
+    told = chat.send(f"/image {scratch}/none.png")
+    check("/image: a wrong path", "none.png" in told and read not in told, told)
+    told = chat.send(f"/image {cut}")
+    check("/image: a broken file", "cannot read the picture" in told and read not in told, told)
+    told = chat.send(f"/image {plain}")
+    check("/image", f"{read}{plain}" in told and goes in told, told)
+
+    def held():
+        """The tokens after the latest reply."""
+        return int((["0"] + re.findall(r"context ([\d,]+)/", "\n".join(chat.screen.lines())))[-1].replace(",", ""))
+
+    before = held()
+    chat.send("What is this?")
+    with_picture = held()
+    check("it went with the message", with_picture - before > 40, (before, with_picture))
+    chat.send("And now?")
+    check("once", held() - with_picture < 40, (with_picture, held()))
+    for name, typed in (("a path alone", str(plain)), ("quoted", f"'{spaced}'"), ("with a backslash", str(spaced).replace(" ", "\\ ")),
+                        ("as an address", f"file://{plain}"), ("two after a text", f"Compare '{spaced}' {plain}")):
+        before = held()
+        told = chat.send(typed)
+        check(f"dropped, {name}", told.count(goes) == 1 + name.startswith("two"), told)
+        if not name.startswith("two"):
+            chat.send("So?")
+        check(f"dropped, {name}: it is read", held() - before > 40, (before, held()))
+    before = held()
+    told = chat.send(f"Look: {cut}")
+    check("dropped, a broken file: nothing is sent", "cannot read the picture" in told and held() == before, told)
+    check("dropped, a broken file: the line is still there", chat.typed() == f"Look: {cut}", chat.typed())
+    chat.keys("\x15")
+    told = chat.send(f"{scratch}/none.png")
+    check("no file: a message", goes not in told and held() > before, told)
+    check("leaves", chat.close() == 0)
+    chat.forget()
 
 
 def test_bad_input():

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "support/files.h"
 #include "support/scratch_folder.h"
 #include "support/sessions.h"
 
@@ -73,6 +74,28 @@ TEST(CppHeader, errors_are_results_or_exceptions) {
   EXPECT_EQ(ORIEL_ERROR_TEXT, session.add("user", "\xFF").status());
   EXPECT_NE("", session.add("user", "\xFF").error());
   EXPECT_EQ(ORIEL_ERROR_STATE, model.session().status()) << "there is memory for one";
+}
+
+TEST(CppHeader, pictures_go_with_messages) {
+  const std::string json =
+      R"([{"role":"user","content":[{"type":"image","picture":0},{"type":"text","text":"So?"}]}])";
+  std::vector<uint8_t> pixels(40 * 30 * 4, 90);
+  const oriel_picture picture = {pixels.data(), 40, 30, 0, ORIEL_BGRA8};
+  oriel::Model blind = modelOf();
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, blind.session().value().addJson(json, {picture}).status());
+  ORIEL_NEED_DATA(path, "vision/gemma4.gguf");
+  oriel::Options options = onCpu();
+  options.window_tokens = 512;
+  options.set("image_tokens", 70).set("mmproj", dataFile("vision/mmproj-gemma4v.gguf"));
+  oriel::Model model = oriel::Model::load(path, options).value();
+  oriel::Session session = model.session().value();
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, session.addJson(json).status());
+  EXPECT_EQ(0u, session.stats().position);
+  EXPECT_TRUE(session.addJson(json, {picture}));
+  EXPECT_LT(20u, session.stats().position);
+  options.set("mmproj", "gone"); /* the model has its own copy */
+  EXPECT_EQ(dataFile("vision/mmproj-gemma4v.gguf"),
+            Json::parse(model.describe().value()).at("options").at("mmproj"));
 }
 
 TEST(CppHeader, an_exception_from_a_callable_ends_the_reply_and_comes_out) {

@@ -1,8 +1,10 @@
 package dev.oriel;
 
 import java.io.FileInputStream;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -113,6 +115,75 @@ class Chatting extends Checks {
       session.useAdapters("none");
       expectFails(OrielException.Status.ARGUMENT, () -> session.useAdapters("style"));
     }
+  }
+
+  static void pictures_are_for_models_that_see() throws Exception {
+    ByteBuffer pixels = ByteBuffer.wrap(new byte[4 * 6 * 5]);
+    try (OrielModel model = load(); OrielSession session = model.session()) {
+      OrielPicture picture = OrielPicture.rgba(pixels, 6, 5);
+      expectFails(OrielException.Status.UNSUPPORTED, () -> session.add("user", "What is this?", picture));
+      expectEqual(0L, session.stats().position);
+      session.add("user", "A \"quoted\"\n\\ line", new OrielPicture[0]);
+      expect(session.describe().contains("turns"), "no turn");
+    }
+    int[][] wrong = {{0, 5, 0}, {6, 0, 0}, {-6, 5, 0}, {7, 5, 0}, {6, 5, 23}, {6, 5, 25}, {16385, 1, 0},
+        {1, 2, Integer.MAX_VALUE}, {6, 5, -24}};
+    for (int[] shape : wrong) {
+      expectThrows(IllegalArgumentException.class,
+          () -> new OrielPicture(pixels, shape[0], shape[1], shape[2], OrielPicture.Order.RGBA));
+    }
+  }
+
+  /** The same picture in all forms gives the same reply, and another picture another one. */
+  static void a_picture_is_read_in_every_form() throws Exception {
+    String folder = REFERENCE + "/vision/";
+    if (!Files.exists(Paths.get(folder))) {
+      System.out.println("skipped: " + folder + " is not there");
+      return;
+    }
+    int width = 40;
+    int height = 30;
+    int spare = 12; // bytes between rows
+    ByteBuffer rgba = ByteBuffer.allocateDirect(width * height * 4);
+    ByteBuffer rgb = ByteBuffer.allocate(width * height * 3);
+    ByteBuffer bgra = ByteBuffer.allocate((width * 4 + spare) * height);
+    for (int i = 0; i < width * height; ++i) {
+      byte[] pixel = {(byte) (i * 7), (byte) (i / width * 5), (byte) (i % 31 * 8)};
+      rgba.put(pixel).put((byte) i);
+      rgb.put(pixel);
+      bgra.put(new byte[] {pixel[2], pixel[1], pixel[0], 0});
+      if (i % width == width - 1) {
+        bgra.put(new byte[spare]);
+      }
+    }
+    for (ByteBuffer each : List.of(rgba, rgb, bgra)) {
+      each.rewind();
+    }
+    OrielPicture[] forms = {
+        OrielPicture.rgba(rgba, width, height),
+        new OrielPicture(rgb, width, height, 0, OrielPicture.Order.RGB),
+        new OrielPicture(bgra, width, height, width * 4 + spare, OrielPicture.Order.BGRA),
+        OrielPicture.rgba(ByteBuffer.allocate(width * height * 4), width, height)
+    };
+    OrielOptions options = options().set("memory", 64 << 20).set("mmproj", folder + "mmproj-gemma4v.gguf")
+        .set("image_tokens", 70).set("window", 512);
+    List<String> logits = new ArrayList<>();
+    try (OrielModel model = Oriel.load(folder + "gemma4.gguf", options); OrielSession session = model.session()) {
+      for (OrielPicture picture : forms) {
+        session.reset();
+        session.add("user", "What is this?", picture);
+        expect(session.stats().position > 20, "only " + session.stats().position + " tokens");
+        List<OrielToken> tokens = session.reply(greedy(4).set("top_logprobs", 2), null).logprobs;
+        StringBuilder told = new StringBuilder();
+        for (OrielToken token : tokens) {
+          told.append(token.id).append(' ').append(token.logprob).append(' ');
+        }
+        logits.add(told.toString());
+      }
+    }
+    expectEqual(logits.get(0), logits.get(1));
+    expectEqual(logits.get(0), logits.get(2));
+    expect(!logits.get(0).equals(logits.get(3)), "a black picture is read as another one");
   }
 
   static void reset_begins_anew() {

@@ -17,6 +17,7 @@ import java.util.regex.Pattern;
 /** Shared helpers of the checks; `main` runs the named check. */
 class Checks {
   static final String SOURCE = System.getProperty("oriel.source");
+  static final String REFERENCE = System.getProperty("oriel.reference");
   static final String TINY = SOURCE + "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
   static final String RANDOM = SOURCE + "/tests/data/models/llama-q8_0.gguf";
   static final long MEMORY = 16 << 20;

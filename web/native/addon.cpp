@@ -208,6 +208,7 @@ constexpr Function kFunctions[] = {
     ORIEL_CALL(oriel_session_mark),
     ORIEL_CALL(oriel_session_use_adapters),
     ORIEL_CALL(oriel_chat_add),
+    ORIEL_CALL(oriel_chat_add_pictures),
     ORIEL_CALL(oriel_embed),
     ORIEL_CALL(oriel_prefix_set),
     ORIEL_CALL(oriel_snapshot_save),

@@ -4,7 +4,12 @@ import type * as Library from '../dist/options.js';
 export type Bytes = ArrayBuffer | SharedArrayBuffer | ArrayBufferView;
 /** A path (Node), a URL, bytes, or a Blob (a File that the user picked). */
 export type Source = string | URL | Bytes | Blob;
-export type PlanOptions = Library.LoadOptions;
+export type PlanOptions = Omit<Library.LoadOptions, 'mmproj'> & {
+  /** The encoder of pictures: the GGUF file of the model's publisher. */
+  mmproj?: Source;
+};
+/** Pixels: 4 bytes (RGBA) or 3 (RGB) each, top row first. In browsers anything that createImageBitmap takes, too. */
+export type Picture = { data: ArrayBufferView; width: number; height: number } | Blob | object;
 export type ChatOptions = Library.SessionOptions;
 
 export interface Progress {
@@ -74,6 +79,8 @@ export interface SessionDescription {
 export interface Message {
   role: string;
   content?: string | null | object[];
+  /** They come before the content. Needs the load option mmproj. */
+  pictures?: Picture[];
   tool_calls?: object[];
   tool_call_id?: string;
   name?: string;

@@ -52,6 +52,7 @@ class Client {
 
   /** Options of the library: the client keeps its own. The native library knows how much memory there is. */
   modelOptions({ progress, log, logLevel, assets, worker, engine, ...settings }) {
+    if (settings.mmproj) settings.mmproj = this.platform.place(settings.mmproj);
     return { ...settings, memory: settings.memory ?? (this.settings.addon ? undefined : defaultMemory()) };
   }
 
@@ -124,6 +125,47 @@ const defaultMemory = () => {
   const gigabytes = globalThis.navigator && navigator.deviceMemory;
   return gigabytes ? Math.min(most, gigabytes * (1 << 29)) : most;
 };
+
+const drawn = async (source) => {
+  const bitmap = await createImageBitmap(source);
+  const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+  context.drawImage(bitmap, 0, 0);
+  return context.getImageData(0, 0, bitmap.width, bitmap.height);
+};
+
+/** {data, width, height} of a picture: itself, or what the browser decodes or draws. */
+async function pixelsOf(picture) {
+  let pixels = picture;
+  if (!ArrayBuffer.isView(Object(picture).data)) {
+    if (typeof createImageBitmap !== 'function') throw new OrielError('there is nothing here that decodes pictures: give {data, width, height}, for example of the package sharp', 1);
+    pixels = await drawn(picture).catch((error) => {
+      throw new OrielError(`a picture cannot be decoded (${error.message}): give ImageData, {data, width, height}, a Blob or an image`, 1);
+    });
+  }
+  const { data, width, height } = pixels;
+  if (![3, 4].some((channels) => width > 0 && height > 0 && data.byteLength === width * height * channels)) {
+    throw new OrielError(`a picture has ${width} x ${height} pixels and ${data.byteLength} bytes: give 4 bytes (RGBA) or 3 (RGB) for each pixel`, 1);
+  }
+  return { data: new Uint8Array(data.buffer, data.byteOffset, data.byteLength), width, height };
+}
+
+const hasPictures = (messages) => [].concat(messages).some((message) => Object(message).pictures);
+
+/** [messages, pictures]: `pictures` of messages become parts before their content that name them by number. */
+async function unpacked(messages) {
+  const pictures = [];
+  const one = async (message) => {
+    if (!Object(message).pictures) return message;
+    const { pictures: given, content, ...rest } = message;
+    const parts = [];
+    for (const picture of given) parts.push({ type: 'image', picture: pictures.push(await pixelsOf(picture)) - 1 });
+    return { ...rest, content: parts.concat(typeof content === 'string' ? { type: 'text', text: content } : content ?? []) };
+  };
+  if (!Array.isArray(messages)) return [await one(messages), pictures];
+  const list = [];
+  for (const message of messages) list.push(await one(message));
+  return [list, pictures];
+}
 
 function nameOf(source) {
   if (source instanceof URL) return source.pathname;
@@ -283,6 +325,12 @@ class Session {
   async #ask(call, ...args) {
     return (await this.#live()).ask(call, [this.#id, ...args]);
   }
+  /** Later calls wait for this one, which decodes pictures before it asks. */
+  #first(call) {
+    const ready = this.#ready;
+    this.#ready = call.catch(ignore).then(() => ready);
+    return call;
+  }
   #reply(request, options) {
     const reply = new Reply(this.#model.shares, this.#live(), { session: this.#id, ...request }, options);
     this.#replies.add(reply);
@@ -292,12 +340,17 @@ class Session {
 
   /** Adds a message, or a list of them, in the OpenAI form, without asking for a reply. */
   add(messages) {
-    return this.#ask('add', typeof messages === 'string' ? { role: 'user', content: messages } : messages);
+    const given = typeof messages === 'string' ? { role: 'user', content: messages } : messages;
+    if (!hasPictures(given)) return this.#ask('add', given);
+    const live = this.#live();
+    return this.#first(unpacked(given).then(async (args) => (await live).ask('add', [this.#id, ...args])));
   }
   /** The reply to a message: iterate over it for its text as it comes; `await reply.result` has all of it. */
   reply(message, options = {}) {
     const messages = typeof message === 'string' ? { role: 'user', content: message } : message;
-    return this.#reply({ chat: true, messages }, options);
+    const reply = this.#reply({ chat: true, messages }, options);
+    if (hasPictures(messages)) this.#first(reply.result);
+    return reply;
   }
   /** Continues the session's text, without a chat format. */
   generate(options = {}) {
@@ -407,6 +460,7 @@ class Reply {
       const client = await ready;
       if (signal && signal.aborted) throw reasonOf(signal);
       if (signal) signal.addEventListener('abort', abort);
+      if (hasPictures(request.messages)) [request.messages, request.pictures] = await unpacked(request.messages);
       const result = await client.ask('reply', request, (event) => this.#put(event));
       if (signal && signal.aborted && result.stopReason === 'cancelled') throw Object.assign(reasonOf(signal), { result });
       return result;

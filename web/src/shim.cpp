@@ -19,6 +19,10 @@ int onLogits(size_t index, const float* logits, size_t n_vocab, void*) {
   return oriel_host_logits(static_cast<double>(index), logits, n_vocab);
 }
 
+// engine.js fills arrays of these.
+static_assert(sizeof(oriel_picture) == (sizeof(void*) == 4 ? 20 : 32));
+static_assert(offsetof(oriel_picture, order) == 8 + 2 * sizeof(void*));
+
 oriel_options loadOptions(const oriel_setting* settings, size_t count) {
   oriel_options options = ORIEL_OPTIONS_INIT;
 #ifdef __EMSCRIPTEN__

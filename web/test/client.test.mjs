@@ -170,8 +170,7 @@ test('addresses_above_2_gib_are_unsigned', (t) => {
   const hear = (...given) => heard.push(given);
   engine.hooks = { log: hear, token: hear, part: hear, logits: hear };
   const host = hostOf(memory, () => engine);
-  host.source = { size: 5e9, read: (offset, into) => heard.push([offset, into.byteOffset, into.byteLength]) };
-  host.name = '0.1.0';
+  host.files.set('0.1.0', { size: 5e9, read: (offset, into) => heard.push([offset, into.byteOffset, into.byteLength]) });
   const file = host.open(0x80000200 | 0);
   assert.equal(host.size(file), 5e9);
   assert.equal(host.read(file, 4.5e9, 0x80000300 | 0, 16), 0);
@@ -182,6 +181,34 @@ test('addresses_above_2_gib_are_unsigned', (t) => {
   host.number(0x80000200 | 0, 7);
   assert.deepEqual(engine.numbers, { '0.1.0': 7 });
   assert.deepEqual(heard, [[4.5e9, 0x80000300, 16], [1, '0.1.0'], [-5, 0x80000400, 2, -0.5, 1, 0x80000440], [1, 0, 0x80000500, 3], [2 ** 33, 0x80000600, 10]]);
+});
+
+test('pictures_are_structs_of_both_address_sizes', () => {
+  for (const pointerBytes of [4, 8]) {
+    const heap = new Uint8Array(65536);
+    let free = 4096;
+    let seen;
+    const calls = {
+      _malloc: (bytes) => (free += bytes + 8 & ~7, free - (bytes + 8 & ~7)), _free: () => {},
+      _oriel_chat_add_pictures: (session, json, bytes, pictures, count) => (seen = { json: new TextDecoder().decode(heap.subarray(json, json + bytes)), pictures, count }, 0),
+    };
+    const memory = { pointerBytes, mostBytes: 65536, read: (at, bytes) => heap.slice(at, at + bytes), write: (at, data) => heap.set(data, at) };
+    const engine = new Engine(calls, memory);
+    engine.sessions.set(1, { at: 77 });
+    const pictures = [{ data: Uint8Array.from({ length: 18 }, (_, i) => i), width: 3, height: 2 }, { data: new Uint8Array(20).fill(9), width: 1, height: 5 }];
+    engine.add(1, { role: 'user', content: [{ type: 'image', picture: 1 }] }, pictures);
+    assert.equal(seen.count, 2);
+    assert.equal(JSON.parse(seen.json).content[0].picture, 1);
+    const size = pointerBytes === 4 ? 20 : 32;
+    const view = new DataView(heap.buffer, seen.pictures);
+    pictures.forEach(({ data, width, height }, i) => {
+      const at = view.getUint32(i * size, true);
+      assert.deepEqual(heap.slice(at, at + data.length), data);
+      const fields = [0, 4, 8].map((offset) => view.getUint32(i * size + pointerBytes + offset, true));
+      assert.deepEqual(fields, [width, height, 0]);
+      assert.equal(view.getUint32(i * size + 2 * pointerBytes + 8, true), i);  // RGB, then RGBA
+    });
+  }
 });
 
 test('what_cannot_be_read_is_io_and_what_is_no_model_an_argument', async () => {

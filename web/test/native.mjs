@@ -15,6 +15,9 @@ export const engines = [{ engine: 'wasm', skip: noModule }, { engine: addon, ski
 /** Small random models of many families; not part of the package. */
 export const familyFolder = process.env.ORIEL_REFERENCE_DATA ? `${process.env.ORIEL_REFERENCE_DATA}/models` : `${root}../shared/golden/models`;
 export const noFamilies = existsSync(familyFolder) ? false : `${familyFolder} is not there`;
+/** Models that see. */
+export const visionFolder = familyFolder.replace(/models$/, 'vision');
+export const noEyes = existsSync(visionFolder) ? false : `${visionFolder} is not there`;
 export const layout = { window: 300, kv: 'k8v4', prefillBatch: 24 };
 
 export function native(args, input) {

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 
 import { Oriel, OrielError } from '../src/node.js';
 import { serve } from '../serve.mjs';
-import { engines, familyFolder, layout, model as file, native, noFamilies, noNative } from './native.mjs';
+import { engines, familyFolder, layout, model as file, native, noEyes, noFamilies, noNative, visionFolder } from './native.mjs';
 
 const memory = '40MB';
 const flags = ['--memory', '40MB', '--window', '300'];
@@ -155,6 +155,52 @@ for (const { engine, skip } of engines) describe(`models in ${engine}`, { skip }
     assert.ok(Math.abs(vector.reduce((sum, value) => sum + value * value, 0) - 1) < 1e-4);
     await model.dispose();
     await assert.rejects(model.tokenize('gone'), { status: 'state' });
+  });
+
+  test('a_picture_is_read_in_every_form', { skip: noEyes }, async () => {
+    const [width, height] = [40, 30];
+    const pixel = (i) => [i * 7, i / width * 5, i % 31 * 8];
+    const pixels = (channels) => Uint8Array.from({ length: width * height * channels }, (_, at) => pixel(Math.floor(at / channels))[at % channels] ?? at);
+    const seeing = { engine, memory: '64MB', mmproj: `${visionFolder}/mmproj-gemma4v.gguf`, imageTokens: 70, window: 512, threads: 1 };
+    const plan = await Oriel.plan(`${visionFolder}/gemma4.gguf`, seeing);
+    assert.equal(plan.imageTokens, 70);
+    const bytes = readFileSync(seeing.mmproj);
+    const model = await Oriel.load(`${visionFolder}/gemma4.gguf`, { ...seeing, mmproj: bytes, transcript: '8KB' });
+    const chat = model.session();
+    const told = async (...pictures) => {
+      await chat.reset();
+      const { tokenIds, logprobs, promptTokens } = await chat.reply({ role: 'user', content: 'What is this?', pictures }, { greedy: true, maxTokens: 4, topLogprobs: 1 }).result;
+      assert.ok(promptTokens > 20 * pictures.length, `${promptTokens}`);
+      return [tokenIds, logprobs];
+    };
+    const want = await told({ data: pixels(4), width, height });
+    assert.deepEqual(await told({ data: Buffer.from(pixels(3)), width, height }), want);
+    assert.deepEqual(await told({ data: new Uint8ClampedArray(pixels(4)), width, height }), want);
+    assert.notDeepEqual(await told({ data: new Uint8Array(width * height * 4), width, height }), want);
+    await told({ data: pixels(4), width, height }, { data: pixels(3), width, height });
+    await chat.reset();
+    const added = chat.add([{ role: 'user', content: [{ type: 'text', text: 'Look.' }], pictures: [{ data: pixels(3), width, height }] }, { role: 'assistant', content: 'Yes.' }]);
+    const { tokenIds } = await chat.reply('And?', { greedy: true, maxTokens: 2 }).result;  // is sent after it
+    await added;
+    assert.equal(tokenIds.length, 2);
+    const transcript = await chat.transcript();
+    assert.deepEqual(transcript.map(({ role }) => role), ['user', 'assistant', 'user', 'assistant']);
+    assert.equal(transcript[0].content[0].type, 'image');
+    const before = (await chat.stats()).position;
+    for (const picture of [{ data: pixels(4), width, height: 31 }, { data: pixels(4), width: 0, height: 0 }, new Blob([bytes]), bytes, null, 'cat.png', { width, height }]) {
+      await assert.rejects(chat.add({ role: 'user', content: 'x', pictures: [picture] }), { status: 'argument', message: /: give/ }, `${picture}`);
+    }
+    assert.equal((await chat.stats()).position, before);
+    await model.dispose();
+    await assert.rejects(Oriel.load(`${visionFolder}/gemma4.gguf`, { ...seeing, mmproj: '/nowhere.gguf' }), { status: 'io' });
+  });
+
+  test('pictures_are_for_models_that_see', async () => {
+    const model = await Oriel.load(file, { engine, memory, ...layout, threads: 1 });
+    const chat = model.session();
+    await assert.rejects(chat.add({ role: 'user', content: 'x', pictures: [{ data: new Uint8Array(48), width: 4, height: 3 }] }), { status: 'unsupported' });
+    assert.equal((await chat.stats()).position, 0);
+    await model.dispose();
   });
 
   test('plans_are_the_native_ones', { skip: noNative }, async () => {

@@ -92,7 +92,7 @@ int Chat::run() {
     if (interactive_ && !takeBlock(&line, watched)) {
       continue;
     }
-    const ChatLine said = interactive_ ? parseChatLine(line) : messageOf(line);
+    ChatLine said = interactive_ ? parseChatLine(line) : messageOf(line);
     switch (said.kind) {
       case ChatLine::Kind::kEmpty:
         break;
@@ -107,6 +107,13 @@ int Chat::run() {
         break;
       case ChatLine::Kind::kMessage:
         retries_ = 0;
+        if (!takeDropped(&said.text)) {
+          input_.giveBack(line);
+          break;
+        }
+        if (said.text.empty()) {
+          break;
+        }
         if (!onSomeDevice([&] { return turn(userMessage(said.text + read_, images_)); })) {
           return kExitCancelled;
         }
@@ -116,6 +123,23 @@ int Chat::run() {
     }
     save();
   }
+}
+
+/// Pictures at the end of a message go with it. False: one cannot be read.
+bool Chat::takeDropped(std::string* text) {
+  const size_t before = images_.size();
+  while (interactive_ && options_.common.load.has("mmproj")) {
+    const std::string path = takeDroppedPicture(text);
+    if (path.empty()) {
+      break;
+    }
+    if (!attach(path)) {
+      images_.resize(before);
+      return false;
+    }
+  }
+  std::reverse(images_.begin() + static_cast<std::ptrdiff_t>(before), images_.end());
+  return true;
 }
 
 bool Chat::takeBlock(std::string* text, bool watched) {

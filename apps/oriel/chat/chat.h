@@ -94,6 +94,9 @@ class Chat {
   /// Saves the active conversation if it has changed.
   void save();
   /// Reads lines between """ and """; false: the input ended first.
+  /// A picture of the next message. False: it cannot be read.
+  bool attach(const std::string& path);
+  bool takeDropped(std::string* text);
   bool takeBlock(std::string* text, bool watched);
   /// Records the known part of the text of a conversation from a file.
   void trackLoaded(bool done);

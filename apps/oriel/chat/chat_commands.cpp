@@ -114,12 +114,14 @@ void Chat::readFile(const ChatCommand&, const std::string& path) {
   }
 }
 
-void Chat::addImage(const ChatCommand&, const std::string& path) {
+void Chat::addImage(const ChatCommand&, const std::string& path) { (void)attach(path); }
+
+bool Chat::attach(const std::string& path) {
   if (!options_.common.load.has("mmproj")) {
     tell(
         "oriel: this model has no eyes: start oriel chat with one that has some and its --mmproj "
         "FILE\n");
-    return;
+    return false;
   }
   try {
     const DecodedPicture picture = readPicture(path);
@@ -127,8 +129,10 @@ void Chat::addImage(const ChatCommand&, const std::string& path) {
     tell(dim("Read " + oneLine(path) + " (" + std::to_string(picture.width) + " x " +
              std::to_string(picture.height) + "); it goes with your next message") +
          "\n");
+    return true;
   } catch (const Failure& failure) {
     tell("oriel: " + oneLine(failure.message) + "\n");
+    return false;
   }
 }
 

@@ -1,5 +1,7 @@
 #include "chat/chat_line.h"
 
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "chat/chat_commands.h"
@@ -45,6 +47,38 @@ ChatLine message(std::string text) {
 ChatLine wrong(std::string text) { return {ChatLine::Kind::kWrong, std::move(text), nullptr, {}}; }
 
 }  // namespace
+
+std::string takeDroppedPicture(std::string* message) {
+  const std::string& text = *message;
+  const size_t end = text.find_last_not_of(" \t\n") + 1;
+  size_t begin = end;
+  std::string path;
+  if (end > 1 && (text[end - 1] == '\'' || text[end - 1] == '"')) {
+    begin = text.rfind(text[end - 1], end - 2);
+    path = begin == std::string::npos ? "" : text.substr(begin + 1, end - 2 - begin);
+  } else {
+    const std::string space = " \t\n";
+    while (begin != 0 && (space.find(text[begin - 1]) == std::string::npos ||
+                          (begin > 1 && text[begin - 2] == '\\'))) {
+      --begin;
+    }
+    for (size_t i = begin; i < end; ++i) {
+      i += text[i] == '\\' && i + 1 < end ? 1 : 0;
+      path += text[i];
+    }
+  }
+  path.erase(0, path.compare(0, 7, "file://") == 0 ? 7 : 0);
+  const auto file = std::filesystem::u8path(withHome(path));
+  const std::string ending = file.extension().u8string();
+  const bool is_picture = ending == ".png" || ending == ".jpg" || ending == ".jpeg" ||
+                          ending == ".PNG" || ending == ".JPG";
+  std::error_code error;
+  if (!is_picture || !file.is_absolute() || !std::filesystem::exists(file, error)) {
+    return "";
+  }
+  message->resize(begin == 0 ? 0 : message->find_last_not_of(" \t\n", begin - 1) + 1);
+  return file.u8string();
+}
 
 ChatLine parseChatLine(const std::string& typed) {
   const std::string text = typed.substr(0, typed.find_last_not_of(" \t\n") + 1);

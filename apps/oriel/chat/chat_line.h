@@ -24,4 +24,8 @@ struct ChatLine {
 /// ("/usr/bin is what?"). A leading space or second slash sends a line that looks like a command.
 ChatLine parseChatLine(const std::string& typed);
 
+/// Removes the absolute path of a picture from the end of a message, in the forms in which terminals write a dropped file:
+/// '/a b.png', /a\ b.png, file:///a.png. Returns it; empty: the message does not end in one.
+std::string takeDroppedPicture(std::string* message);
+
 }  // namespace cli

@@ -59,9 +59,14 @@ Json userMessage(const std::string& text, const std::vector<std::string>& images
     for (const std::string& image : images) {
       content.push_back(MessagePictures::part(image));
     }
-    content.push_back({{"type", "text"}, {"text", text}});
+    Json& last = content.emplace_back();
+    last["type"] = "text";
+    last["text"] = text;
   }
-  return {{"role", "user"}, {"content", content}};
+  Json message;
+  message["role"] = "user";
+  message["content"] = std::move(content);
+  return message;
 }
 
 std::string textOfMessage(const Json& message) {

@@ -86,6 +86,13 @@ bool fromBase64(const std::string& text, std::string* bytes) {
   return count != 6 && text.size() - end <= 2;
 }
 
+Json MessagePictures::part(const std::string& path) {
+  Json part;
+  part["type"] = "image";
+  part["path"] = path;
+  return part;
+}
+
 void MessagePictures::take(Json* messages, const std::string& folder, bool files) {
   for (Json& message : *messages) {
     if (!message.is_object() || !message.contains("content") || !message["content"].is_array()) {
@@ -98,9 +105,11 @@ void MessagePictures::take(Json* messages, const std::string& folder, bool files
       if (url.empty() && path.empty()) {
         continue;
       }
-      pictures_.push_back(path.empty() ? decodePicture(bytesOfUrl(url), "a picture")
+      pictures_.push_back(path.empty() ? decodePicture(bytesOfUrl(url), "")
                                        : readPicture(found(path, folder)));
-      part = {{"type", "image"}, {"picture", pictures_.size() - 1}};
+      part = Json();
+      part["type"] = "image";
+      part["picture"] = pictures_.size() - 1;
     }
   }
 }

@@ -18,7 +18,7 @@ class MessagePictures {
   /// relative paths, after the current one; `files`: paths are allowed. Throws Failure.
   void take(Json* messages, const std::string& folder, bool files = true);
   /// One part with a picture's path, for take().
-  static Json part(const std::string& path) { return {{"type", "image"}, {"path", path}}; }
+  static Json part(const std::string& path);
   bool empty() const { return pictures_.empty(); }
 
   /// oriel_chat_add, or oriel_chat_add_pictures if there are some.

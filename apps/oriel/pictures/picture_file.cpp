@@ -36,7 +36,8 @@ void* PictureLibrary::symbol(const char* name) const { return dlsym(handle_, nam
 #endif
 
 void failPicture(const std::string& name, const std::string& why) {
-  throw Failure{kExitFailed, "cannot read the picture " + name + ": " + why};
+  throw Failure{kExitFailed,
+                "cannot read the picture" + (name.empty() ? "" : " " + name) + ": " + why};
 }
 
 void checkPictureSize(uint64_t width, uint64_t height, const std::string& name) {

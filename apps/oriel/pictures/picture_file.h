@@ -17,7 +17,7 @@ struct DecodedPicture {
   std::vector<uint8_t> rgb;
 };
 
-/// `name`: as errors name the picture. Throws Failure for other kinds of files, damaged ones and ones above
+/// `name`: as errors name the picture, may be empty. Throws Failure for other kinds of files, damaged ones and ones above
 /// kMostPicturePixels, before any pixel is decoded.
 DecodedPicture decodePicture(const std::string& bytes, const std::string& name);
 

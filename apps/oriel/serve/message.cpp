@@ -80,9 +80,10 @@ std::string partText(const Json& part, const std::string& path) {
     }
     return text.get<std::string>();
   }
-  throw ApiError{
-      400, path + " is of the type " + name + ", and the model reads text only: send text parts",
-      path, "unsupported_content", 0};
+  throw ApiError{400,
+                 path + " is of the type " + name +
+                     ", which is not read here: send text, and pictures in the user's messages",
+                 path, "unsupported_content", 0};
 }
 
 std::optional<std::string> readContent(const Fields& fields, const char* name) {
@@ -104,35 +105,76 @@ std::optional<std::string> readContent(const Fields& fields, const char* name) {
   return text;
 }
 
+void UserMessage::add(const Json& part, const std::string& path) {
+  const Fields fields(part, path);
+  const Json* const type = fields.find("type");
+  if (type == nullptr || (*type != "image_url" && *type != "input_image" && *type != "image")) {
+    addText(partText(part, path));
+    return;
+  }
+  if (const Json* const given = fields.find("source"); given != nullptr) {  // Anthropic's form
+    const Fields source(*given, fields.nameOf("source"));
+    if (source.text("type") == "base64") {
+      const std::string kind = source.text("media_type").value_or("");
+      if (kind != "image/png" && kind != "image/jpeg" && kind != "image/jpg") {
+        throw wrongField(source.nameOf("media_type"), "image/png or image/jpeg");
+      }
+      addPicture(source.text("data").value_or(""), source.nameOf("data"));
+      return;
+    }
+  }
+  const std::string url = pictureUrl(part);
+  if (url.compare(0, 5, "data:") != 0) {
+    throw ApiError{400,
+                   path +
+                       " has no picture in it, and this server opens no addresses and files: send "
+                       "the picture in base64, as data:image/png;base64,...",
+                   path, "unsupported_content", 0};
+  }
+  addPicture(url, path);
+}
+
+void UserMessage::addText(const std::string& text) {
+  Json& part = parts_.emplace_back();
+  part["type"] = "text";
+  part["text"] = text;
+  text_ += text;
+}
+
+void UserMessage::addPicture(const std::string& data, const std::string& path) {
+  if (data.empty()) {
+    throw wrongField(path, "a picture in base64");
+  }
+  Json& part = parts_.emplace_back();
+  part["type"] = "image_url";
+  part["image_url"] = data.compare(0, 5, "data:") == 0 ? data : "data:;base64," + data;
+  has_pictures_ = true;
+}
+
+ChatMessage UserMessage::take() {
+  ChatMessage message = plainMessage("user", text_);
+  if (has_pictures_) {
+    Json json;
+    json["role"] = "user";
+    json["content"] = std::move(parts_);
+    message.json = message.key = dumped(json);
+    message.has_pictures = true;
+  }
+  *this = UserMessage();
+  return message;
+}
+
 std::optional<ChatMessage> readUserMessage(const Fields& fields, const char* name) {
   const Json* const content = fields.find(name);
-  Json parts = Json::array();
-  bool has_pictures = false;
-  for (size_t i = 0; content != nullptr && content->is_array() && i < content->size(); ++i) {
-    const std::string path = fields.nameOf(name) + "[" + std::to_string(i) + "]";
-    const std::string url = pictureUrl((*content)[i]);
-    if (url.empty()) {
-      parts.push_back({{"type", "text"}, {"text", partText((*content)[i], path)}});
-      continue;
-    }
-    if (url.compare(0, 5, "data:") != 0) {
-      throw ApiError{400,
-                     path +
-                         " has a picture's address, and this server opens no addresses: send "
-                         "the picture as data:image/png;base64,...",
-                     path, "unsupported_content", 0};
-    }
-    has_pictures = true;
-    parts.push_back({{"type", "image_url"}, {"image_url", {{"url", url}}}});
-  }
-  if (!has_pictures) {
+  if (content == nullptr || !content->is_array()) {
     const std::optional<std::string> text = readContent(fields, name);
     return text ? std::optional<ChatMessage>(plainMessage("user", *text)) : std::nullopt;
   }
-  ChatMessage message;
-  message.json = message.key = dumped(Json{{"role", "user"}, {"content", parts}});
-  message.is_user = message.has_pictures = true;
-  return message;
+  UserMessage message;
+  for (size_t i = 0; i < content->size(); ++i) {
+    message.add((*content)[i], fields.nameOf(name) + "[" + std::to_string(i) + "]");
+  }
+  return message.take();
 }
 
 std::vector<PastCall> readPastCalls(const Fields& fields) {

@@ -20,8 +20,27 @@ struct PastCall {
 };
 
 ChatMessage plainMessage(const std::string& role, const std::string& text);
-/// A user's message: a text, or parts that may be pictures (OpenAI's types). nullopt: null or absent. Throws ApiError for
-/// a picture's address that is not a data URL.
+
+/// A user's message made of texts and pictures.
+class UserMessage {
+ public:
+  /// A content part: a text, or a picture as OpenAI or Anthropic have it. Throws ApiError for a picture's address that
+  /// is not a data URL.
+  void add(const Json& part, const std::string& path);
+  void addText(const std::string& text);
+  /// A picture as base64 or as a data URL. `path`: its field.
+  void addPicture(const std::string& data, const std::string& path);
+  bool empty() const { return parts_.empty(); }
+  /// The message; leaves this empty.
+  ChatMessage take();
+
+ private:
+  Json parts_ = Json::array();
+  std::string text_;
+  bool has_pictures_ = false;
+};
+
+/// A text or a list of parts, see UserMessage. nullopt: null or absent.
 std::optional<ChatMessage> readUserMessage(const Fields& fields, const char* name);
 /// nullopt: no text. `thought` may be empty.
 ChatMessage assistantMessage(const std::optional<std::string>& text, const std::string& thought,

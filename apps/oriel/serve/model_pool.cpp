@@ -53,6 +53,7 @@ ModelPool::ModelPool(ServiceOptions options) : options_(std::move(options)) {
   std::error_code error;
   const uint64_t bytes = std::filesystem::file_size(std::filesystem::u8path(path), error);
   Entry* const first = add(options_.model_name, path, error ? 0 : bytes);
+  first->card.sees = options_.common.load.has("mmproj");
   ServiceOptions own = options_;
   planLoad(&own);
   if (options_.all_models) {
@@ -113,8 +114,7 @@ ModelCard ModelPool::card(Entry* entry) {
   std::unique_lock<std::mutex> hold(lock_);
   if (entry->card.info.is_null()) {
     hold.unlock();
-    CommonOptions options = options_.common;
-    options.model = entry->card.path;
+    const CommonOptions options = optionsOf(entry->card).common;
     Json info;
     try {
       info = Model(options, Load::kGlance).info();
@@ -125,6 +125,18 @@ ModelCard ModelPool::card(Entry* entry) {
     keepInfo(entry, std::move(info));
   }
   return entry->card;
+}
+
+/// The encoder of pictures is the first model's.
+ServiceOptions ModelPool::optionsOf(const ModelCard& card) const {
+  ServiceOptions own = options_;
+  own.common.model = card.path;
+  for (const char* name : {"mmproj", "image_tokens"}) {
+    if (!card.sees) {
+      own.common.load.erase(name);
+    }
+  }
+  return own;
 }
 
 ModelFacts ModelPool::facts(Entry* entry) {
@@ -239,8 +251,7 @@ std::unique_ptr<LoadedModel> ModelPool::load(Entry* entry, const Wait& wait,
   loading_ = entry;
   const Loading loading{this, hold};
   hold->unlock();
-  ServiceOptions own = options_;
-  own.common.model = entry->card.path;
+  ServiceOptions own = optionsOf(entry->card);
   own.common.load.set("memory", memory_bytes_);
   try {
     const uint64_t planned = planLoad(&own);

@@ -22,7 +22,8 @@ struct ModelCard {
   std::string name;
   std::string path;
   uint64_t file_bytes = 0;
-  Json info;  ///< from oriel_model_describe; null: not opened yet
+  Json info;          ///< from oriel_model_describe; null: not opened yet
+  bool sees = false;  ///< it has an encoder of pictures
   bool loaded = false;
   uint32_t window_tokens = 0;  ///< 0: not loaded yet
   uint32_t sessions = 0;
@@ -81,6 +82,7 @@ class ModelPool {
  private:
   Entry* add(const std::string& name, const std::string& path, uint64_t bytes);
   void readStore();
+  ServiceOptions optionsOf(const ModelCard& card) const;
   static void keepInfo(Entry* entry, Json info);
   void makeRoom(uint64_t bytes, const Wait& wait, std::unique_lock<std::mutex>* hold);
   std::unique_ptr<LoadedModel> load(Entry* entry, const Wait& wait,

@@ -16,6 +16,10 @@ Json modelJson(const ModelCard& model, int64_t created) {
   json["created"] = created;
   json["owned_by"] = "oriel";
   json["meta"]["size"] = model.file_bytes;
+  json["architecture"]["input_modalities"] = {"text"};
+  if (model.sees) {
+    json["architecture"]["input_modalities"].push_back("image");
+  }
   json["oriel"]["loaded"] = model.loaded;
   if (const Json& info = model.info; !info.is_null()) {
     const Json window =

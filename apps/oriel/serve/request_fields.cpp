@@ -105,8 +105,8 @@ void refuseField(const Fields& fields, const char* name, const char* reason) {
   const bool asked = value != nullptr && *value != false && *value != Json("") &&
                      !(value->is_array() && value->empty());
   if (asked) {
-    throw ApiError{400, std::string(name) + " is not taken here: " + reason, name,
-                   "unsupported_parameter", 0};
+    const std::string path = fields.nameOf(name);
+    throw ApiError{400, path + " is not taken here: " + reason, path, "unsupported_parameter", 0};
   }
 }
 

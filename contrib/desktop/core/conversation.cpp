@@ -4,7 +4,10 @@
 #include <chrono>
 
 #include "described.h"
+#include "failure.h"
+#include "files.h"
 #include "kept_chats.h"
+#include "pictures/message_pictures.h"
 
 namespace desktop {
 namespace {
@@ -75,7 +78,7 @@ Conversation::~Conversation() {
   close();
 }
 
-bool Conversation::send(const std::string& text, const ReplySettings& settings, bool even_if_cut) {
+bool Conversation::send(const Message& message, const ReplySettings& settings, bool even_if_cut) {
   bool taken = false;
   board_->editChat(id_, [&](ChatState& chat) {
     if (chat.phase != ChatPhase::kIdle) {
@@ -83,7 +86,7 @@ bool Conversation::send(const std::string& text, const ReplySettings& settings, 
     }
     taken = true;
     stopping_ = false;
-    chat.messages.push_back({true, text});
+    chat.messages.push_back(message);
     chat.messages.push_back({false, ""});
     chat.title = titleOf(chat.messages);
     chat.phase = ChatPhase::kReading;
@@ -91,9 +94,41 @@ bool Conversation::send(const std::string& text, const ReplySettings& settings, 
     chat.note.clear();
     chat.refused = {};
     // Within the edit: takeOver() finds it among the jobs.
-    worker_.post([this, text, settings, even_if_cut] { reply(text, settings, even_if_cut); });
+    worker_.post([this, message, settings, even_if_cut] { reply(message, settings, even_if_cut); });
   });
   return taken;
+}
+
+void Conversation::useAdapter(const std::string& path) {
+  board_->editChat(id_, [&](ChatState& chat) {
+    if (chat.phase == ChatPhase::kIdle) {
+      stopping_ = false;
+      chat.phase = ChatPhase::kReading;
+      chat.read_done = chat.read_total = 0;
+      chat.note.clear();
+      worker_.post([this, path] { adapt(path); });
+    }
+  });
+}
+
+void Conversation::adapt(const std::string& path) {
+  const std::unique_lock<std::mutex> held = hold();
+  const Reading reading(this);
+  const std::string name = path.empty() ? "none" : stemOf(path);
+  const oriel_status status =
+      session_ == nullptr ? ORIEL_ERROR_STATE : oriel_session_use_adapters(session_, name.c_str());
+  if (status == ORIEL_OK) {
+    adapter_ = path;
+  } else if (status != ORIEL_ERROR_CANCELLED) {
+    board_->fail("the adapter is not used: " + lastError());
+  }
+  board_->editChat(id_, [&](ChatState& chat) {
+    chat.adapter = adapter_;
+    if (chat.phase != ChatPhase::kMoving) {
+      chat.phase = ChatPhase::kIdle;
+    }
+  });
+  showCache();
 }
 
 void Conversation::save(const std::string& path) {
@@ -126,10 +161,17 @@ std::unique_lock<std::mutex> Conversation::takeOver() {
 }
 
 oriel_status Conversation::open(oriel_model* model) {
-  oriel_session_options options = ORIEL_SESSION_OPTIONS_INIT;
+  oriel::SessionOptions options;
   options.progress = onReading;
   oriel_session* made = nullptr;
-  const oriel_status status = oriel_session_create(model, &options, &made);
+  options.set("adapters", adapter_.empty() ? "none" : stemOf(adapter_));
+  oriel_status status = oriel_session_create(model, &options, &made);
+  if (status == ORIEL_ERROR_ARGUMENT && !adapter_.empty()) {  // this model is loaded without it
+    adapter_.clear();
+    options.set("adapters", "none");
+    status = oriel_session_create(model, &options, &made);
+  }
+  board_->editChat(id_, [&](ChatState& chat) { chat.adapter = adapter_; });
   const std::lock_guard<std::mutex> lock(pointer_);
   session_ = made;
   model_ = model;
@@ -150,6 +192,7 @@ oriel_status Conversation::openAsFork(Conversation* source) {
   session_ = made;
   model_ = source->model_;
   unread_ = source->unread_;
+  adapter_ = source->adapter_;
   first_ = source->first_;
   return status;
 }
@@ -194,9 +237,34 @@ oriel_status Conversation::readAgain(const std::vector<Message>& messages) {
   std::vector<Message> said;
   std::copy_if(messages.begin(), messages.end(), std::back_inserter(said),
                [](const Message& m) { return m.from_user || !m.text.empty(); });
-  const std::string json = messagesToJson(said);
+  // Pictures whose files are gone, and pictures for a model that does not see, are left out.
+  const bool sees = !board_->copy().model.settings.mmproj.empty();
+  for (Message& message : said) {
+    auto& pictures = message.pictures;
+    pictures.erase(
+        std::remove_if(pictures.begin(), pictures.end(),
+                       [&](const std::string& path) { return !sees || !fileIsThere(path); }),
+        pictures.end());
+  }
   const oriel_status status = oriel_session_reset(session_);
-  return status == ORIEL_OK ? oriel_transcript_import(session_, json.data(), json.size()) : status;
+  return status == ORIEL_OK ? addMessages(said) : status;
+}
+
+/// Sets unseen_ if a picture cannot be read.
+oriel_status Conversation::addMessages(const std::vector<Message>& messages) {
+  cli::Json list = cli::Json::parse(messagesToJson(messages));
+  cli::MessagePictures pictures;
+  unseen_.clear();
+  try {
+    pictures.take(&list, "");
+  } catch (const cli::Failure& failure) {
+    unseen_ = failure.message;
+    return ORIEL_ERROR_IO;
+  }
+  const std::string json = cli::dumped(list);
+  return pictures.empty() && messages.size() != 1
+             ? oriel_transcript_import(session_, json.data(), json.size())
+             : pictures.add(session_, json);
 }
 
 oriel_status Conversation::recover() {
@@ -227,7 +295,8 @@ oriel_status Conversation::restore(const std::string& path, std::vector<Message>
   return ORIEL_OK;
 }
 
-bool Conversation::refuses(const std::string& text) {
+bool Conversation::refuses(const Message& message) {
+  const std::string& text = message.text;
   size_t tokens = 0;
   const uint32_t capacity = stats().window_capacity;
   (void)oriel_tokenize(model_, text.data(), text.size(), 0, nullptr, 0, &tokens);
@@ -237,7 +306,7 @@ bool Conversation::refuses(const std::string& text) {
   board_->editChat(id_, [&](ChatState& chat) {
     chat.messages.resize(chat.messages.size() - 2);
     chat.title = titleOf(chat.messages);
-    chat.refused = {text, tokens, capacity};
+    chat.refused = {text, message.pictures, tokens, capacity};
     if (chat.phase != ChatPhase::kMoving) {
       chat.phase = ChatPhase::kIdle;
     }
@@ -245,10 +314,10 @@ bool Conversation::refuses(const std::string& text) {
   return true;
 }
 
-void Conversation::reply(const std::string& text, const ReplySettings& settings, bool even_if_cut) {
+void Conversation::reply(const Message& message, const ReplySettings& settings, bool even_if_cut) {
   const std::unique_lock<std::mutex> held = hold();
   const Reading reading(this);
-  if (!even_if_cut && session_ != nullptr && refuses(text)) {
+  if (!even_if_cut && session_ != nullptr && refuses(message)) {
     return;
   }
   oriel_generation result = ORIEL_INIT(oriel_generation);
@@ -259,7 +328,7 @@ void Conversation::reply(const std::string& text, const ReplySettings& settings,
     reply_began_s_ = nowSeconds();
     status = readUnread();
     if (status == ORIEL_OK) {
-      status = oriel_chat_add(session_, "user", text.data(), text.size());
+      status = addMessages({message});
     }
     const oriel::ReplyOptions options = libraryOptions(settings);
     if (status == ORIEL_OK) {
@@ -271,7 +340,7 @@ void Conversation::reply(const std::string& text, const ReplySettings& settings,
 
 void Conversation::finish(oriel_status status, const oriel_generation& result) {
   const bool failed = status != ORIEL_OK && status != ORIEL_ERROR_CANCELLED;
-  const std::string reason = failed ? lastError() : "";
+  const std::string reason = failed ? unseen_.empty() ? lastError() : unseen_ : "";
   const CacheState now = cache();
   board_->editChat(id_, [&](ChatState& chat) {
     if (chat.phase != ChatPhase::kMoving) {

@@ -29,7 +29,9 @@ class Conversation {
   // These return at once.
   /// Shows the message, then reads it. The reply streams into the board. Returns false and shows nothing if
   /// the chat is not idle. Without `even_if_cut`, refuses a message longer than the window (ChatState::refused).
-  bool send(const std::string& text, const ReplySettings& settings, bool even_if_cut);
+  bool send(const Message& message, const ReplySettings& settings, bool even_if_cut);
+  /// Uses a loaded LoRA adapter from here on; "": none. Reads the window again. Ignored unless the chat is idle.
+  void useAdapter(const std::string& path);
   /// Refused while the chat is kMoving.
   void save(const std::string& path);
   /// Ends the running reply and waiting replies.
@@ -52,6 +54,9 @@ class Conversation {
   bool holdsTokens() const { return cache().position > first_; }
   /// Earlier messages. The session reads them with the next message.
   void setUnread(std::vector<Message> messages) { unread_ = std::move(messages); }
+  /// For open().
+  void setAdapter(const std::string& path) { adapter_ = path; }
+  const std::string& adapter() const { return adapter_; }
   bool isUnread() const { return !unread_.empty(); }
   /// The session as bytes; empty on failure (a lost device).
   std::vector<char> snapshot();
@@ -68,8 +73,10 @@ class Conversation {
   void keep();
 
  private:
-  void reply(const std::string& text, const ReplySettings& settings, bool even_if_cut);
-  bool refuses(const std::string& text);
+  void reply(const Message& message, const ReplySettings& settings, bool even_if_cut);
+  bool refuses(const Message& message);
+  oriel_status addMessages(const std::vector<Message>& messages);
+  void adapt(const std::string& path);
   oriel_status readUnread();
   void writeFile(const std::string& path);
   void finish(oriel_status status, const oriel_generation& result);
@@ -91,7 +98,9 @@ class Conversation {
   oriel_session* session_ = nullptr;
   const oriel_model* model_ = nullptr;
   std::vector<Message> unread_;
-  uint64_t first_ = 0;  ///< position of a new session
+  std::string adapter_;  ///< file of the adapter in use
+  std::string unseen_;   ///< why the pictures of the latest message cannot be read
+  uint64_t first_ = 0;   ///< position of a new session
   std::atomic<bool> stopping_{false};
   double reply_began_s_ = 0;
   Worker worker_;  // destroyed first: its jobs use the rest

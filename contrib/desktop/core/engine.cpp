@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "described.h"
+#include "files.h"
 #include "planner.h"
 #include "sizes.h"
 
@@ -97,10 +98,30 @@ void Engine::save(int id, const std::string& path) {
   }
 }
 
-bool Engine::send(int id, const std::string& text, const ReplySettings& settings,
-                  bool even_if_cut) {
+bool Engine::send(int id, const std::string& text, const ReplySettings& settings, bool even_if_cut,
+                  const std::vector<std::string>& pictures) {
   const Chat chat = find(id);
-  return chat && chat->send(text, settings, even_if_cut);
+  return chat && chat->send({true, text, pictures}, settings, even_if_cut);
+}
+
+void Engine::useAdapter(int id, const std::string& path) {
+  post([this, id, path] { doUseAdapter(id, path); });
+}
+
+void Engine::doUseAdapter(int id, const std::string& path) {
+  const auto isLoaded = [&] {
+    const auto& loaded = in_force_.adapters;
+    return path.empty() || std::find(loaded.begin(), loaded.end(), path) != loaded.end();
+  };
+  if (model_ != nullptr && !isLoaded()) {
+    PlanSettings settings = in_force_;
+    settings.adapters.push_back(path);
+    doLoad(settings);
+  }
+  const Chat chat = find(id);
+  if (model_ != nullptr && isLoaded() && chat) {
+    chat->useAdapter(path);
+  }
 }
 
 void Engine::stop(int id) {
@@ -129,7 +150,16 @@ void Engine::wait() {
 }
 
 void Engine::doLoad(const PlanSettings& settings) {
+  const bool first = in_force_.model_path.empty();
+  PlanSettings bare = settings;
+  bare.mmproj.clear();
+  bare.adapters.clear();
   if (!planFits(settings)) {
+    if (first && bare != settings) {  // remembered files may have changed since
+      const std::string why = board_.copy().error;
+      doLoad(bare);
+      board_.fail(why);
+    }
     return;
   }
   std::vector<Kept> kept = putAway();
@@ -220,6 +250,13 @@ bool Engine::loadModel(const PlanSettings& settings) {
     state.model.prefix_tokens = info["prefix"]["tokens"];
     state.model.prefix_bytes = info["prefix"]["bytes"];
     state.model.settings = settings;
+    state.model.adapters = settings.adapters;
+    for (const std::string& found : adaptersIn(parentOf(settings.model_path))) {
+      auto& known = state.model.adapters;
+      if (std::find(known.begin(), known.end(), found) == known.end()) {
+        known.push_back(found);
+      }
+    }
     state.model.plan = ORIEL_PLAN_INIT;
     (void)oriel_model_get_plan(model_, &state.model.plan);
   });
@@ -290,6 +327,7 @@ Engine::Chat Engine::makeChat(const ChatState& begin, const Open& open) {
     state.chats.push_back(begin);
     state.chats.back().id = chat->id();
     state.chats.back().title = titleOf(begin.messages);
+    state.chats.back().adapter = chat->adapter();
   });
   chat->showCache();
   showMemory();
@@ -344,6 +382,7 @@ void Engine::doReopen() {
     begin.file = kept.file;
     makeChat(begin, [&](Conversation& made) {
       made.setUnread(kept.messages);
+      made.setAdapter(kept.adapter);
       return openNew(&made);
     });
   }

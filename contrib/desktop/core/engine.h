@@ -41,7 +41,11 @@ class Engine {
   void save(int id, const std::string& path);
   /// False: the chat is not idle, and the caller keeps the message.
   bool send(int id, const std::string& text, const ReplySettings& settings,
-            bool even_if_cut = false);
+            bool even_if_cut = false, const std::vector<std::string>& pictures = {});
+  /// The chat uses this LoRA adapter from here on; "": none. Loads the model again if it was loaded without it.
+  void useAdapter(int id, const std::string& path);
+  /// Shows an error.
+  void fail(const std::string& line) { board_.fail(line); }
   void stop(int id);
 
   void dismissError();
@@ -58,6 +62,7 @@ class Engine {
   // Jobs of worker_.
   void doLoad(const PlanSettings& settings);
   void doGoOn();
+  void doUseAdapter(int id, const std::string& path);
   bool planFits(const PlanSettings& settings);
   bool loadModel(const PlanSettings& settings);
   std::vector<Kept> putAway();

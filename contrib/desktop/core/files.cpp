@@ -1,7 +1,9 @@
 #include "files.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "system.h"
 
@@ -9,8 +11,65 @@ namespace desktop {
 
 namespace fs = std::filesystem;
 
-std::vector<FileEntry> listFolder(const std::string& folder, const std::string& ending,
-                                  std::string* error) {
+const std::vector<std::string> kPictureEndings = {".png", ".jpg", ".jpeg", ".PNG", ".JPG", ".JPEG"};
+
+namespace {
+
+bool endsIn(const std::string& name, const std::vector<std::string>& endings) {
+  return std::any_of(endings.begin(), endings.end(), [&](const std::string& ending) {
+    return name.size() >= ending.size() &&
+           name.compare(name.size() - ending.size(), ending.size(), ending) == 0;
+  });
+}
+
+/// A text value near the beginning of a GGUF file; "" if it is missing.
+std::string headerText(const std::string& head, const std::string& key) {
+  const size_t found = head.find(key);
+  const size_t at = found + key.size() + 4;  // after the type
+  uint64_t bytes = 0;
+  if (found == std::string::npos || at + sizeof(bytes) > head.size()) {
+    return "";
+  }
+  std::memcpy(&bytes, &head[at], sizeof(bytes));
+  return bytes > 64 ? "" : head.substr(at + sizeof(bytes), static_cast<size_t>(bytes));
+}
+
+}  // namespace
+
+FileKind kindOf(const std::string& path) {
+  if (endsIn(path, kPictureEndings)) {
+    return FileKind::kPicture;
+  }
+  std::string head(4096, '\0');
+  std::ifstream file(fs::u8path(path), std::ios::binary);
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(file.gcount()));
+  return headerText(head, "general.type") == "adapter"        ? FileKind::kAdapter
+         : headerText(head, "general.architecture") == "clip" ? FileKind::kEncoder
+                                                              : FileKind::kModel;
+}
+
+std::vector<std::string> adaptersIn(const std::string& folder) {
+  std::string error;
+  std::vector<std::string> adapters;
+  for (const FileEntry& entry : listFolder(folder, {".gguf"}, &error)) {
+    const std::string path = joinPath(folder, entry.name);
+    if (!entry.folder && kindOf(path) == FileKind::kAdapter) {
+      adapters.push_back(path);
+    }
+  }
+  return adapters;
+}
+
+std::string stemOf(const std::string& path) { return fs::u8path(path).stem().u8string(); }
+
+bool fileIsThere(const std::string& path) {
+  std::error_code code;
+  return fs::is_regular_file(fs::u8path(path), code);
+}
+
+std::vector<FileEntry> listFolder(const std::string& folder,
+                                  const std::vector<std::string>& endings, std::string* error) {
   std::vector<FileEntry> list;
   std::error_code code;
   const auto options = fs::directory_options::skip_permission_denied;
@@ -20,11 +79,7 @@ std::vector<FileEntry> listFolder(const std::string& folder, const std::string& 
     std::error_code unknown;
     const FileEntry entry{entries->path().filename().u8string(), entries->is_directory(unknown),
                           entries->is_regular_file(unknown) ? entries->file_size(unknown) : 0};
-    const size_t tail = ending.size();
-    const bool wanted =
-        entry.folder || (entry.name.size() >= tail &&
-                         entry.name.compare(entry.name.size() - tail, tail, ending) == 0);
-    if (wanted && entry.name[0] != '.') {
+    if ((entry.folder || endsIn(entry.name, endings)) && entry.name[0] != '.') {
       list.push_back(entry);
     }
   }

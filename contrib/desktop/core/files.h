@@ -13,10 +13,21 @@ struct FileEntry {
   uint64_t bytes = 0;
 };
 
-/// Sorted folders, then sorted files with names ending in `ending` ("": all). Hidden entries are left out.
+/// Sorted folders, then sorted files with these endings. Hidden entries are left out.
 /// If the folder cannot be read, the list is empty and *error gives the reason.
-std::vector<FileEntry> listFolder(const std::string& folder, const std::string& ending,
-                                  std::string* error);
+std::vector<FileEntry> listFolder(const std::string& folder,
+                                  const std::vector<std::string>& endings, std::string* error);
+/// Endings of pictures.
+extern const std::vector<std::string> kPictureEndings;
+
+/// By the ending, and the header of a GGUF file.
+enum class FileKind { kModel, kEncoder, kAdapter, kPicture };
+FileKind kindOf(const std::string& path);
+/// Adapters in this folder, sorted.
+std::vector<std::string> adaptersIn(const std::string& folder);
+/// The file's name without ".gguf".
+std::string stemOf(const std::string& path);
+bool fileIsThere(const std::string& path);
 std::string parentOf(const std::string& folder);
 std::string joinPath(const std::string& folder, const std::string& name);
 std::string homeFolder();

@@ -69,8 +69,17 @@ WindowMemory rememberedWindow() {
       memory.open.push_back(file.is_string() ? file.get<std::string>() : "");
     }
   }
-  if (json.contains("front") && json["front"].is_string()) {
-    memory.front = json["front"];
+  for (const auto& [name, value] :
+       {std::pair("front", &memory.front), std::pair("model", &memory.model),
+        std::pair("mmproj", &memory.mmproj)}) {
+    if (json.contains(name) && json[name].is_string()) {
+      *value = json[name];
+    }
+  }
+  if (json.contains("adapters") && json["adapters"].is_object()) {
+    for (const auto& [file, adapter] : json["adapters"].items()) {
+      memory.adapters[file] = adapter.is_string() ? adapter.get<std::string>() : "";
+    }
   }
   return memory;
 }
@@ -79,7 +88,11 @@ void rememberWindow(const WindowMemory& memory) {
   if (windowFile().empty() || !cli::makePrivateFolder(cli::userDataFolder())) {
     return;
   }
-  const cli::Json json = {{"open", memory.open}, {"front", memory.front}};
+  const cli::Json json = {{"open", memory.open},
+                          {"front", memory.front},
+                          {"adapters", memory.adapters},
+                          {"model", memory.model},
+                          {"mmproj", memory.mmproj}};
   try {
     cli::writeResultFile(windowFile(), cli::dumped(json) + "\n", cli::ResultKind::kPrivate);
   } catch (const cli::Failure&) {

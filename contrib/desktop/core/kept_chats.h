@@ -1,6 +1,7 @@
 // Keeps chats between starts: their text in the store of `oriel chat`, and the list of open tabs.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ struct KeptChat {
   std::string file;  ///< its name there
   std::string title;
   std::vector<Message> messages;
+  std::string adapter = {};  ///< file of its LoRA adapter; "": none
 };
 
 /// Newest first. Empty if chats are not kept.
@@ -26,9 +28,16 @@ std::string keepChat(const ChatState& chat, const PlanSettings& settings, std::s
 
 /// The tabs to restore at the next start.
 struct WindowMemory {
-  std::vector<std::string> open;  ///< file names of the tabs' chats
-  std::string front;              ///< file name of the chat in front
+  std::vector<std::string> open;                ///< file names of the tabs' chats
+  std::string front;                            ///< file name of the chat in front
+  std::map<std::string, std::string> adapters;  ///< their LoRA adapters, by file name
+  std::string model;                            ///< the model that these belong to
+  std::string mmproj;                           ///< its encoder of pictures
 };
+inline bool operator==(const WindowMemory& a, const WindowMemory& b) {
+  return a.open == b.open && a.front == b.front && a.adapters == b.adapters && a.model == b.model &&
+         a.mmproj == b.mmproj;
+}
 
 WindowMemory rememberedWindow();
 /// Ignores failures; the next change tries again.

@@ -34,6 +34,12 @@ oriel::Options libraryOptions(const PlanSettings& settings) {
   if (!settings.system_prompt.empty()) {
     options.set("system_prompt", settings.system_prompt);
   }
+  if (!settings.mmproj.empty()) {
+    options.set("mmproj", settings.mmproj);
+  }
+  for (const std::string& adapter : settings.adapters) {
+    options.add("lora", adapter);
+  }
   return options;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <oriel/oriel.hpp>
 
@@ -14,15 +15,17 @@ struct PlanSettings {
   uint64_t memory_bytes = 0;  ///< 0: half of the system's free memory
   uint32_t chats = 4;         ///< number of chats in the plan
   uint32_t window_tokens = 0;
-  std::string kv = "auto";      ///< the option "kv"
-  std::string device = "auto";  ///< the option "device"
-  std::string system_prompt;    ///< shared by all chats
+  std::string kv = "auto";            ///< the option "kv"
+  std::string device = "auto";        ///< the option "device"
+  std::string system_prompt;          ///< shared by all chats
+  std::string mmproj;                 ///< file of the encoder of pictures; "": none
+  std::vector<std::string> adapters;  ///< files of LoRA adapters, for chats to choose from
 };
 
 inline bool operator==(const PlanSettings& a, const PlanSettings& b) {
   return a.model_path == b.model_path && a.memory_bytes == b.memory_bytes && a.chats == b.chats &&
          a.window_tokens == b.window_tokens && a.kv == b.kv && a.device == b.device &&
-         a.system_prompt == b.system_prompt;
+         a.system_prompt == b.system_prompt && a.mmproj == b.mmproj && a.adapters == b.adapters;
 }
 inline bool operator!=(const PlanSettings& a, const PlanSettings& b) { return !(a == b); }
 

@@ -2,11 +2,28 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
+#include "chat/said.h"
 #include "utf8.h"
 
 namespace desktop {
+namespace {
+
+using cli::Json;
+
+/// Files of the parts {"type": "image", "path"}.
+std::vector<std::string> picturesOf(const Json& message) {
+  std::vector<std::string> pictures;
+  const auto content = message.find("content");
+  for (const Json& part :
+       content != message.end() && content->is_array() ? *content : Json::array()) {
+    if (part.is_object() && part.contains("path") && part["path"].is_string()) {
+      pictures.push_back(part["path"]);
+    }
+  }
+  return pictures;
+}
+
+}  // namespace
 
 const ChatState* AppState::chat(int id) const {
   const auto found =
@@ -27,27 +44,27 @@ std::string titleOf(const std::vector<Message>& messages) {
 }
 
 std::string messagesToJson(const std::vector<Message>& messages) {
-  nlohmann::json list = nlohmann::json::array();
+  Json list = Json::array();
   for (const Message& message : messages) {
-    list.push_back({{"role", message.from_user ? "user" : "assistant"}, {"content", message.text}});
+    list.push_back(message.from_user ? cli::userMessage(message.text, message.pictures)
+                                     : Json{{"role", "assistant"}, {"content", message.text}});
   }
-  return list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return list.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 bool messagesFromJson(const std::string& json, std::vector<Message>* messages) {
-  const nlohmann::json list = nlohmann::json::parse(json, nullptr, false);
+  const Json list = Json::parse(json, nullptr, false);
   if (!list.is_array()) {
     return false;
   }
   messages->clear();
-  for (const nlohmann::json& item : list) {
+  for (const Json& item : list) {
     if (!item.is_object() || !item.contains("role") || !item["role"].is_string()) {
       return false;
     }
     const std::string role = item["role"];
     if (role == "user" || role == "assistant") {
-      const bool has_text = item.contains("content") && item["content"].is_string();
-      messages->push_back({role == "user", has_text ? std::string(item["content"]) : ""});
+      messages->push_back({role == "user", cli::textOfMessage(item), picturesOf(item)});
     }
   }
   return true;

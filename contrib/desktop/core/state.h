@@ -12,6 +12,7 @@ namespace desktop {
 struct Message {
   bool from_user = false;
   std::string text;
+  std::vector<std::string> pictures = {};  ///< files, before the text
 };
 
 /// Where the tokens of a conversation are (oriel_session_describe).
@@ -29,6 +30,7 @@ struct CacheState {
 /// An unsent message: it is longer than the window.
 struct Refused {
   std::string text;
+  std::vector<std::string> pictures;
   uint64_t tokens = 0;  ///< 0: no message was refused
   uint64_t capacity = 0;
 };
@@ -49,6 +51,7 @@ struct ChatState {
   std::string note;      ///< how the chat was carried over, or why its reply ended
   std::string saved_as;  ///< the file it was last saved to
   std::string file;      ///< name in the chat store; "": not saved yet
+  std::string adapter;   ///< file of the LoRA adapter in use; "": none
   Refused refused;
 };
 
@@ -60,7 +63,8 @@ struct ModelState {
   uint64_t load_total = 0;
   std::string name;
   std::string device;
-  PlanSettings settings;  ///< in force
+  std::vector<std::string> adapters;  ///< loaded ones, and others in the model's folder
+  PlanSettings settings;              ///< in force
   oriel_plan plan = {};
   uint64_t prefix_tokens = 0;  ///< shared by all chats, held once
   uint64_t prefix_bytes = 0;

@@ -26,7 +26,8 @@ Json chatJson(const ChatState& chat) {
   constexpr const char* kPhases[] = {"idle", "reading", "replying", "moving"};
   Json messages = Json::array();
   for (const Message& message : chat.messages) {
-    messages.push_back({{"from_user", message.from_user}, {"text", message.text}});
+    messages.push_back(
+        {{"from_user", message.from_user}, {"text", message.text}, {"pictures", message.pictures}});
   }
   return {{"id", chat.id},
           {"title", chat.title},
@@ -35,6 +36,7 @@ Json chatJson(const ChatState& chat) {
           {"note", chat.note},
           {"saved_as", chat.saved_as},
           {"file", chat.file},
+          {"adapter", chat.adapter},
           {"refused_tokens", chat.refused.tokens},
           {"tokens_per_s", chat.tokens_per_s},
           {"position", chat.cache.position},
@@ -68,6 +70,9 @@ std::string stateJson(const AppState& state, const StateExtras& extras) {
                      {"dark", extras.dark},
                      {"zoom", extras.zoom},
                      {"draft", extras.draft},
+                     {"attached", extras.attached},
+                     {"mmproj", state.model.settings.mmproj},
+                     {"adapters", state.model.adapters},
                      {"chats", chats},
                      {"widgets", extras.widgets}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace);

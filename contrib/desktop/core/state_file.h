@@ -16,6 +16,7 @@ struct StateExtras {
   float zoom = 1;
   uint64_t frames = 0;
   std::string draft;
+  std::vector<std::string> attached;  ///< pictures of the draft
   PlanPreview preview;
   std::map<std::string, std::array<float, 4>> widgets;  ///< x, y, width, height
 };

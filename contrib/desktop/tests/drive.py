@@ -17,6 +17,7 @@ STATE = FOLDER / "state.json"
 SAVED = FOLDER / "kept.oriel"
 DATA = FOLDER / "data"  # the user's, for this run
 CHATS = DATA / "oriel" / "chats"
+VISION = pathlib.Path(os.environ.get("ORIEL_REFERENCE_DATA", pathlib.Path(MODEL).resolve().parents[3] / "shared" / "golden")) / "vision"
 LOOK = FOLDER / "look"  # what the desktop answers about its colours
 WAIT_S = 60
 passed = failed = 0
@@ -328,6 +329,94 @@ def too_long():
         window.close()
 
 
+def give_path(path):
+    until("a file is asked for", lambda now: "path" in now["widgets"], 20)
+    time.sleep(0.3)
+    xdo("key", "ctrl+a"), xdo("type", "--delay", 20, str(path)), xdo("key", "Return")
+
+
+def seeing():
+    """Pictures in a chat, with the model and the encoder of the reference data. Both are there at the next start."""
+    shutil.rmtree(DATA, ignore_errors=True)
+    model, encoder, picture = (VISION / name for name in ("gemma4.gguf", "mmproj-gemma4v.gguf", "img-vga.png"))
+    options = [str(model), "--memory", "60MB", "--window", "1024", "--chats", "1"]
+    window = Window(*options, "--mmproj", str(encoder))
+    try:
+        until("a model that sees is loaded", lambda now: idle(now) and now["mmproj"] == str(encoder))
+        window.click("picture")
+        give_path(VISION / "sizes.json")
+        until("what is no picture is refused", lambda now: "neither PNG nor JPEG" in now["error"] and not now["attached"], 20)
+        window.click("dismiss")
+        for number in (1, 2):
+            window.click("picture")
+            give_path(picture)
+            until(f"picture {number} waits for the message", lambda now: len(now["attached"]) == number, 20)
+        window.click("attached0")
+        until("a click removes one", lambda now: len(now["attached"]) == 1, 20)
+        xdo("type", "What is this?")
+        window.shoot("attached")
+        xdo("key", "Return")
+        now = until("it goes with the message", lambda now: idle(now) and front(now)["messages"]
+                    and front(now)["messages"][0]["pictures"] == [str(picture)] and not now["attached"])
+        check("the model has read it", front(now)["position"] > 200, front(now))
+        until("it is shown", lambda now: "picture0_0" in now["widgets"], 20)
+        window.shoot("picture")
+    finally:
+        window.close()
+    window = Window(*options)
+    try:
+        now = until("the next start has both", lambda now: idle(now) and now["mmproj"] == str(encoder) and front(now)
+                    and front(now)["messages"] and front(now)["messages"][0]["pictures"] == [str(picture)])
+        window.say("And now?")
+        until("the picture is read again", lambda now: idle(now) and len(front(now)["messages"]) == 4
+              and front(now)["position"] > 200 and not now["error"])
+        xdo("key", "ctrl+w")
+        until("the chat is closed", lambda now: not now["chats"], 30)
+    finally:
+        window.close()
+
+
+def adapted():
+    """An adapter per chat, from the folder of the model or from a file."""
+    folder = FOLDER / "adapted"
+    folder.mkdir(exist_ok=True)
+    shutil.copy(VISION.parent / "models" / "qwen3.gguf", folder / "model.gguf")
+    style = folder / "style.gguf"
+    shutil.copy(VISION.parent / "lora" / "qwen3.gguf", style)
+    options = [str(folder / "model.gguf"), "--memory", "60MB", "--window", "256"]
+    window = Window(*options)
+    try:
+        until("adapters beside the model are offered", lambda now: idle(now) and now["adapters"] == [str(style)]
+              and now["chats"])
+        window.say("Hello!")
+        until("without one", lambda now: idle(now) and len(front(now)["messages"]) == 2 and front(now)["adapter"] == "")
+        window.click("adapter")
+        until("the list opens", lambda now: "adapter style" in now["widgets"], 20)
+        window.shoot("adapters")
+        window.click("adapter style")
+        until("the chat uses it", lambda now: idle(now) and front(now)["adapter"] == str(style) and not now["error"])
+        window.say("Go on.")
+        until("and goes on", lambda now: idle(now) and len(front(now)["messages"]) == 4)
+        xdo("key", "ctrl+t")
+        now = until("another chat has none", lambda now: len(now["chats"]) == 2 and front(now)["adapter"] == "", 30)
+        window.click("adapter")
+        until("a file can be chosen", lambda now: "adapter file" in now["widgets"], 20)
+        window.click("adapter file")
+        give_path(VISION.parent / "lora" / "lfm2.gguf")
+        now = until("an adapter of another model is refused", lambda now: now["error"] and now["phase"] == "ready"
+                    and idle(now) and front(now)["adapter"] == "")
+        window.click("dismiss")
+    finally:
+        window.close()
+    window = Window(*options)
+    try:
+        until("the next start has the chat's adapter", lambda now: idle(now) and now["chats"]
+              and front(now)["adapter"] == str(style) and not now["error"])
+        window.shoot("adapted")
+    finally:
+        window.close()
+
+
 def rest(window):
     xdo("mousemove", 1, 1)
     time.sleep(1)
@@ -360,6 +449,10 @@ def main():
     finally:
         window.close()
     kept()
+    if VISION.is_dir():
+        seeing(), adapted()
+    else:
+        print(f"skipped: {VISION} is not there")
     too_long.files = len(list(CHATS.glob("*.json")))
     too_long()
     window = Window("/nowhere/model.gguf")

@@ -1,6 +1,7 @@
 // The desktop app without its window: texts, plans, conversations that move to another memory size.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -16,6 +17,7 @@
 
 #include "cache_stretches.h"
 #include "engine.h"
+#include "files.h"
 #include "kept_chats.h"
 #include "markdown.h"
 #include "planner.h"
@@ -28,6 +30,7 @@ namespace desktop {
 namespace {
 
 const std::string kModel = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+const std::string kReference = ORIEL_REFERENCE_DATA "/";
 const std::string kOtherModel = ORIEL_TEST_Q4_0;
 
 float one(uint32_t, size_t) { return 1; }
@@ -67,6 +70,37 @@ TEST(DesktopText, a_transcript_survives_json) {
   EXPECT_TRUE(back[0].from_user);
   EXPECT_EQ(back[0].text, "a\"b\n");
   EXPECT_FALSE(messagesFromJson("{}", &back));
+}
+
+TEST(DesktopText, pictures_of_a_transcript_are_files_before_the_text) {
+  std::vector<Message> back;
+  ASSERT_TRUE(
+      messagesFromJson(messagesToJson({{true, "What?", {"a.png", "b.jpg"}}, {false, "c"}}), &back));
+  ASSERT_EQ(back.size(), 2u);
+  EXPECT_EQ(back[0].text, "What?");
+  EXPECT_EQ(back[0].pictures, (std::vector<std::string>{"a.png", "b.jpg"}));
+  ASSERT_TRUE(messagesFromJson(
+      R"([{"role":"user","content":[{"type":"image","id":"7"},{"type":"text","text":"x"},3]}])",
+      &back));
+  EXPECT_EQ(back[0].text, "x");
+  EXPECT_TRUE(back[0].pictures.empty());
+}
+
+TEST(DesktopFiles, are_told_apart) {
+  EXPECT_EQ(kindOf("cat.png"), FileKind::kPicture);
+  EXPECT_EQ(kindOf("cat.JPG"), FileKind::kPicture);
+  EXPECT_EQ(kindOf(kModel), FileKind::kModel);
+  EXPECT_EQ(kindOf("missing.gguf"), FileKind::kModel);
+  if (!fileIsThere(kReference + "vision/mmproj-gemma4v.gguf")) {
+    GTEST_SKIP() << "reference data is not there";
+  }
+  EXPECT_EQ(kindOf(kReference + "vision/mmproj-gemma4v.gguf"), FileKind::kEncoder);
+  EXPECT_EQ(kindOf(kReference + "vision/gemma4.gguf"), FileKind::kModel);
+  EXPECT_EQ(kindOf(kReference + "lora/qwen3.gguf"), FileKind::kAdapter);
+  const auto adapters = adaptersIn(kReference + "lora");
+  EXPECT_NE(std::find(adapters.begin(), adapters.end(), kReference + "lora/qwen3.gguf"),
+            adapters.end());
+  EXPECT_TRUE(adaptersIn(kReference + "nowhere").empty());
 }
 
 TEST(DesktopMarkdown, code_stands_in_blocks_of_its_own) {
@@ -223,6 +257,126 @@ TEST(DesktopEngine, a_conversation_is_carried_into_other_memory_and_into_a_file)
   ASSERT_EQ(engine.state().error, "");
   EXPECT_EQ(engine.state().chats.at(1).messages.size(), 2u);
   std::remove(path.c_str());
+}
+
+TEST(DesktopEngine, a_picture_goes_with_its_message_and_is_carried_over) {
+  if (!fileIsThere(kReference + "vision/gemma4.gguf")) {
+    GTEST_SKIP() << "reference data is not there";
+  }
+  const std::string picture = kReference + "vision/img-dot.png";
+  const ReplySettings greedy = greedyFor(4);
+  PlanSettings settings = settingsFor(64u << 20);
+  settings.model_path = kReference + "vision/gemma4.gguf";
+  settings.mmproj = kReference + "vision/mmproj-gemma4v.gguf";
+  settings.window_tokens = 1024;
+  Engine engine([] {});
+  engine.load(settings);
+  engine.wait();
+  ASSERT_EQ(engine.state().error, "");
+  const int id = engine.state().chats.at(0).id;
+  engine.send(id, "What is this?", greedy, false, {picture});
+  engine.wait();
+  ASSERT_EQ(engine.state().error, "");
+  const ChatState seen = engine.state().chats.at(0);
+  EXPECT_EQ(seen.messages.at(0).pictures, std::vector<std::string>{picture});
+  EXPECT_GT(seen.cache.position, 250u);
+
+  engine.send(id, "And this?", greedy, false, {kReference + "vision/missing.png"});
+  engine.wait();
+  EXPECT_NE(engine.state().error.find("missing.png"), std::string::npos) << engine.state().error;
+  engine.dismissError();
+  engine.send(id, "So?", greedy);
+  engine.wait();
+  EXPECT_EQ(engine.state().error, "");
+  const uint64_t position = engine.state().chats.at(0).cache.position;
+
+  // Read again by a chat of the store, with the picture while the model sees.
+  const std::vector<Message> messages = engine.state().chats.at(0).messages;
+  engine.reopen({{"chat", "", messages, ""}});
+  engine.wait();
+  const int reopened = engine.state().chats.at(1).id;
+  engine.send(reopened, "And?", greedy);
+  engine.wait();
+  EXPECT_EQ(engine.state().error, "");
+  EXPECT_GT(engine.state().chats.at(1).cache.position, position);
+  engine.closeChat(reopened);
+
+  // Another picture size does not fit the snapshot, and without an encoder the text is left.
+  settings.mmproj.clear();
+  engine.load(settings);
+  engine.wait();
+  EXPECT_EQ(engine.state().error, "");
+  engine.send(id, "Still there?", greedy);
+  engine.wait();
+  EXPECT_EQ(engine.state().error, "");
+  EXPECT_LT(engine.state().chats.at(0).cache.position, position);
+  EXPECT_EQ(engine.state().chats.at(0).messages.at(0).pictures.size(), 1u);
+}
+
+TEST(DesktopEngine, chats_have_adapters_of_their_own) {
+  if (!fileIsThere(kReference + "lora/qwen3.gguf")) {
+    GTEST_SKIP() << "reference data is not there";
+  }
+  const std::string adapter = kReference + "lora/qwen3.gguf";
+  const ReplySettings greedy = greedyFor(12);
+  PlanSettings settings = settingsFor(64u << 20);
+  settings.model_path = kReference + "models/qwen3.gguf";
+  settings.window_tokens = 256;
+  Engine engine([] {});
+  engine.load(settings);
+  engine.newChat();
+  engine.wait();
+  const int plain = engine.state().chats.at(0).id, adapted = engine.state().chats.at(1).id;
+  engine.send(plain, "Hello!", greedy);
+  engine.send(adapted, "Hello!", greedy);
+  engine.wait();
+  ASSERT_EQ(engine.state().error, "");
+  const std::string reply = engine.state().chats.at(0).messages.back().text;
+
+  engine.useAdapter(adapted, adapter);  // not loaded yet
+  engine.wait();
+  ASSERT_EQ(engine.state().error, "");
+  EXPECT_EQ(engine.state().chats.at(0).adapter, "");
+  EXPECT_EQ(engine.state().chats.at(1).adapter, adapter);
+  EXPECT_EQ(engine.state().model.settings.adapters, std::vector<std::string>{adapter});
+  for (const int id : {plain, adapted}) {
+    engine.send(id, "Go on.", greedy);
+  }
+  engine.wait();
+  ASSERT_EQ(engine.state().error, "");
+  EXPECT_NE(engine.state().chats.at(0).messages.back().text,
+            engine.state().chats.at(1).messages.back().text);
+
+  settings = engine.state().model.settings;
+  settings.window_tokens = 300;
+  engine.load(settings);
+  engine.wait();
+  EXPECT_EQ(engine.state().error, "");
+  EXPECT_EQ(engine.state().chats.at(1).adapter, adapter) << "it goes with the chat";
+
+  engine.useAdapter(adapted, kReference + "lora/lfm2.gguf");
+  engine.wait();
+  EXPECT_NE(engine.state().error, "");
+  EXPECT_EQ(engine.state().model.phase, ModelPhase::kReady);
+  EXPECT_EQ(engine.state().chats.at(1).adapter, adapter)
+      << "an adapter of another model changes nothing";
+  engine.dismissError();
+  engine.useAdapter(adapted, "");
+  engine.wait();
+  EXPECT_EQ(engine.state().chats.at(1).adapter, "");
+
+  engine.closeChat(plain);
+  engine.reopen({{"chat", "", {{true, "Hello!"}, {false, reply}}, adapter}});
+  engine.wait();
+  EXPECT_EQ(engine.state().chats.back().adapter, adapter);
+
+  PlanSettings wrong = settings;  // as remembered, of a file that has changed since
+  wrong.adapters = {kReference + "lora/lfm2.gguf"};
+  Engine other([] {});
+  other.load(wrong);
+  other.wait();
+  EXPECT_NE(other.state().error, "");
+  EXPECT_EQ(other.state().model.phase, ModelPhase::kReady);
 }
 
 // The device is lost while the file named by ORIEL_FAULTS_WHEN exists (tests/faults/layer).

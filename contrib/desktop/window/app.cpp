@@ -19,6 +19,7 @@ constexpr int kSettlingFrames = 3;      // widgets answer a click some frames la
 constexpr int kLettersWaitMs = 50;      // between checks for a rebuild of the fonts
 constexpr uint32_t kLeastFrameMs = 33;  // replies need not be drawn more often
 constexpr float kPanelWidth = 330;
+constexpr float kAdapterWidth = 150;
 constexpr float kNarrow = 760;
 constexpr size_t kMostOffers = 50;
 
@@ -34,8 +35,8 @@ App::App(const AppOptions& options)
   prompt_[options.settings.system_prompt.copy(prompt_, sizeof(prompt_) - 1)] = '\0';
   reopenChats();
   look_.ask();
-  if (!options.settings.model_path.empty()) {
-    engine_.load(options.settings);
+  if (!options_.settings.model_path.empty()) {
+    engine_.load(options_.settings);
   }
 }
 
@@ -105,6 +106,9 @@ void App::drawChat(const Context& context, float width, float height) {
   drawTabs(context);
   if (const ChatState* chat = context.state.chat(active_)) {
     panes_[active_].draw(context, *chat, reply_);
+    if (panes_[active_].wantsPicture()) {
+      askForFile(FileBrowser::Purpose::kPicture, context.state);
+    }
   } else {
     ImGui::Dummy(ImVec2(1, px(30)));
     heading(context, context.state.model.phase == ModelPhase::kLoading ? "Loading the model ..."
@@ -131,6 +135,19 @@ void App::reopenChats() {
     return;
   }
   remembered_ = rememberedWindow();
+  PlanSettings& settings = options_.settings;
+  if (settings.model_path == remembered_.model) {
+    if (settings.mmproj.empty() && fileIsThere(remembered_.mmproj)) {
+      settings.mmproj = remembered_.mmproj;
+    }
+    for (const auto& [file, adapter] : remembered_.adapters) {
+      auto& all = settings.adapters;
+      if (fileIsThere(adapter) && std::find(all.begin(), all.end(), adapter) == all.end()) {
+        all.push_back(adapter);
+      }
+    }
+    memory_.begin(settings);
+  }
   const std::vector<KeptChat> kept = keptChats();
   std::vector<KeptChat> open;
   for (const std::string& file : remembered_.open) {
@@ -138,6 +155,8 @@ void App::reopenChats() {
                                     [&](const KeptChat& chat) { return chat.file == file; });
     if (found != kept.end()) {
       open.push_back(*found);
+      const auto adapter = remembered_.adapters.find(file);
+      open.back().adapter = adapter != remembered_.adapters.end() ? adapter->second : "";
     }
   }
   front_at_start_ = remembered_.front;
@@ -149,13 +168,18 @@ void App::rememberChats(const AppState& state) {
     return;
   }
   WindowMemory now;
+  now.model = state.model.settings.model_path;
+  now.mmproj = state.model.settings.mmproj;
   for (const ChatState& chat : state.chats) {
     if (!chat.file.empty()) {
       now.open.push_back(chat.file);
       now.front = chat.id == active_ ? chat.file : now.front;
+      if (!chat.adapter.empty()) {
+        now.adapters[chat.file] = chat.adapter;
+      }
     }
   }
-  if (now.open != remembered_.open || now.front != remembered_.front) {
+  if (!(now == remembered_)) {
     remembered_ = now;
     rememberWindow(now);
   }
@@ -180,7 +204,7 @@ void App::chooseChat(const AppState& state) {
 
 void App::shortcuts(const Context& context) {
   if (!context.input->dropped_file.empty()) {
-    memory_.load(context, context.input->dropped_file);
+    takeFile(context, context.input->dropped_file);
   }
   if (browser_.isOpen()) {
     return;
@@ -193,6 +217,34 @@ void App::shortcuts(const Context& context) {
   const bool seen = !(narrow_ && showsPanel());
   if (chat != nullptr && seen && !ImGui::GetIO().WantTextInput) {
     panes_[active_].type(context, *chat, reply_);
+  }
+}
+
+/// A file that was dropped on the window.
+void App::takeFile(const Context& context, const std::string& path) {
+  const FileKind kind = kindOf(path);
+  if (kind == FileKind::kPicture) {
+    attach(context, path);
+  } else if (kind == FileKind::kEncoder) {
+    memory_.see(context, path);
+  } else if (kind == FileKind::kAdapter) {
+    engine_.useAdapter(active_, path);
+  } else {
+    memory_.load(context, path);
+  }
+}
+
+void App::attach(const Context& context, const std::string& path) {
+  last_picture_ = path;
+  if (context.state.model.settings.mmproj.empty()) {
+    engine_.fail(
+        "this model has no eyes: drop the mmproj file of a model that has some on the window");
+  } else if (context.state.chat(active_) == nullptr) {
+    engine_.fail("no chat is open: Ctrl+T opens one");
+  } else if (frame_.picture(path).texture == nullptr) {
+    engine_.fail(frame_.picture(path).error);
+  } else {
+    panes_[active_].attach(path);
   }
 }
 
@@ -281,7 +333,7 @@ void App::drawTop(const Context& context) {
 
 void App::drawTabs(const Context& context) {
   const auto count = static_cast<float>(std::max<size_t>(context.state.chats.size(), 1));
-  const float room = ImGui::GetContentRegionAvail().x - px(120);
+  const float room = ImGui::GetContentRegionAvail().x - px(126 + kAdapterWidth);
   const float width = std::clamp(room / count - px(6), px(60), px(190));
   for (const ChatState& chat : context.state.chats) {
     if (drawTab(context, chat, width)) {
@@ -299,7 +351,41 @@ void App::drawTabs(const Context& context) {
   if (button(context, "fork", "Fork", idle, false, px(60))) {
     engine_.fork(active_);
   }
+  if (idle) {
+    ImGui::SameLine(0, px(6));
+    drawAdapters(context, *chat);
+  }
   ImGui::Dummy(ImVec2(1, px(2)));
+}
+
+/// The LoRA adapter of the front chat.
+void App::drawAdapters(const Context& context, const ChatState& chat) {
+  const auto nameOf = [](const std::string& path) {
+    return path.empty() ? "No adapter" : stemOf(path);
+  };
+  context.frame->fonts().want(nameOf(chat.adapter));
+  ImGui::SetNextItemWidth(px(kAdapterWidth));
+  const bool open = ImGui::BeginCombo("##adapter", fitted(nameOf(chat.adapter), px(110)).c_str());
+  context.name("adapter");
+  if (!open) {
+    return;
+  }
+  std::vector<std::string> choices = {""};
+  choices.insert(choices.end(), context.state.model.adapters.begin(),
+                 context.state.model.adapters.end());
+  for (const std::string& path : choices) {
+    context.frame->fonts().want(nameOf(path));
+    const std::string label = nameOf(path) + "##" + path;
+    if (ImGui::Selectable(label.c_str(), path == chat.adapter) && path != chat.adapter) {
+      engine_.useAdapter(chat.id, path);
+    }
+    context.name("adapter " + nameOf(path));
+  }
+  if (ImGui::Selectable("A file ...")) {
+    askForFile(FileBrowser::Purpose::kAdapter, context.state);
+  }
+  context.name("adapter file");
+  ImGui::EndCombo();
 }
 
 bool App::drawTab(const Context& context, const ChatState& chat, float width) {
@@ -487,8 +573,12 @@ void App::askForFile(FileBrowser::Purpose purpose, const AppState& state) {
   }
   std::string path = joinPath(homeFolder(), "");
   const ChatState* chat = state.chat(active_);
-  if (purpose == FileBrowser::Purpose::kOpenModel && !memory_.wanted().model_path.empty()) {
+  const bool beside_model =
+      purpose == FileBrowser::Purpose::kOpenModel || purpose == FileBrowser::Purpose::kAdapter;
+  if (beside_model && !memory_.wanted().model_path.empty()) {
     path = memory_.wanted().model_path;
+  } else if (purpose == FileBrowser::Purpose::kPicture && !last_picture_.empty()) {
+    path = last_picture_;
   } else if (purpose == FileBrowser::Purpose::kSave && chat != nullptr) {
     path = chat->saved_as.empty()
                ? joinPath(homeFolder(), "chat-" + std::to_string(chat->id) + ".oriel")
@@ -511,6 +601,12 @@ void App::useFile(const Context& context) {
       break;
     case FileBrowser::Purpose::kSave:
       engine_.save(active_, path);
+      break;
+    case FileBrowser::Purpose::kPicture:
+      attach(context, path);
+      break;
+    case FileBrowser::Purpose::kAdapter:
+      engine_.useAdapter(active_, path);
       break;
     default:
       break;
@@ -543,6 +639,7 @@ void App::writeState(const AppState& state) {
   extras.zoom = frame_.zoom();
   extras.frames = frames_;
   extras.draft = panes_.count(active_) != 0 ? panes_[active_].draft() : "";
+  extras.attached = panes_.count(active_) != 0 ? panes_[active_].attached() : extras.attached;
   extras.preview = planner_.preview();
   for (const auto& entry : widgets_) {
     const Rectangle& r = entry.second;

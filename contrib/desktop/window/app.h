@@ -33,6 +33,8 @@ class App {
   void drawFrame(Input* input);
   void shortcuts(const Context& context);
   bool command(const Context& context, const Typed& typed);
+  void takeFile(const Context& context, const std::string& path);
+  void attach(const Context& context, const std::string& path);
   void stepTab(const AppState& state, int step);
   bool isDark() const;
   bool showsPanel() const { return panel_wish_.value_or(!narrow_); }
@@ -44,6 +46,7 @@ class App {
   void drawSide(const Context& context, float width, float height);
   void drawTabs(const Context& context);
   bool drawTab(const Context& context, const ChatState& chat, float width);
+  void drawAdapters(const Context& context, const ChatState& chat);
   void drawErrors(const Context& context);
   void drawPanel(const Context& context);
   void drawReplySettings(const Context& context);
@@ -70,6 +73,7 @@ class App {
   bool narrow_ = false;             ///< too narrow for chat and panel together
   std::optional<bool> panel_wish_;  ///< empty: show the panel unless narrow_
   SystemLook look_;
+  std::string last_picture_;
   std::string front_at_start_;  ///< file name of the chat to bring to the front
   WindowMemory remembered_;
   std::string written_;

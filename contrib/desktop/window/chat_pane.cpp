@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "files.h"
 #include "sizes.h"
 #include "widgets.h"
 
@@ -9,6 +10,8 @@ namespace desktop {
 namespace {
 
 constexpr float kColumn = 780;
+constexpr float kPictureHeight = 180;
+constexpr float kAttachedHeight = 56;
 
 bool canSend(const Context& context, const ChatState& chat) {
   return context.state.model.phase == ModelPhase::kReady && chat.phase == ChatPhase::kIdle;
@@ -26,6 +29,26 @@ bool quietButton(const Context& context, const std::string& widget, const char* 
   ImGui::PopStyleColor(2);
   ImGui::PopFont();
   return pressed;
+}
+
+/// At most this height, and twice this width.
+ImVec2 sizeOf(const Frame::Picture& picture, float height) {
+  const float scale = std::min(height / picture.height, 2 * height / picture.width);
+  return ImVec2(picture.width * scale, picture.height * scale);
+}
+
+/// A picture of at most this height, or the name of a file that cannot be read. True: it was clicked.
+bool drawPicture(const Context& context, const std::string& path, const std::string& widget,
+                 float height) {
+  const Frame::Picture& picture = context.frame->picture(path);
+  if (picture.texture == nullptr) {
+    const std::string name = stemOf(path);
+    context.frame->fonts().want(name);
+    return button(context, widget.c_str(), name);
+  }
+  ImGui::Image(picture.texture, sizeOf(picture, height));
+  context.name(widget);
+  return ImGui::IsItemClicked();
 }
 
 std::string waiting(const ChatState& chat) {
@@ -67,9 +90,26 @@ void ChatPane::say(const Context& context, const ChatState& chat, const std::str
                    const ReplySettings& settings, bool even_if_cut) {
   follow_ = true;
   refused_.clear();
-  if (!context.engine->send(chat.id, text, settings, even_if_cut)) {
+  if (context.engine->send(chat.id, text, settings, even_if_cut, attached_)) {
+    attached_.clear();
+  } else {
     composer_.giveBack(text);
   }
+}
+
+/// The pictures of the next message, in a line above the field. A click removes one.
+void ChatPane::drawAttached(const Context& context) {
+  for (size_t i = 0; i < attached_.size(); i++) {
+    if (drawPicture(context, attached_[i], "attached" + std::to_string(i), px(kAttachedHeight))) {
+      attached_.erase(attached_.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
+    if (ImGui::IsItemHovered()) {
+      ImGui::SetTooltip("goes with the next message; a click removes it");
+    }
+    ImGui::SameLine(0, px(8));
+  }
+  ImGui::NewLine();
 }
 
 /// Shows the warning above the field while the refused message is in it.
@@ -82,6 +122,7 @@ void ChatPane::drawRefusal(const Context& context, const ChatState& chat,
   if (refused_ != refused.text) {
     refused_ = refused.text;
     composer_.giveBack(refused.text);
+    attached_ = refused.pictures;
   }
   if (draft() != refused.text) {
     return;
@@ -96,19 +137,30 @@ void ChatPane::drawRefusal(const Context& context, const ChatState& chat,
 void ChatPane::draw(const Context& context, const ChatState& chat, const ReplySettings& settings) {
   const float width = ImGui::GetContentRegionAvail().x;
   const float button_width = px(84);
-  const float field_width = width - button_width - px(10);
+  const bool sees = !context.state.model.settings.mmproj.empty();
+  const float picture_width = sees ? px(74) + px(10) : 0;
+  const float field_width = width - button_width - px(10) - picture_width;
+  const float pictures = attached_.empty() ? 0 : px(kAttachedHeight) + px(12);
   const float field_height = composer_.height(context, field_width);
   const bool refused = chat.refused.tokens != 0 && draft() == chat.refused.text;
   const float warning = refused ? ImGui::GetFrameHeightWithSpacing() + 3 * lineHeight() : 0;
-  const float height = ImGui::GetContentRegionAvail().y - field_height - px(14) - warning;
+  const float height =
+      ImGui::GetContentRegionAvail().y - field_height - px(14) - warning - pictures;
   ImGui::BeginChild("messages", ImVec2(width, std::max(height, px(40))));
   drawMessages(context, chat);
   ImGui::EndChild();
   drawRefusal(context, chat, settings);
+  if (!attached_.empty()) {
+    drawAttached(context);
+  }
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const bool busy = chat.phase == ChatPhase::kReading || chat.phase == ChatPhase::kReplying;
   composer_.draw(context, low, field_width, context.state.model.phase == ModelPhase::kReady);
   ImGui::SetCursorScreenPos(ImVec2(low.x + field_width + px(10), low.y + px(3)));
+  if (sees) {
+    wants_picture_ = button(context, "picture", "Picture", true, false, px(74)) || wants_picture_;
+    ImGui::SameLine(0, px(10));
+  }
   if (busy) {
     if (button(context, "stop", "Stop", true, true, button_width)) {
       context.engine->stop(chat.id);
@@ -151,11 +203,20 @@ void ChatPane::drawMessage(const Context& context, const ChatState& chat, size_t
                            float column) {
   const Message& message = chat.messages[index];
   const bool last = index + 1 == chat.messages.size();
-  const ImVec2 low = ImGui::GetCursorScreenPos();
+  ImVec2 low = ImGui::GetCursorScreenPos();
   const std::string name = "message" + std::to_string(index);
   const float pad = px(11);
   Shown& shown = show(message, index);
   if (message.from_user) {
+    for (size_t i = 0; i < message.pictures.size(); i++) {
+      const std::string widget = "picture" + std::to_string(index) + "_" + std::to_string(i);
+      const Frame::Picture& picture = context.frame->picture(message.pictures[i]);
+      const float wide =
+          picture.texture == nullptr ? px(120) : sizeOf(picture, px(kPictureHeight)).x;
+      ImGui::SetCursorScreenPos(ImVec2(low.x + column - wide, ImGui::GetCursorScreenPos().y));
+      (void)drawPicture(context, message.pictures[i], widget, px(kPictureHeight));
+    }
+    low.y = ImGui::GetCursorScreenPos().y;
     TextView& view = shown.views[0];
     const ImVec2 size = view.layOut(context, shown.blocks[0], column * 0.8f);
     const ImVec2 at(low.x + column - size.x - 2 * pad, low.y);

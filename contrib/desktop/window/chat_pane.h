@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "composer.h"
@@ -18,6 +19,11 @@ class ChatPane {
   /// Takes the keyboard unless another field has it.
   void type(const Context& context, const ChatState& chat, const ReplySettings& settings);
   const std::string& draft() const { return composer_.text(); }
+  /// A picture that goes with the next message.
+  void attach(const std::string& path) { attached_.push_back(path); }
+  const std::vector<std::string>& attached() const { return attached_; }
+  /// The button for a picture was pressed since the last call.
+  bool wantsPicture() { return std::exchange(wants_picture_, false); }
   /// Hidden lines below; 0: at the end.
   float below() const { return below_; }
 
@@ -31,6 +37,7 @@ class ChatPane {
 
   void say(const Context& context, const ChatState& chat, const std::string& text,
            const ReplySettings& settings, bool even_if_cut = false);
+  void drawAttached(const Context& context);
   void drawRefusal(const Context& context, const ChatState& chat, const ReplySettings& settings);
   void drawMessages(const Context& context, const ChatState& chat);
   Shown& show(const Message& message, size_t index);
@@ -40,6 +47,8 @@ class ChatPane {
 
   Composer composer_;
   std::deque<Shown> shown_;
+  std::vector<std::string> attached_;
+  bool wants_picture_ = false;
   std::string refused_;  ///< the last refused message that went back to the field
   float below_ = 0;
   bool follow_ = true;

@@ -10,16 +10,16 @@
 namespace desktop {
 namespace {
 
-const char* titleOf(FileBrowser::Purpose purpose) {
-  switch (purpose) {
-    case FileBrowser::Purpose::kOpenModel:
-      return "Open a model (GGUF)";
-    case FileBrowser::Purpose::kRestore:
-      return "Restore a conversation";
-    default:
-      return "Save this conversation";
-  }
-}
+/// By purpose.
+const struct {
+  const char* title;
+  std::vector<std::string> endings;
+} kLists[] = {{"", {}},
+              {"Open a model (GGUF)", {".gguf"}},
+              {"Restore a conversation", {".oriel"}},
+              {"Save this conversation", {".oriel"}},
+              {"Show a picture", kPictureEndings},
+              {"Use an adapter (GGUF)", {".gguf"}}};
 
 }  // namespace
 
@@ -33,12 +33,11 @@ void FileBrowser::open(Purpose purpose, const std::string& path, std::vector<Off
 }
 
 void FileBrowser::list() {
-  const bool models = purpose_ == Purpose::kOpenModel;
-  entries_ = listFolder(folder_, models ? ".gguf" : ".oriel", &error_);
+  entries_ = listFolder(folder_, kLists[static_cast<int>(purpose_)].endings, &error_);
 }
 
 FileBrowser::Purpose FileBrowser::draw(const Context& context, std::string* path) {
-  const char* const title = titleOf(purpose_);
+  const char* const title = kLists[static_cast<int>(purpose_)].title;
   if (opening_) {
     ImGui::OpenPopup(title);
   }
@@ -57,7 +56,8 @@ FileBrowser::Purpose FileBrowser::draw(const Context& context, std::string* path
   opening_ = false;
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x);
   bool accepted =
-      ImGui::InputText("##path", path_, sizeof(path_), ImGuiInputTextFlags_EnterReturnsTrue);
+      ImGui::InputText("##path", path_, sizeof(path_),
+                       ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
   context.name("path");
   accepted = drawOffers(context) || accepted;
   accepted = drawEntries(context) || accepted;

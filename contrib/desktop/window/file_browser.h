@@ -11,7 +11,7 @@ namespace desktop {
 
 class FileBrowser {
  public:
-  enum class Purpose { kNone, kOpenModel, kRestore, kSave };
+  enum class Purpose { kNone, kOpenModel, kRestore, kSave, kPicture, kAdapter };
 
   /// A file listed above the folder's files.
   struct Offer {

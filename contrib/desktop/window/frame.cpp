@@ -10,6 +10,8 @@
 #include <stdexcept>
 
 #include "draw_data.h"
+#include "failure.h"
+#include "pictures/picture_file.h"
 
 namespace desktop {
 namespace {
@@ -22,6 +24,27 @@ float screenScale(SDL_Window* window) {
   }
   const float scale = std::round(dots / 96 * 4) / 4;
   return scale >= 1 && scale <= 4 ? scale : 1;
+}
+
+constexpr uint32_t kPictureSide = 640;  // of textures; chats show pictures smaller
+
+/// RGBA; each pixel is the mean of step x step pixels.
+std::vector<uint8_t> shrunk(const cli::DecodedPicture& picture, uint32_t step) {
+  const uint32_t width = std::max(picture.width / step, 1u);
+  const uint32_t height = std::max(picture.height / step, 1u);
+  const uint32_t columns = std::min(step, picture.width);
+  const uint32_t rows = std::min(step, picture.height);
+  std::vector<uint8_t> pixels;
+  for (size_t at = 0; at < size_t{width} * height * 4; ++at) {
+    const size_t x = at / 4 % width * step;
+    const size_t y = at / 4 / width * step;
+    uint32_t sum = at % 4 == 3 ? 255 * columns * rows : 0;
+    for (size_t i = 0; at % 4 != 3 && i < size_t{columns} * rows; ++i) {
+      sum += picture.rgb[((y + i / columns) * picture.width + x + i % columns) * 3 + at % 4];
+    }
+    pixels.push_back(static_cast<uint8_t>(sum / (columns * rows)));
+  }
+  return pixels;
 }
 
 /// False while Ctrl or Super is held. AltGr, which some systems report as Ctrl+Alt, does type.
@@ -60,12 +83,43 @@ Frame::Frame(const FrameOptions& options) {
 }
 
 Frame::~Frame() {
+  for (const auto& entry : pictures_) {
+    SDL_DestroyTexture(entry.second.texture);
+  }
   SDL_DestroyTexture(font_texture_);
   ImGui_ImplSDL2_Shutdown();
   ImGui::DestroyContext();
   SDL_DestroyRenderer(renderer_);
   SDL_DestroyWindow(window_);
   SDL_Quit();
+}
+
+const Frame::Picture& Frame::picture(const std::string& path) {
+  const auto [entry, added] = pictures_.try_emplace(path);
+  Picture& shown = entry->second;
+  if (!added) {
+    return shown;
+  }
+  try {
+    const cli::DecodedPicture picture = cli::readPicture(path);
+    const uint32_t step =
+        (std::max(picture.width, picture.height) + kPictureSide - 1) / kPictureSide;
+    const int width = static_cast<int>(std::max(picture.width / step, 1u));
+    const int height = static_cast<int>(std::max(picture.height / step, 1u));
+    shown.texture = SDL_CreateTexture(renderer_, SDL_PIXELFORMAT_ABGR8888, SDL_TEXTUREACCESS_STATIC,
+                                      width, height);
+    if (shown.texture == nullptr) {
+      shown.error = "cannot show the picture " + path + ": " + SDL_GetError();
+      return shown;
+    }
+    SDL_UpdateTexture(shown.texture, nullptr, shrunk(picture, step).data(), 4 * width);
+    SDL_SetTextureScaleMode(shown.texture, SDL_ScaleModeLinear);
+    shown.width = static_cast<float>(width);
+    shown.height = static_cast<float>(height);
+  } catch (const cli::Failure& failure) {
+    shown.error = failure.message;
+  }
+  return shown;
 }
 
 void Frame::setZoom(float zoom) {

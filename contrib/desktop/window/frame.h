@@ -3,6 +3,7 @@
 
 #include <SDL.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,15 @@ class Frame {
   /// Makes wait() return. Any thread may call this.
   void wake();
 
+  /// A picture's file, small enough for a chat; decoded at the first call. Its texture is null if it cannot be read.
+  struct Picture {
+    SDL_Texture* texture = nullptr;
+    float width = 0;
+    float height = 0;
+    std::string error;  ///< the reason if the texture is null
+  };
+  const Picture& picture(const std::string& path);
+
   Fonts& fonts() { return fonts_; }
   float scale() const { return scale_; }
   void setZoom(float zoom);
@@ -60,6 +70,7 @@ class Frame {
   SDL_Window* window_ = nullptr;
   SDL_Renderer* renderer_ = nullptr;
   SDL_Texture* font_texture_ = nullptr;
+  std::map<std::string, Picture> pictures_;
   uint32_t wake_event_ = 0;
   float own_scale_ = 1;
   float zoom_ = 1;

@@ -52,6 +52,14 @@ void MemoryPanel::load(const Context& context, const std::string& model_path) {
   PlanSettings other = wanted_;
   other.model_path = model_path;
   other.memory_bytes = 0;
+  other.mmproj.clear();  // these belong to the other model
+  other.adapters.clear();
+  context.engine->load(other);
+}
+
+void MemoryPanel::see(const Context& context, const std::string& mmproj) {
+  PlanSettings other = wanted_;
+  other.mmproj = mmproj;
   context.engine->load(other);
 }
 

@@ -12,6 +12,8 @@ class MemoryPanel {
   void setPrompt(const std::string& prompt);
   /// Loads another model or device, keeping the other settings.
   void load(const Context& context, const std::string& model_path);
+  /// Loads the model again with an encoder of pictures.
+  void see(const Context& context, const std::string& mmproj);
   void apply(const Context& context);
   void useMemory(uint64_t bytes) { wanted_.memory_bytes = bytes; }
   void begin(const PlanSettings& settings) { wanted_ = settings; }

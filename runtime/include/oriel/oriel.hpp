@@ -103,13 +103,11 @@ class OptionsOf : public Struct {
     std::replace(text, text + sizeof(text), ',', '.'); /* some locales' decimal point */
     return set(name, std::string_view(text));
   }
-  /* One more element of a list. */
-  OptionsOf &add(std::string_view name, std::string_view value) {
+  OptionsOf &add(std::string_view name, std::string_view value) { /* one more element of a list */
     texts_.emplace_back(name, value);
     return bind();
   }
-  /* The callables live as long as the object that is made with these options. */
-  OptionsOf &onLog(LogFunction function) {
+  OptionsOf &onLog(LogFunction function) { /* lives as long as the object that is made with these options */
     this->log = [](oriel_log_level level, const char *line, void *user) {
       (*static_cast<LogFunction *>(user))(level, line);
     };
@@ -198,7 +196,9 @@ class Session {
   Result<> add(std::string_view role, std::string_view text) {
     return done(oriel_chat_add(get(), std::string(role).c_str(), text.data(), text.size()));
   }
-  Result<> addJson(std::string_view json) { return done(oriel_chat_add(get(), nullptr, json.data(), json.size())); }
+  Result<> addJson(std::string_view json, const std::vector<oriel_picture> &pictures = {}) { /* parts name them */
+    return done(oriel_chat_add_pictures(get(), json.data(), json.size(), pictures.data(), pictures.size()));
+  }
   /* on_text takes std::string_view and returns void, or bool: false ends the reply. */
   template <typename OnText>
   Result<oriel_generation> reply(OnText &&on_text, const ReplyOptions &options = {}) {

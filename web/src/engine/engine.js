@@ -113,9 +113,10 @@ class Engine {
     return this;
   }
 
-  useSource(source, name) {
-    this.host.source = source;
-    this.host.name = name;
+  /** `files`: sources by the names that the library opens; `name`: the model's. */
+  useFiles(files, name) {
+    this.host.files = files;
+    this.name = name;
   }
 
   // ---- Passing values ----
@@ -143,7 +144,7 @@ class Engine {
 
   allocate(bytes) {
     const at = bytes <= this.memory.mostBytes ? this.m._malloc(Math.max(bytes, 8)) : 0;
-    if (at === 0) throw new OrielFailure(6, 'no memory left for a text: give less text or more memory');
+    if (at === 0) throw new OrielFailure(6, 'no memory left for a text or a picture: give a smaller one or more memory');
     return at;
   }
 
@@ -248,7 +249,7 @@ class Engine {
 
   plan(options) {
     return this.with((keep) => {
-      const name = this.nameIn(this.host.name, keep);
+      const name = this.nameIn(this.name, keep);
       const settings = this.settingsIn(options, keep);
       const plan = this.described((...to) => this.m._web_plan_describe(name, ...settings, ...to));
       const most = this.memory.mostPlanBytes;
@@ -258,14 +259,14 @@ class Engine {
 
   describeFile() {
     return this.with((keep) => {
-      const name = this.nameIn(this.host.name, keep);
+      const name = this.nameIn(this.name, keep);
       return this.described((...to) => this.m._web_file_describe(name, ...to));
     });
   }
 
   load(options) {
     return this.with((keep) => {
-      const name = this.nameIn(this.host.name, keep);
+      const name = this.nameIn(this.name, keep);
       const settings = this.settingsIn(options, keep);
       this.model = this.made((place) => this.m._web_model_load(name, ...settings, place));
       return { plan: this.describe().plan, version: this.text(this.m._oriel_version()) };
@@ -395,11 +396,32 @@ class Engine {
     return session.at;
   }
 
-  add(id, message) {
+  /** `pictures`: {data, width, height}, for parts {type: 'image', picture: number} of the message. */
+  add(id, message, pictures = []) {
     this.with((keep) => {
       const json = this.textIn(jsonOf(message), keep);
-      this.check(this.m._oriel_chat_add(this.session(id), 0, json.at, json.bytes));
+      const status = pictures.length === 0
+        ? this.m._oriel_chat_add(this.session(id), 0, json.at, json.bytes)
+        : this.m._oriel_chat_add_pictures(this.session(id), json.at, json.bytes, this.picturesIn(pictures, keep), pictures.length);
+      this.check(status);
     });
+  }
+
+  /** An array of oriel_picture: an address, two numbers of 32 bits, a size and the order of the bytes. */
+  picturesIn(pictures, keep) {
+    const word = this.memory.pointerBytes;
+    const size = word === 4 ? 20 : 32;
+    const view = new DataView(new ArrayBuffer(size * pictures.length));
+    pictures.forEach(({ data, width, height }, i) => {
+      const at = keep(this.allocate(data.byteLength));
+      this.memory.write(at, data);
+      if (word === 4) view.setUint32(i * size, at, true);
+      else view.setBigUint64(i * size, BigInt(at), true);
+      view.setUint32(i * size + word, whole('a width', width, 1, 2 ** 32 - 1), true);
+      view.setUint32(i * size + word + 4, whole('a height', height, 1, 2 ** 32 - 1), true);
+      view.setUint32(i * size + 2 * word + 8, data.byteLength === width * height * 3 ? 0 : 1, true);
+    });
+    return this.bytesIn(new Uint8Array(view.buffer), keep);
   }
 
   append(id, input, options = {}) {
@@ -419,7 +441,7 @@ class Engine {
    * stop. A failure before the first token removes the message again, if the session can still go
    * back.
    */
-  reply(id, { chat, messages }, options, emit, cancelled) {
+  reply(id, { chat, messages, pictures }, options, emit, cancelled) {
     const session = this.session(id);
     const { position } = this.stats(id);
     const answer = { text: '', thought: '', toolCalls: [], tokenIds: [], logprobs: [] };
@@ -451,7 +473,7 @@ class Engine {
     try {
       return this.with((keep) => {
         const settings = this.settingsIn(options, keep);
-        if (messages) this.add(id, messages);
+        if (messages) this.add(id, messages, pictures);
         this.numbers = {};
         const status = this.m._web_reply(session, chat ? 1 : 0, ...settings);
         const told = this.numbers;

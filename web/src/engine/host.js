@@ -12,7 +12,7 @@ const ADDRESSES = { open: [0], read: [2], log: [1], number: [0], token: [1, 5], 
  * called by addon.cpp.
  */
 function hostOf(memory, engineOf) {
-  const files = new Map();
+  const opened = new Map();
   let next = 1;
   const tell = (level, text) => {
     const engine = engineOf();
@@ -21,17 +21,18 @@ function hostOf(memory, engineOf) {
     if (engine.hooks.log) engine.hooks.log(level, text);
   };
   const host = {
-    source: null,
+    files: new Map(),
     open(name) {
-      if (!host.source || engineOf().text(name) !== host.name) return -1;
-      files.set(next, host.source);
+      const source = host.files.get(engineOf().text(name));
+      if (!source) return -1;
+      opened.set(next, source);
       return next++;
     },
-    close: (file) => files.delete(file),
-    size: (file) => files.get(file).size,
+    close: (file) => opened.delete(file),
+    size: (file) => opened.get(file).size,
     read(file, offset, to, bytes) {
       try {
-        files.get(file).read(offset, new Uint8Array(memory.buffer, to, bytes));
+        opened.get(file).read(offset, new Uint8Array(memory.buffer, to, bytes));
         return 0;
       } catch (error) {
         tell(1, `reading failed: ${error.message}`);

@@ -11,8 +11,9 @@ const send = (message, transfer) => platform.port.postMessage(message, transfer 
 let settings = null;  // of 'start'
 let engine = null;
 let planner = null;
-let source = null;
+const files = new Map();  // sources by the names that the library opens
 let sourceName = 'the model';
+let eyesFrom;  // the latest option mmproj
 
 // A word in shared memory stops a request. Without shared memory, the page
 // revokes an object URL, and the worker requests that URL now and then, because a computing worker
@@ -59,9 +60,32 @@ async function planning() {
   if (!planner) {
     planner = await start(0);
     logTo(planner);
-    planner.useSource(source, sourceName);
+    planner.useFiles(files, sourceName);
   }
   return planner;
+}
+
+/** A source that the library opens by the name that this gives: the addon by a path. */
+function keepFile(name, source) {
+  const file = settings.addon ? platform.inFile(source) : source;
+  const known = settings.addon ? file.path : name;
+  closeFile(known);
+  files.set(known, file);
+  return known;
+}
+function closeFile(name) {
+  const file = files.get(name);
+  files.delete(name);
+  if (file) file.close();
+}
+
+/** The options for the library, which gets the name of a file for the source mmproj. */
+async function withEyes({ mmproj, ...options }) {
+  if (mmproj === undefined || mmproj === null) return options;
+  if (!eyesFrom || mmproj !== eyesFrom.given) {
+    eyesFrom = { given: mmproj, name: keepFile('mmproj', await openSource(mmproj, () => {}, platform)) };
+  }
+  return { ...options, mmproj: eyesFrom.name };
 }
 
 const calls = {
@@ -69,16 +93,13 @@ const calls = {
     settings = given.settings;
     sourceName = given.name || sourceName;
     let last = 0;
-    source = await openSource(given.source, (done, total) => {
+    const source = await openSource(given.source, (done, total) => {
       if (Date.now() - last > 50) {
         last = Date.now();
         send({ event: 'progress', what: 'fetch', done, total });
       }
     }, platform);
-    if (settings.addon) {  // it reads files by their names
-      source = platform.inFile(source);
-      sourceName = source.path;
-    }
+    sourceName = keepFile(sourceName, source);
   },
 
   /** Instead of start and load: for a session of a model of this process. */
@@ -90,23 +111,24 @@ const calls = {
   },
 
   async plan(id, options) {
-    return (await planning()).plan(options);
+    return (await planning()).plan(await withEyes(options));
   },
 
   async describeFile() {
     return (await planning()).describeFile();
   },
 
-  async load(id, options) {
+  async load(id, given) {
     const threads = settings.threads;
-    const plan = await calls.plan(id, options);
+    const options = await withEyes(given);
+    const plan = (await planning()).plan(options);
     planner = null;
     if (!plan.fits) {
       throw Object.assign(new OrielFailure(5, `${sourceName} needs ${plan.minimumBytes} bytes, and memory is ${plan.memoryBytes}: give it more`), { plan });
     }
     engine = await start(threads, plan);
     logTo(engine);
-    engine.useSource(source, sourceName);
+    engine.useFiles(files, sourceName);
     let last = 0;
     engine.hooks.progress = (done, total) => {
       if (Date.now() - last > 50) {
@@ -118,9 +140,7 @@ const calls = {
     const loaded = engine.load({ ...options, memory: plan.memoryBytes, threads });
     engine.hooks.progress = undefined;
     if (plan.onFileBytes === 0 && !settings.addon) {  // it is in the module's memory now, and nowhere else
-      engine.useSource(null, '');
-      source.close();
-      source = null;
+      closeFile(sourceName);
     }
     return { ...loaded, threads, address: engine.model };
   },
@@ -128,14 +148,13 @@ const calls = {
   /** The worker ends next. */
   async free() {
     if (engine) engine.free();
-    if (source) source.close();
-    source = null;
+    [...files.keys()].forEach(closeFile);
   },
 
-  reply(id, { session, chat, messages, options, stop }) {
+  reply(id, { session, chat, messages, pictures, options, stop }) {
     const stopped = watch(stop);
     if (stopped()) throw new OrielFailure(10, 'cancelled');
-    return engine.reply(session, { chat, messages }, options, (value) => send({ event: 'reply', id, value }), stopped);
+    return engine.reply(session, { chat, messages, pictures }, options, (value) => send({ event: 'reply', id, value }), stopped);
   },
 };
 for (const name of ['createSession', 'destroySession', 'fork', 'add', 'append', 'score', 'embed', 'stats', 'describeSession', 'tokens',

@@ -18,12 +18,14 @@ class BlockReader {
     const Fields fields(block, path);
     const std::string type = fields.text("type").value_or("");
     if (type == "tool_result" && is_user_) {
-      flushText();
+      flushUser();
       readResult(fields);
     } else if (type == "tool_use" && !is_user_) {
       readUse(fields);
     } else if (type == "thinking" && !is_user_) {
       thought_ += fields.text("thinking").value_or("");
+    } else if (is_user_) {
+      user_.add(block, path);
     } else {
       text_ = text_.value_or("") + partText(block, path);
     }
@@ -31,17 +33,16 @@ class BlockReader {
 
   void end() {
     if (is_user_) {
-      flushText();
+      flushUser();
     } else {
       messages_.push_back(assistantMessage(text_, thought_, calls_));
     }
   }
 
  private:
-  void flushText() {
-    if (text_) {
-      messages_.push_back(plainMessage("user", *text_));
-      text_.reset();
+  void flushUser() {
+    if (!user_.empty()) {
+      messages_.push_back(user_.take());
     }
   }
 
@@ -63,7 +64,8 @@ class BlockReader {
 
   const bool is_user_;
   std::vector<ChatMessage>& messages_;
-  std::optional<std::string> text_;
+  UserMessage user_;
+  std::optional<std::string> text_;  ///< of the model
   std::string thought_;
   std::vector<PastCall> calls_;
 };

@@ -51,6 +51,12 @@ TokenizeRequest readTokenize(const Json& body, const ModelFacts&) {
 Json messagesOf(const ReplyRequest& request) {
   Json list = Json::array();
   for (const ChatMessage& message : request.messages) {
+    if (message.has_pictures) {
+      throw ApiError{400,
+                     "a message has pictures, whose tokens are counted when a reply reads them: "
+                     "send text, or ask for a reply",
+                     "messages", "unsupported_content", 0};
+    }
     list.push_back(Json::parse(message.json));
   }
   return list;
@@ -115,7 +121,7 @@ void answerProps(Service* service, Exchange* exchange) {
   json["total_slots"] = model.sessions;
   json["model_alias"] = model.name;
   json["model_path"] = model.name;
-  json["modalities"] = {{"vision", false}, {"audio", false}};
+  json["modalities"] = {{"vision", model.sees}, {"audio", false}};
   json["build_info"] = std::string("oriel ") + oriel_version();
   exchange->send(200, kJsonType, dumped(json));
 }

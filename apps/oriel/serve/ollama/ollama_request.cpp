@@ -1,5 +1,7 @@
 #include "serve/ollama/ollama_request.h"
 
+#include <utility>
+
 #include "serve/api_error.h"
 #include "serve/message.h"
 #include "serve/openai/chat_request.h"
@@ -9,20 +11,46 @@
 namespace cli {
 namespace {
 
-void refuseImages(const Fields& fields) {
+/// The list `images`: pictures in base64. True: there are some.
+bool readImages(const Fields& fields, UserMessage* message) {
   const Json* const images = fields.find("images");
-  if (images != nullptr && !(images->is_array() && images->empty())) {
-    throw ApiError{
-        400, fields.nameOf("images") + " has pictures, and the model reads text only: send text",
-        fields.nameOf("images"), "unsupported_content", 0};
+  if (images == nullptr) {
+    return false;
   }
+  const std::string path = fields.nameOf("images");
+  if (!images->is_array()) {
+    throw wrongField(path, "a list of pictures in base64");
+  }
+  for (size_t i = 0; i < images->size(); ++i) {
+    const Json& image = (*images)[i];
+    message->addPicture(image.is_string() ? image.get<std::string>() : "",
+                        path + "[" + std::to_string(i) + "]");
+  }
+  return !images->empty();
+}
+
+void refuseImages(const Fields& fields, const char* why) {
+  UserMessage message;
+  if (readImages(fields, &message)) {
+    refuseField(fields, "images", why);
+  }
+}
+
+ChatMessage withImages(const Fields& fields, const std::string& text) {
+  UserMessage message;
+  (void)readImages(fields, &message);
+  message.addText(text);
+  return message.take();
 }
 
 ChatMessage readOllamaMessage(const Json& value, const std::string& path) {
   const Fields fields(value, path);
   const std::string role = fields.text("role").value_or("");
   const std::string text = readContent(fields, "content").value_or("");
-  refuseImages(fields);
+  if (role == "user") {
+    return withImages(fields, text);
+  }
+  refuseImages(fields, "send pictures as the user");
   if (role == "assistant") {
     return assistantMessage(text, fields.text("thinking").value_or(""), readPastCalls(fields));
   }
@@ -30,7 +58,7 @@ ChatMessage readOllamaMessage(const Json& value, const std::string& path) {
     const std::string name = fields.text("tool_name").value_or(fields.text("name").value_or(""));
     return resultMessage(fields.text("tool_call_id").value_or(""), name, text);
   }
-  if (role != "system" && role != "user") {
+  if (role != "system") {
     throw wrongField(fields.nameOf("role"), "system, user, assistant or tool");
   }
   return plainMessage(role, text);
@@ -105,17 +133,18 @@ ReplyRequest readOllamaGenerate(const Json& body, const ModelFacts&) {
   const Fields fields(body, "");
   ReplyRequest request;
   readCommon(fields, &request);
-  refuseImages(fields);
   refuseField(fields, "context", "no context is handed out: use /api/chat with all messages");
   refuseField(fields, "template", "start the server with --template");
   const std::string prompt = fields.text("prompt").value_or("");
   const std::string system = fields.text("system").value_or("");
-  if (prompt.empty()) {
+  ChatMessage message = withImages(fields, prompt);
+  if (prompt.empty() && !message.has_pictures) {
     return request;
   }
   const bool has_suffix = !fields.text("suffix").value_or("").empty();
   request.is_chat = !has_suffix && !fields.boolean("raw").value_or(false);
   if (!request.is_chat) {
+    refuseImages(fields, "they need the chat format: leave out raw and suffix");
     request.prompts.emplace_back().text = prompt;
     readSuffix(fields, &request);
     return request;
@@ -123,7 +152,7 @@ ReplyRequest readOllamaGenerate(const Json& body, const ModelFacts&) {
   if (!system.empty()) {
     request.messages.push_back(plainMessage("system", system));
   }
-  request.messages.push_back(plainMessage("user", prompt));
+  request.messages.push_back(std::move(message));
   return request;
 }
 

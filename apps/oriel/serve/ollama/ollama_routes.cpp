@@ -174,6 +174,9 @@ void answerOllamaShow(Service* service, Exchange* exchange) {
   facts[architecture + ".embedding_length"] = info["n_embd"];
   facts[architecture + ".block_count"] = info["n_layers"];
   json["capabilities"] = {"completion", "tools", "embedding"};
+  if (model.sees) {
+    json["capabilities"].push_back("vision");
+  }
   json["modified_at"] = ollamaTime(service->startedAt());
   send(json, exchange);
 }

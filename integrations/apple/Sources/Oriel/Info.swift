@@ -176,3 +176,71 @@ public struct Embedding: Sendable {
   /// Tokens of the text.
   public let tokens: UInt32
 }
+
+/// Pixels for `Session.add(role:text:pictures:)`.
+public struct Picture: Sendable {
+  /// Bytes of a pixel. Alpha is ignored.
+  public enum Order: Int, Sendable {
+    case rgb, rgba, bgra
+  }
+
+  /// Top row first.
+  public let pixels: Data
+  /// From 1 to 16384.
+  public let width: Int
+  public let height: Int
+  /// Bytes from one row to the next.
+  public let stride: Int
+  public let order: Order
+
+  /// `stride` 0: rows follow each other.
+  public init(pixels: Data, width: Int, height: Int, stride: Int = 0, order: Order = .rgba) throws {
+    let sides = 1...16384
+    let row = sides.contains(width) ? width * (order == .rgb ? 3 : 4) : 0
+    let step = stride == 0 ? row : stride
+    guard row > 0, sides.contains(height), step >= row, step <= pixels.count,
+      pixels.count >= step * (height - 1) + row
+    else {
+      throw OrielError(
+        status: .argument,
+        message: "a picture of \(width) x \(height) pixels has \(pixels.count) bytes: check its size and stride")
+    }
+    self.pixels = pixels
+    self.width = width
+    self.height = height
+    self.stride = step
+    self.order = order
+  }
+
+  func c(_ pixels: UnsafeRawPointer) -> oriel_picture {
+    let orders = [ORIEL_RGB8, ORIEL_RGBA8, ORIEL_BGRA8]
+    return oriel_picture(
+      pixels: pixels, width: UInt32(width), height: UInt32(height), stride: stride, order: orders[order.rawValue])
+  }
+}
+
+#if canImport(CoreGraphics)
+  import CoreGraphics
+
+  extension Picture {
+    /// The pixels of an image in sRGB. A CGImage knows no orientation: turn a photo upright first.
+    public init(_ image: CGImage) throws {
+      let (width, height) = (image.width, image.height)
+      var pixels = Data(count: width * height * 4)
+      let drawn = pixels.withUnsafeMutableBytes { bytes -> Bool in
+        guard
+          let space = CGColorSpace(name: CGColorSpace.sRGB),
+          let context = CGContext(
+            data: bytes.baseAddress, width: width, height: height, bitsPerComponent: 8, bytesPerRow: width * 4,
+            space: space, bitmapInfo: CGImageAlphaInfo.noneSkipLast.rawValue)
+        else { return false }
+        context.draw(image, in: CGRect(x: 0, y: 0, width: width, height: height))
+        return true
+      }
+      guard drawn else {
+        throw OrielError(status: .argument, message: "an image cannot be drawn: give a smaller one")
+      }
+      try self.init(pixels: pixels, width: width, height: height)
+    }
+  }
+#endif

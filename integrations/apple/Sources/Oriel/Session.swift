@@ -66,6 +66,25 @@ public final class Session: @unchecked Sendable {
     try await call { session in withBytes(messages) { oriel_chat_add(session, nil, $0, $1) } }
   }
 
+  /// Adds a message with pictures before its text. Needs the load option "mmproj".
+  public func add(role: String, text: String, pictures: [Picture]) async throws {
+    let parts: [[String: Any]] =
+      pictures.indices.map { ["type": "image", "picture": $0] } + [["type": "text", "text": text]]
+    let json = try JSONSerialization.data(withJSONObject: ["role": role, "content": parts])
+    try await addJSON(String(decoding: json, as: UTF8.self), pictures: pictures)
+  }
+
+  /// As `addJSON`. Parts {"type": "image", "picture": N} of a message stand for pictures[N].
+  public func addJSON(_ messages: String, pictures: [Picture]) async throws {
+    try await call { session in
+      let held = pictures.map { NSData(data: $0.pixels) }
+      return withExtendedLifetime(held) {
+        let given = zip(pictures, held).map { $0.c($1.bytes) }
+        return withBytes(messages) { oriel_chat_add_pictures(session, $0, $1, given, given.count) }
+      }
+    }
+  }
+
   /// Appends raw text, for base models. Control tokens in it become their ids.
   public func append(_ text: String) async throws {
     try await call { session in

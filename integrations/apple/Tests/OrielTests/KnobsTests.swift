@@ -26,6 +26,22 @@ final class KnobsTests: XCTestCase {
     XCTAssertTrue(FileManager.default.fileExists(atPath: other.path))
   }
 
+  func testPicturesAreForModelsThatSee() async throws {
+    let pixels = Data(repeating: 200, count: 4 * 6 * 5)
+    let picture = try Picture(pixels: pixels, width: 6, height: 5)
+    let session = try await open()
+    await expect(.unsupported) { try await session.add(role: "user", text: "What is \"this\"?", pictures: [picture]) }
+    let position = try await session.stats().position
+    XCTAssertEqual(0, position)
+    try await session.add(role: "user", text: "What is \"this\"?", pictures: [])
+    let wrong: [(width: Int, height: Int, stride: Int)] = [
+      (0, 5, 0), (6, 0, 0), (-6, 5, 0), (7, 5, 0), (6, 5, 23), (6, 5, 25), (16385, 1, 0), (1, 1, .max),
+    ]
+    for (width, height, stride) in wrong {
+      XCTAssertThrowsError(try Picture(pixels: pixels, width: width, height: height, stride: stride))
+    }
+  }
+
   func testARepliesEndIsTold() async throws {
     let session = try await open()
     let whole = try await again(session, limited())

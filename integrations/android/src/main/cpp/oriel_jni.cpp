@@ -342,6 +342,33 @@ void add(JNIEnv* env, jclass, jlong handle, jbyteArray role, jbyteArray text) {
          *on->log);
 }
 
+/// `pixels`: direct buffers; `shapes`: width, height, stride and order of each picture.
+void addPictures(JNIEnv* env, jclass, jlong handle, jbyteArray json, jobjectArray pixels,
+                 jintArray shapes) {
+  Session* const on = sessionOf(handle);
+  const Turn turn(on);
+  const Bytes what(env, json);
+  const jsize count = env->GetArrayLength(pixels);
+  auto* const pictures = static_cast<oriel_picture*>(
+      std::calloc(static_cast<size_t>(count) + 1, sizeof(oriel_picture)));
+  for (jsize i = 0; pictures != nullptr && i < count; ++i) {
+    jint shape[4] = {};
+    env->GetIntArrayRegion(shapes, i * 4, 4, shape);
+    const jobject buffer = env->GetObjectArrayElement(pixels, i);
+    pictures[i] = {env->GetDirectBufferAddress(buffer), static_cast<uint32_t>(shape[0]),
+                   static_cast<uint32_t>(shape[1]), static_cast<size_t>(shape[2]),
+                   static_cast<oriel_pixel_order>(shape[3])};
+    env->DeleteLocalRef(buffer);
+  }
+  const bool missing = what.missing() || pictures == nullptr;
+  worked(env,
+         missing ? ORIEL_ERROR_OUT_OF_MEMORY
+                 : oriel_chat_add_pictures(on->session, what.data(), what.size(), pictures,
+                                           static_cast<size_t>(count)),
+         *on->log);
+  std::free(pictures);
+}
+
 void append(JNIEnv* env, jclass, jlong handle, jbyteArray text) {
   Session* const on = sessionOf(handle);
   const Turn turn(on);
@@ -571,6 +598,7 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
       native("describeSession", "(J)[B", describeSession),
       native("stats", "(J)[D", stats),
       native("add", "(J[B[B)V", add),
+      native("addPictures", "(J[B[Ljava/nio/ByteBuffer;[I)V", addPictures),
       native("append", "(J[B)V", append),
       native("generate", "(JZ[B" JNI_CALLBACKS "Z)[D", generate),
       native("embed", "(JIZ[B[I)[F", embed),

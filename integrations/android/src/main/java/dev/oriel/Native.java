@@ -1,5 +1,6 @@
 package dev.oriel;
 
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -149,6 +150,9 @@ final class Native {
 
   /** `role` null: `text` is JSON. */
   static native void add(long session, byte[] role, byte[] text);
+
+  /** `pixels`: direct buffers; `shapes`: width, height, stride and order of each. */
+  static native void addPictures(long session, byte[] json, ByteBuffer[] pixels, int[] shapes);
 
   static native void append(long session, byte[] text);
 

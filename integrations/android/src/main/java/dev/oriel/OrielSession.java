@@ -1,5 +1,6 @@
 package dev.oriel;
 
+import java.nio.ByteBuffer;
 import java.util.Objects;
 
 /**
@@ -96,6 +97,28 @@ public final class OrielSession implements AutoCloseable {
   public void addJson(String messages) {
     byte[] json = Utf8.encode(messages, "messages");
     perform(session -> Native.add(session, null, json));
+  }
+
+  /** Adds a message with pictures before its text. Needs the load option "mmproj". */
+  public void add(String role, String text, OrielPicture... pictures) {
+    StringBuilder json = new StringBuilder("{\"role\":").append(Utf8.json(role, "role")).append(",\"content\":[");
+    for (int i = 0; i < pictures.length; ++i) {
+      json.append("{\"type\":\"image\",\"picture\":").append(i).append("},");
+    }
+    json.append("{\"type\":\"text\",\"text\":").append(Utf8.json(text, "text")).append("}]}");
+    addJson(json.toString(), pictures);
+  }
+
+  /** As {@link #addJson(String)}. Parts {"type": "image", "picture": N} of a message stand for pictures[N]. */
+  public void addJson(String messages, OrielPicture... pictures) {
+    byte[] json = Utf8.encode(messages, "messages");
+    ByteBuffer[] pixels = new ByteBuffer[pictures.length];
+    int[] shapes = new int[4 * pictures.length];
+    for (int i = 0; i < pictures.length; ++i) {
+      pixels[i] = pictures[i].pixels;
+      pictures[i].describe(shapes, 4 * i);
+    }
+    perform(session -> Native.addPictures(session, json, pixels, shapes));
   }
 
   /** Appends raw text, for base models. Control tokens in it become their ids. */

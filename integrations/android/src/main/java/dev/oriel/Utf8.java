@@ -36,6 +36,19 @@ final class Utf8 {
     return path == null ? null : path(path, what);
   }
 
+  /** A JSON string. */
+  static String json(String text, String what) {
+    StringBuilder json = new StringBuilder("\"");
+    for (char c : Objects.requireNonNull(text, what).toCharArray()) {
+      if (c < ' ') {
+        json.append(String.format("\\u%04x", (int) c));
+      } else {
+        json.append(c == '"' || c == '\\' ? "\\" : "").append(c);
+      }
+    }
+    return json.append('"').toString();
+  }
+
   static String decode(byte[] bytes) {
     return new String(bytes, StandardCharsets.UTF_8);
   }
