@@ -41,6 +41,12 @@ def test_everything_runs():
             print(f"        {gpu}: the host takes {found['us_a_token']} us a token")
 
 
+def test_discrete_gpus_get_long_batches():
+    for gpu, tokens in (("navi31", 512), ("ampere", 512), ("m1", 64), ("adreno750", 64)):
+        done = start(gpu, ORIEL, "plan", BUNDLED, "--device", "vulkan", "--memory", "1GiB", "--json")
+        check(f"{gpu}: batches of {tokens}", json.loads(done.stdout)["chunk_tokens"] == tokens, done.stdout[:500])
+
+
 def test_a_device_that_computes_nothing_is_refused():
     for gpu in GPUS:
         done = start(gpu, ORIEL, "run", BUNDLED, "--prompt", "Hello", "--tokens", "4", "--device", "vulkan",
@@ -54,6 +60,9 @@ def test_the_program_lists_them():
         done = start(gpu, ORIEL, "devices", "--json")
         listed = json.loads(done.stdout)["devices"][0]
         check(f"{gpu}: usable", listed["usable"] and listed["kind"] in ("discrete", "integrated"), listed)
+        # NVK has one subgroup size and takes no requests for it.
+        wanted = gpu in ("navi31", "ampere")
+        check(f"{gpu}: {'matrix units' if wanted else 'no matrix units'}", ("matrix units" in listed["features"]) == wanted, listed)
 
 
 if __name__ == "__main__":
