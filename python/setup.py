@@ -100,7 +100,14 @@ class PlatformWheel(bdist_wheel):
         self.root_is_pure = False
 
     def get_tag(self):
-        return "py3", "none", super().get_tag()[2]
+        platform = super().get_tag()[2]
+        library = Path(self.get_finalized_command("build_py").build_lib) / "oriel" / LIBRARY
+        # Of glibc the library's newest symbol counts (PEP 600). It needs no other library of the system.
+        versions = re.findall(rb"\bGLIBC_(\d+)\.(\d+)\b", library.read_bytes()) if sys.platform == "linux" else []
+        if versions:
+            major, minor = max(tuple(map(int, version)) for version in versions)
+            platform = platform.replace("linux", f"manylinux_{major}_{minor}", 1)
+        return "py3", "none", platform
 
 
 class BinaryDistribution(Distribution):

@@ -5,7 +5,8 @@
 #
 #   source     oriel-VERSION.tar.gz: the tracked files of HEAD
 #   packages   .deb, .tar.gz and the bundle of sources (scripts/package.sh)
-#   wheel      the Python package
+#   wheel      the Python package. ORIEL_WHEEL_SUITE, a release of Debian (bullseye: glibc 2.31): built against its libraries
+#              with clang, so that it runs on older systems
 #   npm        the JavaScript package (scripts/web.sh)
 #
 # Every run ends with oriel-VERSION.spdx.json, a bill of materials in SPDX 2.3, and SHA256SUMS of all files in FOLDER.
@@ -14,6 +15,8 @@ exec </dev/null
 
 # shellcheck source=scripts/lib/install.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/install.sh"
+# shellcheck source=scripts/lib/sysroot.sh
+. "$oriel_root/scripts/lib/sysroot.sh"
 
 to=$(realpath -m "${1:-$oriel_root/build/release-files}")
 (($#)) && shift
@@ -23,11 +26,24 @@ version=$(sed -n 's/^project(oriel VERSION \([0-9.]*\).*/\1/p' "$oriel_root/CMak
 mkdir -p "$to"
 cd "$oriel_root"
 
+# Sets ORIEL_CMAKE_ARGS for the libraries of Debian's release $1. Highway and Vulkan are headers only: this system's.
+oriel_build_against() {
+  local root=$oriel_root/build/sysroot-$1 headers=$oriel_root/build/wheel-headers
+  local -A gcc=([bullseye]=10 [bookworm]=12)
+  oriel_sysroot "$root" amd64 "$1" libc6-dev "libstdc++-${gcc[$1]:-12}-dev" || return 1
+  oriel_unpack "$headers" libhwy-dev libvulkan-dev || return 1
+  export ORIEL_CMAKE_ARGS="-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_SYSROOT=$root \
+    -DORIEL_HIGHWAY_INSTALLED=$headers/usr/include -DORIEL_VULKAN_HEADERS=$headers/usr/include ${ORIEL_CMAKE_ARGS:-}"
+}
+
 for part in "${parts[@]}"; do
   case $part in
     source) git archive --format=tar.gz --prefix="oriel-$version/" -o "$to/oriel-$version.tar.gz" HEAD ;;
     packages) scripts/package.sh "$to" >&2 ;;
-    wheel) oriel_logged python3 -m pip wheel --no-build-isolation --no-deps -w "$to" ./python ;;
+    wheel)
+      [[ -z ${ORIEL_WHEEL_SUITE:-} ]] || oriel_build_against "$ORIEL_WHEEL_SUITE"
+      oriel_logged python3 -m pip wheel --no-build-isolation --no-deps -w "$to" ./python
+      ;;
     npm)
       scripts/web.sh build >&2
       cp build/web/oriel-*.tgz "$to"

@@ -1,5 +1,5 @@
-// Compares the speed with the native program, alternately: node bench.mjs MODEL [--prefill N]
-// [--decode N] [--repeat R] [--threads N].
+// Compares the speed of the addon and of WebAssembly with the program, in turns: node bench.mjs MODEL [--prefill N]
+// [--decode N] [--repeat R] [--threads N] [--engine native | wasm].
 // Prints the best of each, because other load on the machine only makes runs slower.
 import { spawnSync } from 'node:child_process';
 import { basename } from 'node:path';
@@ -10,6 +10,7 @@ import { Oriel } from './src/node.js';
 const value = (name, fallback) => (process.argv.includes(name) ? Number(process.argv[process.argv.indexOf(name) + 1]) : fallback);
 const file = process.argv[2];
 const [prefill, decode, repeat, threads] = [value('--prefill', 128), value('--decode', 32), value('--repeat', 3), value('--threads', 1)];
+const engines = process.argv.includes('--engine') ? [process.argv[process.argv.indexOf('--engine') + 1]] : ['native', 'wasm'];
 const root = fileURLToPath(new URL('../', import.meta.url));
 
 async function measure(load, source, options, prefillTokens, decodeTokens) {
@@ -27,10 +28,8 @@ async function measure(load, source, options, prefillTokens, decodeTokens) {
   return { prefill: (1000 * prefillTokens) / (read - begin), decode: decodeTokensPerS };
 }
 
-const options = { memory: '300MB', window: 512, kv: 'f16', threads };
-const once = () => measure(Oriel.load, file, options, prefill, decode);
-
-const best = { native: { prefill: 0, decode: 0 }, wasm: { prefill: 0, decode: 0 } };
+const options = { memory: '300MB', window: 512, kv: 'f16', threads, device: 'cpu' };
+const best = { program: { prefill: 0, decode: 0 }, native: { prefill: 0, decode: 0 }, wasm: { prefill: 0, decode: 0 } };
 const note = (who, told) => {
   for (const kind of ['prefill', 'decode']) best[who][kind] = Math.max(best[who][kind], told[kind]);
 };
@@ -39,9 +38,10 @@ for (let i = 0; i < repeat; ++i) {
   const args = ['bench', file, '--threads', `${threads}`, '--device', 'cpu', '--memory', '300MB', '--window', '512', '--kv', 'f16',
     '--prefill', `${prefill}`, '--decode', `${decode}`, '--repeat', '2', '--json'];
   const out = JSON.parse(spawnSync(program, args, { encoding: 'utf8' }).stdout);
-  note('native', { prefill: out.prefill_tokens_per_s, decode: out.decode_tokens_per_s });
-  note('wasm', await once());
+  note('program', { prefill: out.prefill_tokens_per_s, decode: out.decode_tokens_per_s });
+  for (const engine of engines) note(engine, await measure(Oriel.load, file, { ...options, engine }, prefill, decode));
 }
 for (const kind of ['prefill', 'decode']) {
-  console.log(`${basename(file)} node ${threads} thread(s) ${kind}: native ${best.native[kind].toFixed(1)} tokens/s, wasm ${best.wasm[kind].toFixed(1)}, share ${(best.wasm[kind] / best.native[kind]).toFixed(2)}`);
+  const shares = engines.map((engine) => `${engine} ${best[engine][kind].toFixed(1)}, share ${(best[engine][kind] / best.program[kind]).toFixed(2)}`);
+  console.log(`${basename(file)} node ${threads} thread(s) ${kind}: program ${best.program[kind].toFixed(1)} tokens/s, ${shares.join('; ')}`);
 }

@@ -3,7 +3,15 @@ import org.jetbrains.kotlin.gradle.dsl.KotlinAndroidProjectExtension
 
 plugins {
     id("com.android.library")
+    id("maven-publish")
 }
+
+group = "dev.oriel"
+version = Regex("project\\(oriel VERSION ([0-9.]+)").find(file("../../CMakeLists.txt").readText())!!.groupValues[1]
+
+// -Poriel.prefab=true: the AAR has liboriel.so and the C headers, too, for apps with C or C++ of their own
+// (find_package(oriel CONFIG), target oriel::oriel_shared).
+val withPrefab = providers.gradleProperty("oriel.prefab").orNull == "true"
 
 // Since version 9 the Android plugin compiles Kotlin by itself, for the target of compileOptions. With
 // android.builtInKotlin=false and before 9, Kotlin's own plugin does.
@@ -61,6 +69,9 @@ android {
         externalNativeBuild {
             cmake {
                 targets += "oriel_jni"
+                if (withPrefab) {
+                    targets += "oriel_shared"
+                }
                 // Highway: headers of the CPU's vector kernels; without them the CPU is many times
                 // slower.
                 arguments += listOf("-DANDROID_STL=c++_static", "-DORIEL_FETCH_HIGHWAY=ON")
@@ -87,6 +98,20 @@ android {
         }
     }
 
+    if (withPrefab) {
+        buildFeatures.prefabPublishing = true
+        prefab.create("oriel_shared") {
+            headers = "../../runtime/include"
+            libraryName = "liboriel"
+        }
+    }
+
+    publishing {
+        singleVariant("release") {
+            withSourcesJar()
+        }
+    }
+
     compileOptions {
         sourceCompatibility = JavaVersion.VERSION_11
         targetCompatibility = JavaVersion.VERSION_11
@@ -98,4 +123,31 @@ dependencies {
     // Of OrielLifecycle.kt; the main thread's dispatcher is Android's.
     implementation("org.jetbrains.kotlinx:kotlinx-coroutines-android:1.8.1")
     api("androidx.lifecycle:lifecycle-common:2.8.7")
+}
+
+// `gradle publishToMavenLocal`, or `publish` with -Poriel.maven=URL: dev.oriel:oriel:VERSION.
+publishing {
+    publications {
+        register<MavenPublication>("release") {
+            artifactId = "oriel"
+            afterEvaluate {
+                from(components["release"])
+            }
+            pom {
+                name.set("Oriel")
+                description.set("An embedded, on-device LLM runtime inside one hard memory budget")
+                licenses {
+                    license {
+                        name.set("Apache-2.0")
+                        url.set("https://www.apache.org/licenses/LICENSE-2.0")
+                    }
+                }
+            }
+        }
+    }
+    providers.gradleProperty("oriel.maven").orNull?.let { address ->
+        repositories {
+            maven(address)
+        }
+    }
 }

@@ -140,7 +140,8 @@ def at_path(path: Any, work: Callable[[], T]) -> T:
         name = os.fspath(path)
         if os.path.exists(name):
             raise
-        missing = MissingFileError(str(error))
+        hint = "" if name.endswith(".gguf") and "://" not in name else f", or fetch a model with oriel.pull({name!r})"
+        missing = MissingFileError(str(error) + hint)
         missing.errno, missing.filename = errno.ENOENT, name
         raise missing from None
 
@@ -148,7 +149,8 @@ def at_path(path: Any, work: Callable[[], T]) -> T:
 def in_python(line: str) -> str:
     """The line of the C API with options as Python writes them: kv= for the option "kv"."""
     line = re.sub(r'(?:the )?(?:(?:load|session|reply) )?options? "(\w+)"(?: and "(\w+)")?', _keywords, line)
-    return re.sub(r'\b(did you mean|load it with|loaded without) "(\w+)"', r"\1 \2=", line)
+    line = re.sub(r'\b(did you mean|with|longer|loaded without) "(\w+)"', r"\1 \2=", line)
+    return re.sub(r'\("(\w+)"\)', r"(\1=)", line)
 
 
 def _keywords(found: "re.Match[str]") -> str:

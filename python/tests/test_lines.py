@@ -2,10 +2,12 @@
 parts that are not text."""
 
 import ctypes
+import json
 import logging
+import re
 import unittest
 
-from support import ON_CPU, TINY
+from support import ON_CPU, ROOT, TINY
 
 import oriel
 from oriel import _abi
@@ -253,6 +255,42 @@ class Messages(unittest.TestCase):
                             self.assertEqual(chat.position, 0)
                             with self.assertRaisesRegex(oriel.UnsupportedError, wanted):
                                 self.model.render([message], template=template)
+
+
+class Mistakes(unittest.TestCase):
+    """tests/data/mistakes.json, which web/test/calls.test.mjs has, too."""
+
+    def make(self, case):
+        options = case.get("options", {})
+        load = dict(ON_CPU, memory="30MB")
+        if case["call"] == "load":
+            return oriel.Model(case.get("path", TINY), **dict(load, **options))
+        with oriel.Model(TINY, **load, **case.get("load", {})) as model:
+            if case["call"] == "session" and not case.get("many"):
+                return model.session(**options)
+            with model.session() as chat:
+                if case.get("many"):
+                    return model.session()
+                if case["call"] == "embed":
+                    return chat.embed("word " * case["words"])
+                if case["call"] == "back":
+                    return chat.go_back(**{name: case[name] for name in ("turns", "mark") if name in case})
+                return chat.reply(case.get("message", "Hello!"), **options).text
+
+    def test_each_says_what_to_do_as_python_writes_it(self):
+        cases = json.loads((ROOT / "tests/data/mistakes.json").read_text(encoding="utf-8"))["cases"]
+        self.assertGreater(len(cases), 20)
+        for case in cases:
+            with self.subTest(case):
+                with self.assertRaises(oriel.Error) as caught:
+                    self.make(case)
+                self.assertRegex(str(caught.exception), "^" + re.sub(r"<(\w+)>", r"\1=", case["line"]) + "$")
+                self.assertEqual(caught.exception.status, case["status"])
+
+    def test_a_name_in_place_of_a_path(self):
+        for name in ("qwen3-0.6b", "Qwen/Qwen2.5-0.5B-Instruct-GGUF", "https://example.org/model.gguf"):
+            with self.assertRaisesRegex(FileNotFoundError, rf": it is not there, check the path, or fetch a model with oriel.pull\('{name}'\)$"):
+                oriel.Model(name)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,14 @@ class Wheel(unittest.TestCase):
 
     def test_the_name_promises_this_system_and_no_more(self):
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        if shutil.which("objdump"):
+            symbols = run("objdump", "-T", os.environ["ORIEL_LIBRARY"])
+            newest = max(tuple(map(int, version)) for version in re.findall(r"\(GLIBC_(\d+)\.(\d+)", symbols))
+            platform = platform.replace("linux", "manylinux_{}_{}".format(*newest))
+            needed = set(re.findall(r"NEEDED +(\S+)", run("objdump", "-p", os.environ["ORIEL_LIBRARY"])))
+            self.assertLessEqual({re.sub(r"[-.].*", "", name) for name in needed}, {"libc", "libm", "libdl", "libpthread", "ld"})
+        else:
+            platform = platform.replace("linux", r"manylinux_\d+_\d+")
         self.assertRegex(self.wheel.name, rf"^oriel-\d+\.\d+\.\d+-py3-none-{platform}\.whl$")
         with zipfile.ZipFile(self.wheel) as wheel:
             names = wheel.namelist()

@@ -37,7 +37,7 @@ Status backToMark(oriel_session* handle, const char* name, bool reads) {
   const Bookmark* const mark = marks.find(name);
   if (mark == nullptr) {
     return handle->log.fail(ORIEL_ERROR_ARGUMENT,
-                            "there is no mark named %.31s: oriel_session_describe lists them",
+                            "there is no mark named %.31s: the session's description lists them",
                             name);
   }
   ORIEL_TRY(goBack(handle, mark->position, reads));

@@ -71,8 +71,8 @@ Status claim(oriel_model* model, Guard::Call* call, uint32_t window, bool exactl
                            window, model->plan.cache.window);
   }
   return model->log.fail(ORIEL_ERROR_STATE,
-                         "the model already has its %u session%s: destroy or reset one, or load it "
-                         "with more (\"sessions\")",
+                         "the model already has its %u session%s: end one, or load it with more "
+                         "(\"sessions\")",
                          count, count == 1 ? "" : "s");
 }
 

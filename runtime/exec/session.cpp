@@ -242,7 +242,7 @@ Status Session::countToEmbed(const TokenSource& source, uint64_t* count) const {
              : context_.log.fail(
                    ORIEL_ERROR_CONTEXT,
                    "%s %llu tokens, the session sees %llu: shorten it, or load the model with a "
-                   "window of %llu tokens (--window)",
+                   "window of %llu tokens (\"window\")",
                    source.is_text ? "the text has" : "the ids are",
                    static_cast<unsigned long long>(found), static_cast<unsigned long long>(most),
                    static_cast<unsigned long long>(found - memory_.cache().sinks));

@@ -120,10 +120,10 @@ Status WholeTexts::check(const WholeText& text, size_t number, size_t count, siz
   const bool can_grow = !context_.model->learned_positions || most < context_.model->context_train;
   return *needed <= most
              ? kOk
-             : context_.log.fail(
-                   ORIEL_ERROR_CONTEXT,
-                   "%sthe text has %zu tokens, the session sees %u: shorten it%s", which, *needed,
-                   most, can_grow ? ", or load the model with a longer window (--window)" : "");
+             : context_.log.fail(ORIEL_ERROR_CONTEXT,
+                                 "%sthe text has %zu tokens, the session sees %u: shorten it%s",
+                                 which, *needed, most,
+                                 can_grow ? ", or load the model with a longer \"window\"" : "");
 }
 
 Status WholeTexts::read(const WholeText* texts, size_t count, uint32_t pooling, float* values,

@@ -25,7 +25,7 @@ def version():
 
 
 class Conan:
-    """What conanfile.py uses of Conan, by CMake alone."""
+    """The parts of Conan that conanfile.py uses, by CMake alone."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)

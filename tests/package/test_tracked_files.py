@@ -1,4 +1,4 @@
-"""Every clone carries every version of every file forever, so neither large files nor the whole tree may grow."""
+"""Every clone carries every version of every file forever, so large files and the whole tree have limits."""
 import subprocess
 import sys
 import unittest

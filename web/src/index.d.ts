@@ -23,7 +23,7 @@ export interface LoadOptions extends PlanOptions {
   assets?: string | URL;
   /** The script of the worker. Default: dist/worker.js of the package, src/engine/node.js in Node. */
   worker?: string | URL;
-  /** In Node: the native addon if it was built for this system ('auto'), one of the two, or an addon's path (*.node). */
+  /** In Node: the native addon if it was built for this system ('auto'), either library, or an addon's path (*.node). */
   engine?: 'auto' | 'native' | 'wasm' | (string & {});
 }
 
@@ -170,8 +170,8 @@ export interface Session {
   generate(options?: GenerateOptions): Reply;
   append(input: string | Iterable<number>, options?: { special?: boolean; bos?: boolean }): Promise<void>;
   score(ids: Iterable<number>): Promise<{ tokens: number; nll: number[]; nllMean: number }>;
-  /** The session must be empty. `raw`: not scaled to length 1. */
-  embed(text: string, options?: { pooling?: 'auto' | 'mean' | 'last' | 'first'; raw?: boolean }): Promise<Float32Array>;
+  /** The session must be empty. `raw`: not scaled to length 1. `kind`: an encoder gets the search words of its model's page. */
+  embed(text: string, options?: { pooling?: 'auto' | 'mean' | 'last' | 'first'; kind?: 'text' | 'query' | 'document'; raw?: boolean }): Promise<Float32Array>;
   stats(): Promise<Stats>;
   describe(): Promise<SessionDescription>;
   /** Ids from a position on: a whole number up to 2^53. */
@@ -223,7 +223,7 @@ export interface Model {
 }
 
 export interface Planner {
-  /** `options` are added to those of Oriel.planner. */
+  /** `options` are added to the options of Oriel.planner. */
   plan(options?: PlanOptions): Promise<Plan>;
   /** The contents of the file, and `missing`: the reasons if it cannot run. */
   describe(): Promise<Record<string, any>>;

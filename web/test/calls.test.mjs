@@ -1,15 +1,27 @@
 // Wrong calls with a real model: which end, which are refused, and the state afterwards.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 
 import { Oriel } from '../src/node.js';
-import { layout, model as file, noModule } from './native.mjs';
+import { engines, layout, model as file, noModule } from './native.mjs';
 
 const memory = '40MB';
 const greedy = { greedy: true, maxTokens: 8 };
 const long = { greedy: true, ignoreStop: true, maxTokens: 100000 };
 const argument = { status: 'argument' };
 const patience = { timeout: 20000 };
+
+/** Reads a reply to its end, and calls `act` at its first piece: before that a cancel takes the message back. */
+async function atFirstPiece(reply, act) {
+  let acted = false;
+  for await (const piece of reply) {
+    if (piece && !acted) {
+      acted = true;
+      act();
+    }
+  }
+}
 
 describe('calls', { skip: noModule }, () => {
   let model;
@@ -34,10 +46,10 @@ describe('calls', { skip: noModule }, () => {
     const over = chat.reply('Hello!', greedy);
     await over.result;
     const running = chat.reply('Hello!', long);
-    setTimeout(() => {
+    await atFirstPiece(running, () => {
       running.cancel();
       over.cancel();
-    }, 200);
+    });
     assert.equal((await running.result).stopReason, 'cancelled');
   });
 
@@ -52,7 +64,7 @@ describe('calls', { skip: noModule }, () => {
   test('dispose_ends_a_running_reply', patience, async () => {
     const other = model.session();
     const reply = other.reply('Hello!', long);
-    setTimeout(() => other.dispose(), 200);
+    await atFirstPiece(reply, () => other.dispose());
     assert.equal((await reply.result).stopReason, 'cancelled');
   });
 
@@ -192,3 +204,42 @@ describe('calls', { skip: noModule }, () => {
     for (const wrong of ['text', [1, 2], {}, undefined]) await assert.rejects(chat.restore(wrong), argument);
   });
 });
+
+// As python/tests/test_lines.py has it.
+const { cases } = JSON.parse(readFileSync(new URL('../../tests/data/mistakes.json', import.meta.url)));
+const camel = (name) => name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
+const inCamel = (options = {}) => Object.fromEntries(Object.entries(options).map(([name, value]) => [camel(name), value]));
+const codes = { 1: 'argument', 2: 'io', 4: 'unsupported', 5: 'memory-budget', 12: 'state', 13: 'context' };
+
+for (const { engine, skip } of engines) {
+  describe(`mistakes, ${engine}`, { skip }, () => {
+    const load = { engine, memory: '40MB', ...layout, threads: 1, device: 'cpu' };
+
+    async function make(model, one) {
+      const chat = model.session(one.call === 'session' && !one.many ? inCamel(one.options) : {});
+      if (one.many) {
+        await chat.stats();
+        return model.session().stats();
+      }
+      if (one.call === 'session') return chat.stats();
+      if (one.call === 'embed') return chat.embed('word '.repeat(one.words));
+      if (one.call === 'back') return chat.goBack('turns' in one ? { turns: one.turns } : { mark: one.mark });
+      return chat.reply(one.message || 'Hello!', inCamel(one.options)).result;
+    }
+
+    for (const one of cases) {
+      test(`${one.call} ${JSON.stringify(one.options || one.path || '')}`, async () => {
+        // `the option "kv"` begins a line; inside of one an option is "kv".
+        const line = one.line.replace(/^<(\w+)>/, (_, name) => `the option "${camel(name)}"`).replace(/<(\w+)>/g, (_, name) => `"${camel(name)}"`);
+        const refused = { status: codes[one.status], message: new RegExp(`^${line}$`) };
+        if (one.call === 'load') {
+          await assert.rejects(Oriel.load(one.path || file, { ...load, ...inCamel(one.options) }), refused);
+          return;
+        }
+        const model = await Oriel.load(file, { ...load, ...inCamel(one.load) });
+        await assert.rejects(make(model, one), refused);
+        await model.dispose();
+      });
+    }
+  });
+}

@@ -8,7 +8,7 @@ export const model = `${root}models/oriel-tiny/oriel-tiny-q8_0.gguf`;
 const program = process.env.ORIEL_NATIVE || `${root}build/release/apps/oriel`;
 export const noModule = existsSync(new URL('../dist/oriel.wasm', import.meta.url)) ? false : 'web/dist is not built: scripts/web.sh builds it';
 export const noNative = existsSync(program) ? false : `${program} is not built`;
-/** Oriel in Node is one of two libraries. ORIEL_ADDON: an addon that lies elsewhere than in the package. */
+/** Oriel in Node has two libraries. ORIEL_ADDON: an addon outside the package. */
 const addon = process.env.ORIEL_ADDON || `${root}web/prebuilds/${process.platform}-${process.arch}/oriel.node`;
 export const noAddon = existsSync(addon) ? false : `${addon} is not built`;
 export const engines = [{ engine: 'wasm', skip: noModule }, { engine: addon, skip: noAddon }];

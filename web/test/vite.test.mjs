@@ -75,12 +75,24 @@ describe('vite', { skip: noModule, timeout: 4 * patience }, () => {
     missing = makeProject();
   });
 
-  test('a_project_is_built', (t) => {
+  test('a_project_is_built_and_replies_within_two_minutes', async (t) => {
     if (missing) return t.skip(missing);
+    const begin = performance.now();  // after the downloads
     const made = run('npx', ['vite', 'build']);
     assert.equal(made.status, 0, made.stderr);
     const files = readdirSync(join(folder, 'dist/assets')).map((name) => name.replace(/-[\w-]{8}\./, '.')).sort();
     assert.deepEqual(files.filter((name) => /worker|wasm/.test(name)), ['oriel-threads.wasm', 'oriel.wasm', 'worker.js']);
+    if (noBrowser) return t.skip(noBrowser);
+    const site = await serve({ root: join(folder, 'dist') });
+    try {
+      assert.ok((await chat(site.url)).reply.length > 5);
+    } finally {
+      site.server.close();
+      site.server.closeAllConnections();
+    }
+    const seconds = (performance.now() - begin) / 1000;
+    t.diagnostic(`first reply: vite ${seconds.toFixed(1)} s`);
+    assert.ok(seconds < 120, `${seconds} s`);
     return undefined;
   });
 

@@ -3,7 +3,7 @@
 'use strict';
 
 const { hostOf } = require('./host.js');
-const { OrielFailure, whole, wholeText, jsonOf, camel, parse, settingsOf, flagsOf, unsigned, decode, bytesFrom } = require('./values.js');
+const { OrielFailure, whole, wholeText, jsonOf, camel, parse, settingsOf, flagsOf, oneOf, unsigned, decode, bytesFrom } = require('./values.js');
 
 const PAGE = 65536;
 const MODULE_BYTES = 4 << 20;        // code's data and the caller's stack: INITIAL_MEMORY in CMakeLists.txt
@@ -17,8 +17,9 @@ const MOST_NUMBER = 2 ** 53;         // a double holds every position up to ther
 const JSON_BYTES = 16384;            // first room for a description
 const STOPS = ['length', 'token', 'callback', 'cancelled', 'text'];
 const PARTS = ['text', 'thought', 'call', 'arguments', 'callEnd', 'string', 'literal', 'valueEnd'];
-const POOLINGS = ['auto', 'mean', 'last', 'first'];
-const LEVELS = ['none', 'scratch', 'weights', 'cache', 'all'];
+const POOLINGS = { auto: 0, mean: 1, last: 2, first: 3 };
+const EMBED_KINDS = { text: 0, query: 8, document: 16 };
+const LEVELS = { none: 0, scratch: 1, weights: 2, cache: 3, all: 4 };
 const RESTORED = ['exactly', 'carried', 'read'];
 const TO_POSITION = 0;
 const BY_TURNS = 1;
@@ -317,8 +318,7 @@ class Engine {
 
   /** Gives memory back until resume(). `folder`: where the level 'cache' keeps the sessions' caches. */
   trim(level, folder) {
-    const which = LEVELS.indexOf(level);
-    if (which < 0) throw new OrielFailure(1, `the level is ${JSON.stringify(level)}: give ${LEVELS.slice(1).join(', ')}`);
+    const which = oneOf('level', level, LEVELS);
     this.with((keep) => this.check(this.native('_oriel_trim')(this.model, which, folder === undefined ? 0 : this.nameIn(folder, keep))));
   }
   /** Stops replies between two tokens until resume(). */
@@ -434,10 +434,10 @@ class Engine {
       return 0;
     };
     this.hooks.token = (tokenId, at, bytes, logprob, topCount, top) => {
-      const text = this.text(at, bytes);
-      if (!chat) {
+      if (!chat && bytes) {  // in a chat parts have the text
+        const text = this.text(at, bytes);
         answer.text += text;
-        if (text) emit({ type: 'text', text });
+        emit({ type: 'text', text });
       }
       answer.tokenIds.push(tokenId);
       if (options.topLogprobs !== undefined) answer.logprobs.push({ id: tokenId, logprob, top: this.topTokens(top, topCount) });
@@ -499,10 +499,9 @@ class Engine {
     return { tokens: ids.length, nll, nllMean: nll.reduce((a, b) => a + b, 0) / Math.max(nll.length, 1) };
   }
 
-  embed(id, text, { pooling = 'auto', ...options } = {}) {
-    const flags = flagsOf(options, { raw: 1 });
-    const how = POOLINGS.indexOf(pooling);
-    if (how < 0) throw new OrielFailure(1, `pooling is ${JSON.stringify(pooling)}: give ${POOLINGS.join(', ')}`);
+  embed(id, text, { pooling = 'auto', kind = 'text', ...options } = {}) {
+    const how = oneOf('pooling', pooling, POOLINGS);
+    const flags = flagsOf(options, { raw: 1 }) | oneOf('kind', kind, EMBED_KINDS);
     return this.with((keep) => {
       const from = this.textIn(text, keep);
       const data = this.filled(4, (...to) => this.m._oriel_embed(this.session(id), how, flags, from.at, from.bytes, ...to, 0));

@@ -87,11 +87,18 @@ function flagsOf(options, bits) {
   return flags;
 }
 
+/** `numbers`: {name: number}. The number of a named value. */
+function oneOf(name, value, numbers) {
+  if (typeof value === 'string' && Object.hasOwn(numbers, value)) return numbers[value];
+  throw new OrielFailure(1, `${name} is ${shown(value)}: give ${Object.keys(numbers).join(', ')}`);
+}
+
 /** An address or a size of 32 bits, which WebAssembly passes to JavaScript as a signed number. */
 const unsigned = (word) => word >>> 0;
 
 /** The unchanged text: a U+FEFF at its beginning is part of it. */
-const decode = (bytes) => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const decode = (bytes) => decoder.decode(bytes);
 
 /** The bytes of an ArrayBuffer or a view of one. */
 function bytesFrom(data) {
@@ -100,4 +107,4 @@ function bytesFrom(data) {
   throw new OrielFailure(1, `${shown(data)} is no bytes: give a Uint8Array or an ArrayBuffer`);
 }
 
-module.exports = { OrielFailure, whole, wholeText, jsonOf, camel, parse, settingsOf, flagsOf, unsigned, decode, bytesFrom };
+module.exports = { OrielFailure, whole, wholeText, jsonOf, camel, parse, settingsOf, flagsOf, oneOf, unsigned, decode, bytesFrom };

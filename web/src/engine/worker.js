@@ -14,7 +14,7 @@ let planner = null;
 let source = null;
 let sourceName = 'the model';
 
-// Whether a request is to stop: a word in shared memory says so. Without shared memory, the page
+// A word in shared memory stops a request. Without shared memory, the page
 // revokes an object URL, and the worker requests that URL now and then, because a computing worker
 // receives no messages.
 const WATCH_MS = 40;
