@@ -27,8 +27,8 @@ SPEC_CONSTANT_OP, COMPOSITE_EXTRACT, COMPOSITE_INSERT, SHUFFLE = 52, 81, 82, 79
 SWITCH = 251
 ALIGNED = 2
 
-# What an instruction's operands are: t the type of the result, r the result, i an id, l a literal, m memory operands;
-# the last one before a star stands for as many as there are. From the SPIR-V specification, section 3.
+# The operands of instructions: t the type of the result, r the result, i an id, l a literal, m memory operands. A star
+# repeats the letter before it. From the SPIR-V specification, section 3.
 OPERANDS = {
     10: "l*", 11: "rl*", 14: "ll", 16: "il*", 17: "l", 71: "ill*", 72: "illl*",
     19: "r", 20: "r", 21: "rll", 22: "rl", 23: "ril", 24: "ril", 25: "ril*", 28: "rii", 29: "ri", 30: "ri*",
@@ -112,7 +112,7 @@ def first_function(instructions):
 
 
 def number_declarations(instructions, numbers):
-    """{id: number} of what is declared outside functions; `numbers` grows by declarations that are new."""
+    """{id: number} of declarations outside functions. New declarations are added to `numbers`."""
     decorations = collections.defaultdict(list)
     for code, operands, _ in instructions:
         if code in (DECORATE, MEMBER_DECORATE):
@@ -168,7 +168,7 @@ def distances(words, instructions, first):
 
 
 def restored(words):
-    """What the library does."""
+    """The words that the library restores."""
     out = words[:]
     at = HEADER_WORDS
     latest = 0

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Runs the tests of kernels and the self-test on the lavapipe of a newer Debian: it has matrix units
-# (VK_KHR_cooperative_matrix); lavapipe in Debian 12 and 13 does not.
+# Runs the tests of kernels, the logits of models and the self-test on the lavapipe of a newer Debian: it has matrix
+# units (VK_KHR_cooperative_matrix); lavapipe in Debian 12 and 13 does not.
 #
 #   scripts/newer_lavapipe.sh [GTEST_FILTER]
 #
-# ORIEL_NEWER_SUITE (testing) is the release. It is unpacked below build/newer, not installed, and the tests use its
-# libraries. The exit code is 0 only if all tests pass and matrix units were tested; 77 if the release is not available.
+# ORIEL_NEWER_SUITE (testing) is the release. It is unpacked below build/newer, not installed. The tests are those of
+# build/release, with the newer libraries. The exit code is 0 only if all tests pass and matrix units were tested; 77 if
+# the release is not available.
 set -uo pipefail
 exec </dev/null
 
@@ -25,7 +26,7 @@ give_up() {
   exit 1
 }
 
-filter=${1:-'Device/Matmul*:MatmulChoice*:SelfTest.passes*:Device/Kernels.matmul*'}
+filter=${1:-'Device/Matmul*:MatmulChoice*:SelfTest.passes*:Device/Kernels.*:Models/ModelLogits.*:OrielTiny.*'}
 newer=$oriel_root/build/newer
 root=$newer/sysroot
 [[ $(uname -m) == x86_64 ]] || skip "only written for amd64"
@@ -35,17 +36,14 @@ oriel_sysroot "$root" amd64 "${ORIEL_NEWER_SUITE:-testing}" libstdc++6 libvulkan
   vulkan-validationlayers || skip "a newer release could not be had"
 oriel_sysroot_programs "$newer/bin" "$root" ld-linux-x86-64.so.2 || exit 1
 
-launcher=()
-command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-build=$newer/build
-icd=$(compgen -G "$root/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
-(cd "$oriel_root" && oriel_logged cmake --preset release -B "$build" "${launcher[@]}" -DORIEL_BUILD_TESTS=ON \
-  -DORIEL_WARNINGS_AS_ERRORS=ON "-DORIEL_LAVAPIPE_ICD=$icd") || exit 1
-cmake --build "$build" --target oriel_tests_lavapipe || exit 1
+oriel_configure -DORIEL_BUILD_TESTS=ON &&
+  cmake --build "$oriel_root/build/release" --target oriel_tests_lavapipe >&2 || exit 1
+ORIEL_TEST_ICD=$(compgen -G "$root/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
+export ORIEL_TEST_ICD
 
 # Compiling kernels with matrix units at the first dispatch takes this driver minutes.
 export ORIEL_TEST_PATIENCE=20
-tests=("$newer/bin/with" "$build/tests/oriel_tests_lavapipe")
+tests=("$newer/bin/with" "$oriel_root/build/release/tests/oriel_tests_lavapipe")
 "${tests[@]}" '--gtest_filter=MatmulChoiceOf.matrix_units_keep*' ||
   give_up "the matrix units fail, or this lavapipe has none"
 "${tests[@]}" "--gtest_filter=$filter" || exit 1

@@ -15,7 +15,7 @@
 #include "shared/layout.h"
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLanes = 128u;  // whole subgroups, kSubgroups of them
+layout(constant_id = 0) const uint kLanes = 128u;  // or 256: whole subgroups, kSubgroups of them
 layout(constant_id = 1) const uint kM = 16u;       // what the device's matrices measure
 layout(constant_id = 2) const uint kN = 16u;
 layout(constant_id = 3) const uint kK = 16u;       // divides kUnit
@@ -32,57 +32,79 @@ layout(std430, set = 0, binding = 4) readonly buffer Staged { uvec4 staged[]; };
 
 const uint kTileRows = kSubgroupRows * kMatRows * kM;
 const uint kTileTokens = kSubgroups / kSubgroupRows * kMatTokens * kN;
-const uint kStepUnits = 2u;  // units of a row in shared memory at a time
+const uint kStepUnits = 256u / kLanes;  // units of a row in shared memory at a time
 const uint kStepPieces = kStepUnits * kUnit / 4u;
 const uint kRowPieces = kStepPieces + 2u;  // so that rows begin in different banks
+const uint kStepQuads = kStepPieces / 2u;  // of the staged input of a token
+const uint kOwnUnits = (kTileRows * kStepUnits + kLanes - 1u) / kLanes;
+const uint kTurns = (kM * kN * kSubgroups + kLanes - 1u) / kLanes;  // of a subgroup, to write a matrix
+const uint kOwnQuads = (kTileTokens * kStepQuads + kLanes - 1u) / kLanes;
 
-shared f16vec4 weight_tile[kTileRows * kRowPieces];  // [row][column]
+shared f16vec4 weight_tile[kTileRows * kRowPieces];   // [row][column]
 shared f16vec4 input_tile[kTileTokens * kRowPieces];  // [token][column]
 shared float sum_tiles[kSubgroups * kM * kN];         // [subgroup][token][row]
 
-void loadWeights(uint tile_row, uint unit, uint lane) {
-  for (uint i = lane; i < kTileRows * kStepUnits; i += kLanes) {
-    const uint row = i % kTileRows;
-    const uint at = row * kRowPieces + i / kTileRows * kUnitVectors;
-    const uint from = unit + i / kTileRows;
-    if (from >= push.units) {
-      [[unroll]] for (uint v = 0u; v < kUnitVectors; ++v) {
-        weight_tile[at + v] = f16vec4(0.0);
-      }
-      continue;
-    }
-    // Rows past the end repeat the last one; their sums are never written.
-    const WeightRow weights =
-        weightRow(push.group_words, push.side_word, min(tile_row + row, push.rows - 1u));
-    vec4 values[kUnitVectors];
-    loadUnit(weights, from, values);
-    const UnitScale s = unitScale(weights, from);
-    [[unroll]] for (uint v = 0u; v < kUnitVectors; ++v) {
-      const uint h = kHalfScales ? v / 4u : 0u;
-      vec4 scaled = s.scale[h] * values[v];
-      if (kHasMinimum) {
-        scaled -= s.minimum[h];
-      }
-      weight_tile[at + v] = f16vec4(scaled);
-    }
-  }
-}
+// A step's weights and inputs of this lane, read while the matrix units work on the step before.
+struct Held {
+  f16vec4 weights[kOwnUnits * kUnitVectors];
+  uvec4 inputs[kOwnQuads];
+};
 
 uint stagedRow(uint token) { return token * push.units * (kStagedUnitWords / 4u); }
 
-void loadInputs(uint first_token, uint n_tokens, uint unit, uint lane) {
-  const uint quads = kStepPieces / 2u;  // of a row and step
-  const uint end = push.units * (kUnit / 8u);
-  for (uint i = lane; i < kTileTokens * quads; i += kLanes) {
-    const uint token = i / quads;
-    const uint quad = unit * (kUnit / 8u) + i % quads;
-    uvec4 w = uvec4(0u);
-    if (quad < end && first_token + token < n_tokens) {
-      w = staged[stagedRow(first_token + token) + quad];
+// Rows past the end repeat the last one; their sums are never written. Columns past the end are zeros.
+void fetch(uint tile_row, uint first_token, uint n_tokens, uint unit, uint lane, out Held held) {
+  [[unroll]] for (uint own = 0u; own < kOwnUnits; ++own) {
+    const uint i = own * kLanes + lane;
+    const uint from = unit + i / kTileRows;
+    const uint to = own * kUnitVectors;
+    [[unroll]] for (uint v = 0u; v < kUnitVectors; ++v) {
+      held.weights[to + v] = f16vec4(0.0);
     }
-    const uint at = token * kRowPieces + i % quads * 2u;
-    input_tile[at] = f16vec4(unpackFloat2x16(w.x), unpackFloat2x16(w.y));
-    input_tile[at + 1u] = f16vec4(unpackFloat2x16(w.z), unpackFloat2x16(w.w));
+    if (i < kTileRows * kStepUnits && from < push.units) {
+      const WeightRow row =
+          weightRow(push.group_words, push.side_word, min(tile_row + i % kTileRows, push.rows - 1u));
+      vec4 values[kUnitVectors];
+      loadUnit(row, from, values);
+      const UnitScale s = unitScale(row, from);
+      [[unroll]] for (uint v = 0u; v < kUnitVectors; ++v) {
+        const uint h = kHalfScales ? v / 4u : 0u;
+        vec4 scaled = s.scale[h] * values[v];
+        if (kHasMinimum) {
+          scaled -= s.minimum[h];
+        }
+        held.weights[to + v] = f16vec4(scaled);
+      }
+    }
+  }
+  [[unroll]] for (uint own = 0u; own < kOwnQuads; ++own) {
+    const uint i = own * kLanes + lane;
+    const uint token = first_token + i / kStepQuads;
+    const uint quad = unit * (kUnit / 8u) + i % kStepQuads;
+    held.inputs[own] = i < kTileTokens * kStepQuads && token < n_tokens && quad < push.units * (kUnit / 8u)
+                           ? staged[stagedRow(token) + quad]
+                           : uvec4(0u);
+  }
+}
+
+void store(Held held, uint lane) {
+  [[unroll]] for (uint own = 0u; own < kOwnUnits; ++own) {
+    const uint i = own * kLanes + lane;
+    if (i < kTileRows * kStepUnits) {
+      const uint at = i % kTileRows * kRowPieces + i / kTileRows * kUnitVectors;
+      [[unroll]] for (uint v = 0u; v < kUnitVectors; ++v) {
+        weight_tile[at + v] = held.weights[own * kUnitVectors + v];
+      }
+    }
+  }
+  [[unroll]] for (uint own = 0u; own < kOwnQuads; ++own) {
+    const uint i = own * kLanes + lane;
+    if (i < kTileTokens * kStepQuads) {
+      const uint at = i / kStepQuads * kRowPieces + i % kStepQuads * 2u;
+      const uvec4 w = held.inputs[own];
+      input_tile[at] = f16vec4(unpackFloat2x16(w.x), unpackFloat2x16(w.y));
+      input_tile[at + 1u] = f16vec4(unpackFloat2x16(w.z), unpackFloat2x16(w.w));
+    }
   }
 }
 
@@ -97,26 +119,31 @@ void main() {
   const uint lane = gl_LocalInvocationIndex;
   const uint first_row_matrix = gl_SubgroupID % kSubgroupRows * kMatRows;
   const uint first_token_matrix = gl_SubgroupID / kSubgroupRows * kMatTokens;
+  const bool has_tokens = first_token + first_token_matrix * kN < n_tokens;  // not so after a short prompt
   coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator> sums[kMatRows * kMatTokens];
   [[unroll]] for (uint i = 0u; i < kMatRows * kMatTokens; ++i) {
     sums[i] = coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>(0.0);
   }
+  Held held;
+  fetch(tile_row, first_token, n_tokens, 0u, lane, held);
   for (uint unit = 0u; unit < push.units; unit += kStepUnits) {
-    loadWeights(tile_row, unit, lane);
-    loadInputs(first_token, n_tokens, unit, lane);
+    store(held, lane);
     barrier();
-    for (uint k = 0u; k < kStepUnits * kUnit; k += kK) {
-      coopmat<float16_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB> inputs[kMatTokens];
-      [[unroll]] for (uint t = 0u; t < kMatTokens; ++t) {
-        coopMatLoad(inputs[t], input_tile, (first_token_matrix + t) * kN * kRowPieces + k / 4u,
-                    kRowPieces, gl_CooperativeMatrixLayoutColumnMajor);
-      }
-      [[unroll]] for (uint r = 0u; r < kMatRows; ++r) {
-        coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA> weights;
-        coopMatLoad(weights, weight_tile, (first_row_matrix + r) * kM * kRowPieces + k / 4u,
-                    kRowPieces, gl_CooperativeMatrixLayoutRowMajor);
+    fetch(tile_row, first_token, n_tokens, unit + kStepUnits, lane, held);
+    if (has_tokens) {
+      for (uint k = 0u; k < kStepUnits * kUnit; k += kK) {
+        coopmat<float16_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB> inputs[kMatTokens];
         [[unroll]] for (uint t = 0u; t < kMatTokens; ++t) {
-          sums[r * kMatTokens + t] = coopMatMulAdd(weights, inputs[t], sums[r * kMatTokens + t]);
+          coopMatLoad(inputs[t], input_tile, (first_token_matrix + t) * kN * kRowPieces + k / 4u,
+                      kRowPieces, gl_CooperativeMatrixLayoutColumnMajor);
+        }
+        [[unroll]] for (uint r = 0u; r < kMatRows; ++r) {
+          coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA> weights;
+          coopMatLoad(weights, weight_tile, (first_row_matrix + r) * kM * kRowPieces + k / 4u,
+                      kRowPieces, gl_CooperativeMatrixLayoutRowMajor);
+          [[unroll]] for (uint t = 0u; t < kMatTokens; ++t) {
+            sums[r * kMatTokens + t] = coopMatMulAdd(weights, inputs[t], sums[r * kMatTokens + t]);
+          }
         }
       }
     }
@@ -126,10 +153,12 @@ void main() {
   [[unroll]] for (uint i = 0u; i < kMatRows * kMatTokens; ++i) {
     coopMatStore(sums[i], sum_tiles, own, kM, gl_CooperativeMatrixLayoutColumnMajor);
     barrier();
-    for (uint j = gl_SubgroupInvocationID; j < kM * kN; j += gl_SubgroupSize) {
+    // Unrolled, too: else some compilers keep the sums in memory.
+    [[unroll]] for (uint turn = 0u; turn < kTurns; ++turn) {
+      const uint j = turn * (kLanes / kSubgroups) + gl_SubgroupInvocationID;
       const uint row = tile_row + (first_row_matrix + i / kMatTokens) * kM + j % kM;
       const uint token = first_token + (first_token_matrix + i % kMatTokens) * kN + j / kM;
-      if (row < push.rows && token < n_tokens) {
+      if (row < push.rows && token < n_tokens && j < kM * kN) {
         const float scale =
             uintBitsToFloat(staged[stagedRow(token) + push.units * (kUnit / 8u)].x);
         const uint at = token * push.out_stride + push.out_first + row;

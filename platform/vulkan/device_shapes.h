@@ -28,15 +28,29 @@ struct AttentionShape {
 constexpr uint32_t kNarrowHead = 128;
 constexpr uint32_t kWideHead = 256;
 
+enum class MatmulKernel : uint8_t {
+  kFloat,   ///< matmul.comp
+  kDot,     ///< matmul_dot.comp: packed integer dot products
+  kHalf,    ///< matmul.comp in half precision
+  kMatrix,  ///< matmul_matrix.comp: matrix units
+};
+constexpr uint32_t kMatmulKernels = 4;
+/// Best first; missing ones are kFloat.
+struct KernelOrder {
+  MatmulKernel kernels[kMatmulKernels];
+};
+
 struct DeviceShapes {
   uint32_t vendor_id;     ///< 0: any
   const char* name_part;  ///< of the device's name; "": any
   MatmulShape decode;     ///< one token, in float
   MatmulShape chunk;      ///< several tokens
   MatmulShape small;      ///< either, with a matrix of few rows (kSmallRows)
-  /// Products per lane (rows times tokens) that may be tried with packed dot products, and in half precision.
-  uint32_t most_dot;
-  uint32_t most_half;
+  /// Sums per lane, at most, by MatmulKernel: a candidate with more is not tried.
+  uint32_t most_sums[kMatmulKernels];
+  /// Kernels for chunks until a measurement finds the fastest: the first that the device has. Dot products count if the
+  /// driver calls them accelerated.
+  KernelOrder chunk_kernels;
   AttentionShape attention;
 
   uint32_t queries(uint32_t head_dim) const {

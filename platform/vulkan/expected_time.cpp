@@ -9,8 +9,8 @@ namespace oriel_internal {
 namespace {
 
 // Estimates; the first GPU corrects them.
-constexpr CostClass kDiscrete = {3, 0.25, 4e5, 8e6};
-constexpr CostClass kOther = {8, 0.5, 5e4, 5e5};
+constexpr CostClass kDiscrete = {3, 0.25, 4e5, 8e6, {4e6, 5e6, 7e6, 2.2e7}, 16384};
+constexpr CostClass kOther = {8, 0.5, 5e4, 5e5, {2.5e5, 4e5, 4.5e5, 8e5}, 2048};
 
 double iterations(uint32_t items, uint32_t at_once) {
   return static_cast<double>(ceilDiv(items, at_once));
@@ -49,6 +49,21 @@ double bytesPerSeen(const Op& op) {
   return 4.0 * p.n_kv_heads * p.head_dim;
 }
 
+// Products per us of a kernel for many tokens. A subgroup with matrix units multiplies as often as it loads values if
+// its tile is 64 by 64; smaller tiles load more.
+double productsPerUs(const Kernel& kernel, const CostClass& costs) {
+  const double most = costs.products_per_us[static_cast<uint32_t>(kernel.staging)];
+  const double groups = 1.0 * kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
+  const uint32_t lanes = kernel.constants[0] != 0 ? kernel.constants[0] : 128;
+  const double busy = std::min(1.0, groups * lanes / costs.lanes);
+  if (kernel.staging != Staging::kMatrixHalves) {
+    return most * busy;
+  }
+  const double rows = kernel.constants[4] * kernel.constants[1];
+  const double tokens = kernel.constants[5] * kernel.constants[2];
+  return most * busy * std::min(1.0, rows * tokens / (rows + tokens) / 32);
+}
+
 }  // namespace
 
 const CostClass& costsOf(const DeviceCaps& caps) { return caps.isDiscrete() ? kDiscrete : kOther; }
@@ -69,14 +84,17 @@ double makingUs(const Op& product, const Op* maker, const CostClass& costs) {
 
 double stagingUs(const CostClass& costs) { return costs.launch_us + costs.load_us; }
 
-double expectedUs(const Op& op, const Op* maker, const Kernel& kernel, double seen,
+double expectedUs(const Op& op, const Op* maker, const Kernel& kernel, uint32_t rows, double seen,
                   const CostClass& costs) {
   double bytes = 0;
   double loads = 2;
   double more_us = 0;
   switch (op.kind) {
     case OpKind::kMatmul: {
-      const uint32_t teams = std::max(1u, kernel.constants[0] / std::max(1u, kernel.constants[3]));
+      const uint32_t teams =
+          kernel.staging == Staging::kMatrixHalves
+              ? 2  // units of a step
+              : std::max(1u, kernel.constants[0] / std::max(1u, kernel.constants[3]));
       bytes = op.bindings[0].size_bytes;
       loads = iterations(op.push.matmul.units, teams);
       more_us = maker != nullptr                   ? makingUs(op, maker, costs)
@@ -102,7 +120,9 @@ double expectedUs(const Op& op, const Op* maker, const Kernel& kernel, double se
     default:
       break;
   }
-  return costs.launch_us + more_us + std::max(bytes / costs.bytes_per_us, loads * costs.load_us);
+  const double work_us = rows > 1 ? opWork(op, rows).at(seen) / productsPerUs(kernel, costs) : 0;
+  return costs.launch_us + more_us +
+         std::max({bytes / costs.bytes_per_us, loads * costs.load_us, work_us});
 }
 
 }  // namespace oriel_internal

@@ -13,6 +13,9 @@ struct CostClass {
   double load_us;              ///< from a load of a cached value to its use
   double bytes_per_us;         ///< of memory
   double cached_bytes_per_us;  ///< of values that all workgroups read
+  double products_per_us
+      [4];       ///< of many tokens, by Staging; matrix units: if subgroups had large tiles
+  double lanes;  ///< that fill the device
 };
 const CostClass& costsOf(const DeviceCaps& caps);
 
@@ -23,9 +26,9 @@ double makingUs(const Op& product, const Op* maker, const CostClass& costs);
 /// Time of staging a product's input in a dispatch of its own.
 double stagingUs(const CostClass& costs);
 
-/// Time of one dispatch of `op`. `maker`: the op whose work the product `op` also does, or null. `seen`: visible
-/// tokens.
-double expectedUs(const Op& op, const Op* maker, const Kernel& kernel, double seen,
+/// Time of one dispatch of `op` on `rows` tokens. `maker`: the op whose work the product `op` also does, or null.
+/// `seen`: visible tokens.
+double expectedUs(const Op& op, const Op* maker, const Kernel& kernel, uint32_t rows, double seen,
                   const CostClass& costs);
 
 }  // namespace oriel_internal

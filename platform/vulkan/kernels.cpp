@@ -33,11 +33,15 @@ constexpr uint32_t kGatedNormLanes = 128;
 constexpr uint32_t kMaxGridSide = 32768;
 /// Tokens of a batch that share unpacked weights: with 8, a batch of 8 takes a seventh less time than with 4.
 constexpr uint32_t kSoftwareBatch = 8;
-/// Two units and padding between rows, as f16, for a row of weights or a token.
-constexpr uint32_t kMatrixStepBytes = 2 * (2 * kUnit + 8);
-/// Largest tile that divideMatrices() makes: see findMatrixShape().
-static_assert((128 + 64) * kMatrixStepBytes + 4 * kMatrixSums <= kMatrixSharedBytes,
-              "matmul_matrix.comp's tiles");
+/// Shared memory of a matmul_matrix with `rows` rows and tokens: a step's units and padding, as f16, and sums.
+constexpr uint32_t matrixSharedBytes(uint32_t lanes, uint32_t rows) {
+  return rows * 2 * (256 / lanes * kUnit + 8) + 4 * kMatrixSums * lanes / kMatrixLanes;
+}
+/// Largest tiles that divideMatrices() makes: see findMatrixShape().
+static_assert(matrixSharedBytes(kMatrixLanes, 128 + 64) <= kMatrixSharedBytes, "small tiles");
+static_assert(matrixSharedBytes(kLargeMatrixLanes, 256 + 16) <= kMatrixSharedBytes, "large tiles");
+/// Workgroups that a GPU should have. A product that gives fewer takes smaller tiles.
+constexpr uint32_t kEnoughTiles = 128;
 
 /// Units that a workgroup of stage_input quantises, one per lane. Few, so that a GPU gets several groups.
 constexpr uint32_t kSoftwareStagingLanes = 8;
@@ -199,9 +203,18 @@ void divideExperts(const ExpertMatmulPush& push, const Given& given, Kernel* ker
 void divideMatrices(const MatmulPush& push, uint32_t tokens, const DeviceCaps& caps,
                     const MatmulCandidate& candidate, Kernel* kernel) {
   const MatrixShape& matrix = caps.matrix;
-  const uint32_t subgroups = candidate.lanes / caps.subgroup_size;
+  uint32_t lanes = candidate.lanes;
+  uint32_t rows = candidate.rows;
+  uint32_t most_tokens = candidate.tokens;
+  while (lanes > kMatrixLanes &&
+         workgroups(push.rows, rows) * workgroups(tokens, most_tokens) < kEnoughTiles) {
+    lanes /= 2;
+    rows /= 2;
+    most_tokens /= 2;
+  }
+  const uint32_t subgroups = lanes / caps.subgroup_size;
   uint32_t token_matrices = 1;
-  while (token_matrices * matrix.n < std::min(tokens, candidate.tokens)) {
+  while (token_matrices * matrix.n < std::min(tokens, most_tokens)) {
     token_matrices *= 2;
   }
   uint32_t across = 1;  // subgroups along the tokens
@@ -209,13 +222,13 @@ void divideMatrices(const MatmulPush& push, uint32_t tokens, const DeviceCaps& c
     across *= 2;
   }
   const uint32_t down = subgroups / across;
-  const uint32_t own_rows = std::max(1u, candidate.rows / matrix.m / down);
+  const uint32_t own_rows = std::max(1u, rows / matrix.m / down);
   const uint32_t own_tokens = token_matrices / across;
-  const uint32_t constants[] = {candidate.lanes, matrix.m,   matrix.n, matrix.k,
-                                own_rows,        own_tokens, down,     subgroups};
+  const uint32_t constants[] = {lanes,    matrix.m,   matrix.n, matrix.k,
+                                own_rows, own_tokens, down,     subgroups};
   static_assert(sizeof(constants) == sizeof(kernel->constants), "as matmul_matrix.comp has them");
   std::copy(constants, constants + kMaxSpecConstants, kernel->constants);
-  kernel->subgroup_size = caps.subgroup_size;
+  kernel->subgroup_size = matrix.asks_for_size ? caps.subgroup_size : 0;
   kernel->full_subgroups = true;
   kernel->grid[0] = workgroups(tokens, token_matrices * matrix.n);
   divideRows(push.rows, down * own_rows * matrix.m, kernel);

@@ -10,7 +10,6 @@
 #include "os/os.h"
 #include "plan/weight_layout.h"
 #include "vulkan/cache_file.h"
-#include "vulkan/device_shapes.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel_internal {
@@ -44,9 +43,9 @@ constexpr MatmulCandidate kGpuChunk[] = {
     {"dot, 64 lanes, 4 rows each, 4 tokens", kDot, 64, kGroupRows, 4, 4},
     {"half, 64 lanes, 2 rows each, 8 tokens", kHalf, 64, kGroupRows, 2, 8},
     {"half, 64 lanes, 4 rows each, 8 tokens", kHalf, 64, kGroupRows, 4, 8},
+    {"matrix units, 128 rows, 128 tokens", kMatrix, kLargeMatrixLanes, 0, 128, 128},
     {"matrix units, 64 rows, 64 tokens", kMatrix, kMatrixLanes, 0, 64, 64},
     {"matrix units, 32 rows, 64 tokens", kMatrix, kMatrixLanes, 0, 32, 64},
-    {"matrix units, 64 rows, 32 tokens", kMatrix, kMatrixLanes, 0, 64, 32},
 };
 
 struct Candidates {
@@ -66,7 +65,7 @@ Candidates candidatesOf(MatmulUse use, bool software) {
 }
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'K', 'C', '\n'};
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 constexpr uint32_t kFileChoices = kMatmulUses * kWeightTypes;
 
 struct ChoicesFile {
@@ -132,10 +131,13 @@ bool MatmulChoices::runs(MatmulUse use, uint32_t position, WeightType type) cons
       (kNeeds[kernel].features & ~caps_.features) != 0) {
     return false;
   }
-  const uint32_t sums = candidate.rows * candidate.tokens;
-  return candidate.kernel == MatmulKernel::kDot    ? sums <= shapesOf(caps_).most_dot
-         : candidate.kernel == MatmulKernel::kHalf ? sums <= shapesOf(caps_).most_half
-                                                   : true;
+  // With matrix units rows and tokens are a workgroup's.
+  const uint32_t sums =
+      candidate.rows * candidate.tokens / (candidate.kernel == kMatrix ? candidate.lanes : 1);
+  if (candidate.lanes > kMatrixLanes && candidate.lanes > caps_.most_lanes) {
+    return false;
+  }
+  return sums <= shapesOf(caps_).most_sums[kernel];
 }
 
 const MatmulCandidate* MatmulChoices::candidate(MatmulUse use, WeightType type,
@@ -149,13 +151,16 @@ const MatmulCandidate* MatmulChoices::candidate(MatmulUse use, WeightType type,
   return nullptr;
 }
 
-// For one vector, the first dot-product kernel if the driver calls dot products accelerated. For chunks, the float
-// kernel, which works on every tested device, until a measurement finds a faster one.
+// The first candidate of the best kernel. For one vector: dot products. They count if the driver calls them accelerated.
 uint32_t MatmulChoices::standard(MatmulUse use, WeightType type) const {
-  if (use == MatmulUse::kVector && caps_.fast_integer_dot) {
-    const MatmulCandidate* c = candidate(use, type, 0);
+  constexpr KernelOrder kVectorKernels = {{kDot}};
+  const KernelOrder& order =
+      use == MatmulUse::kVector ? kVectorKernels : shapesOf(caps_).chunk_kernels;
+  for (const MatmulKernel kernel : order.kernels) {
+    const MatmulCandidate* c =
+        kernel == kDot && !caps_.fast_integer_dot ? nullptr : candidate(use, type, 0);
     for (uint32_t i = 0; c != nullptr; c = candidate(use, type, ++i)) {
-      if (c->kernel == MatmulKernel::kDot) {
+      if (c->kernel == kernel) {
         return i;
       }
     }

@@ -5,16 +5,9 @@
 
 #include "exec/executor.h"
 #include "vulkan/device.h"
+#include "vulkan/device_shapes.h"
 
 namespace oriel_internal {
-
-enum class MatmulKernel : uint8_t {
-  kFloat,   ///< matmul.comp
-  kDot,     ///< matmul_dot.comp: packed integer dot products
-  kHalf,    ///< matmul.comp in half precision
-  kMatrix,  ///< matmul_matrix.comp: matrix units
-};
-constexpr uint32_t kMatmulKernels = 4;
 
 struct MatmulCandidate {
   const char* name;

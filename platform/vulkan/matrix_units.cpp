@@ -13,7 +13,7 @@ constexpr uint32_t kMostShapes = 64;
 
 bool isPowerOfTwo(uint32_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
-// These limit every tile to 128 rows and 64 tokens, for any division among subgroups: kMatrixSharedBytes.
+// These bound every tile's rows and tokens, for any division among subgroups: kMatrixSharedBytes.
 bool hasRightSize(const CooperativeMatrixProperties& shape, uint32_t subgroup_size) {
   return isPowerOfTwo(shape.m) && isPowerOfTwo(shape.n) && isPowerOfTwo(shape.k) && shape.m >= 8 &&
          shape.m <= 16 && shape.n >= 8 && shape.n <= 32 && shape.k >= 8 && shape.k <= kUnit &&
@@ -26,14 +26,17 @@ bool hasRightTypes(const CooperativeMatrixProperties& shape) {
          shape.scope == kSubgroupScope;
 }
 
-// True if a kernel can request full subgroups of that size and enough shared memory.
-bool canFixSubgroups(const VulkanApi& api, VkPhysicalDevice physical, uint32_t subgroup_size) {
+// True if kernels have full subgroups of that size, and enough shared memory. Some drivers with a single size accept no
+// requests for it.
+bool readSubgroups(const VulkanApi& api, VkPhysicalDevice physical, uint32_t subgroup_size,
+                   MatrixShape* shape) {
   VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {};
   sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT;
   const VkPhysicalDeviceProperties device = readProperties(api, physical, &sizes);
+  shape->asks_for_size = (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   return isPowerOfTwo(subgroup_size) && subgroup_size <= kMatrixLanes &&
          subgroup_size >= sizes.minSubgroupSize && subgroup_size <= sizes.maxSubgroupSize &&
-         (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+         (shape->asks_for_size || sizes.minSubgroupSize == sizes.maxSubgroupSize) &&
          kMatrixLanes / subgroup_size <= sizes.maxComputeWorkgroupSubgroups &&
          device.limits.maxComputeSharedMemorySize >= kMatrixSharedBytes;
 }
@@ -70,7 +73,7 @@ MatrixShape findMatrixShape(const VulkanApi& api, VkPhysicalDevice physical,
   MatrixFeatures features;
   readFeatures(api, physical, features.chain(nullptr));
   if (!features.keepNeeded() || api.cooperativeMatrixProperties == nullptr ||
-      !canFixSubgroups(api, physical, subgroup_size)) {
+      !readSubgroups(api, physical, subgroup_size, &best)) {
     return best;
   }
   CooperativeMatrixProperties shapes[kMostShapes] = {};
@@ -86,7 +89,9 @@ MatrixShape findMatrixShape(const VulkanApi& api, VkPhysicalDevice physical,
     // The largest shape: fewest loads per product.
     if (hasRightTypes(shape) && hasRightSize(shape, subgroup_size) &&
         shape.m * shape.n > best.m * best.n) {
-      best = {shape.m, shape.n, shape.k};
+      best.m = shape.m;
+      best.n = shape.n;
+      best.k = shape.k;
     }
   }
   return best;

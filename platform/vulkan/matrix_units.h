@@ -6,11 +6,12 @@
 
 namespace oriel_internal {
 
-/// Workgroup size of kernels with matrix units; every Vulkan device allows it.
+/// Workgroup size of kernels with matrix units; every Vulkan device allows it. Large tiles have twice as many lanes.
 constexpr uint32_t kMatrixLanes = 128;
+constexpr uint32_t kLargeMatrixLanes = 2 * kMatrixLanes;
 /// Shared memory for the kernels' tiles; the Vulkan minimum is too small.
 constexpr uint32_t kMatrixSharedBytes = 32768;
-/// Sums that the subgroups of a workgroup store in shared memory at a time, a matrix each.
+/// Sums that kMatrixLanes store in shared memory at a time, a matrix for each subgroup.
 constexpr uint32_t kMatrixSums = 1024;
 
 constexpr const char* kSubgroupSizeControl = VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME;
@@ -39,6 +40,8 @@ struct MatrixShape {
   uint32_t m = 0;  ///< 0: no matrix units
   uint32_t n = 0;
   uint32_t k = 0;
+  bool asks_for_size =
+      false;  ///< a pipeline asks for its subgroup size; else the device has only one
 };
 
 /// For a device with the extensions and f16 shaders, and subgroups of `subgroup_size` lanes.

@@ -421,7 +421,8 @@ void VulkanExecutor::expectOps(StepList list, OpTime* op_times) {
                                      .ok();
     op_times[i].dispatches = handles[i].parts + (handles[i].staging != kNoPipeline ? 1 : 0);
     op_times[i].expected_ms =
-        runs ? expectedUs(op, maker, kernel, load.seen[opWork(op, 1).view], costsOf(device_.caps)) /
+        runs ? expectedUs(op, maker, kernel, plan_.rows(list), load.seen[opWork(op, 1).view],
+                          costsOf(device_.caps)) /
                    1000
              : 0;
   }

@@ -323,7 +323,8 @@ Status checkDeviceTrust(const LoadOptions& options, const Log& log);
 
 /// The default memory limit of a model on the device that the options select.
 struct DeviceMemory {
-  uint64_t bytes = 0;   ///< 0: unknown, or the device is the CPU
+  uint64_t bytes = 0;  ///< 0: unknown, or the device is the CPU
+  bool is_discrete = false;
   bool is_own = false;  ///< the device has its own memory, and its driver reports the free part
 };
 DeviceMemory deviceMemory(const LoadOptions& options);

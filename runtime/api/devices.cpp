@@ -241,7 +241,8 @@ DeviceMemory oriel_internal::deviceMemory(const LoadOptions& options) {
   if (device != nullptr) {
     const bool says = device->free_bytes != 0;
     memory.bytes = (says ? device->free_bytes : device->memory_bytes) / 100 * kPercent;
-    memory.is_own = says && std::strcmp(device->kind, "discrete") == 0;
+    memory.is_discrete = std::strcmp(device->kind, "discrete") == 0;
+    memory.is_own = says && memory.is_discrete;
   }
   release(defaultAllocator(), block, kBytes);
   return memory;

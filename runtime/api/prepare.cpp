@@ -23,12 +23,11 @@ constexpr uint64_t kDefaultMemoryBytes = 1ull << 30;
 
 // A device with its own memory has its own limit. A device that shares the system's memory gets a share of the free
 // memory. A 32-bit process may be unable to address all of it.
-uint64_t memoryCap(const LoadOptions& options) {
+uint64_t memoryCap(const LoadOptions& options, const DeviceMemory& device) {
   constexpr uint64_t kAddresses = SIZE_MAX;
   if (options.memory_bytes != 0) {
     return std::min<uint64_t>(options.memory_bytes, kAddresses);
   }
-  const DeviceMemory device = deviceMemory(options);
   if (device.is_own) {
     return std::min(device.bytes, kAddresses);
   }
@@ -150,7 +149,10 @@ Status readRequest(const LoadOptions& options, const Log& log, BudgetRequest* re
                     "a least speed needs the rates of the device: measure them with "
                     "oriel_speed_measure");
   }
-  request->memory_bytes = memoryCap(options);
+  const bool asks_device = options.memory_bytes == 0 || options.chunk_tokens == 0;
+  const DeviceMemory device = asks_device ? deviceMemory(options) : DeviceMemory();
+  request->memory_bytes = memoryCap(options, device);
+  request->most_chunk = device.is_discrete ? kMaxChunk : 0;
   const bool whole = options.window_tokens == ORIEL_WINDOW_MAX;
   request->window = whole ? 0 : options.window_tokens;
   request->most_window = whole ? kMaxWindow : kDefaultWindow;

@@ -13,7 +13,8 @@ namespace oriel_internal {
 namespace {
 
 // Range of chosen chunks, in multiples of the smallest. Above 64 tokens a submission on a slow device takes too long to
-// cancel; below 8 the weights are unpacked too often.
+// cancel; below 8 the weights are unpacked too often. Discrete GPUs get more (BudgetRequest::most_chunk): 64 tokens do
+// not fill them.
 constexpr uint32_t kMinChunk = 8;
 /// The default window of an encoder, in tokens.
 constexpr uint32_t kEncoderWindow = 2048;
@@ -275,7 +276,8 @@ class Weigher {
   }
 
   uint32_t mostChunk() const {
-    return expertLimits(model_).count != 0 ? kMaxAutoChunkOfExperts : kMaxAutoChunk;
+    return std::max(request_.most_chunk,
+                    expertLimits(model_).count != 0 ? kMaxAutoChunkOfExperts : kMaxAutoChunk);
   }
 
   // The shortest window that justifies a chunk.

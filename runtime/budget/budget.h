@@ -50,6 +50,7 @@ struct BudgetRequest {
   /// Null: one session. Must outlive the budget and the plan.
   const SessionWindows* sessions = nullptr;
   uint32_t chunk = 0;
+  uint32_t most_chunk = 0;         ///< largest chosen chunk, if larger than the default
   uint32_t drafts = 0;             ///< as in CacheShape
   uint32_t checkpoints = 0;        ///< of states, if any
   bool fixed_checkpoints = false;  ///< `checkpoints` was requested; else chosen

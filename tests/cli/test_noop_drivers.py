@@ -23,9 +23,11 @@ ROOT = SOURCE / "build" / "compilers" / "root"
 WHOLE_PROGRAM = os.environ["ORIEL_TEST_WHOLE_PROGRAM"]
 
 
-def start(gpu, *words):
+def start(gpu, *words, cache="cache"):
+    """`cache`: a folder without verdicts of other tests: a device that computes nothing is soon left without features."""
     command, selected = gpu_compilers.start(ROOT, gpu, [str(word) for word in words])
-    env = environment(**{key: value for key, value in selected.items() if os.environ.get(key) != value})
+    env = environment(XDG_CACHE_HOME=str(scratch / cache),
+                      **{key: value for key, value in selected.items() if os.environ.get(key) != value})
     return subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300 * PATIENCE)
 
 
@@ -41,6 +43,13 @@ def test_everything_runs():
             print(f"        {gpu}: the host takes {found['us_a_token']} us a token")
 
 
+def test_discrete_gpus_get_long_batches():
+    for gpu, tokens in (("navi31", 512), ("ampere", 512), ("m1", 64), ("adreno750", 64)):
+        done = start(gpu, ORIEL, "plan", BUNDLED, "--device", "vulkan", "--memory", "1GiB", "--json", cache="plans")
+        planned = json.loads(done.stdout)["chunk_tokens"] if done.returncode == 0 else done.stderr
+        check(f"{gpu}: batches of {tokens}", planned == tokens, planned)
+
+
 def test_a_device_that_computes_nothing_is_refused():
     for gpu in GPUS:
         done = start(gpu, ORIEL, "run", BUNDLED, "--prompt", "Hello", "--tokens", "4", "--device", "vulkan",
@@ -51,9 +60,13 @@ def test_a_device_that_computes_nothing_is_refused():
 
 def test_the_program_lists_them():
     for gpu in GPUS:
-        done = start(gpu, ORIEL, "devices", "--json")
+        done = start(gpu, ORIEL, "devices", "--json", cache="lists")
         listed = json.loads(done.stdout)["devices"][0]
         check(f"{gpu}: usable", listed["usable"] and listed["kind"] in ("discrete", "integrated"), listed)
+        # NVK has one subgroup size and takes no requests for it.
+        wanted = gpu in ("navi31", "ampere")
+        has = any(feature.startswith("matrix units") for feature in listed["features"])
+        check(f"{gpu}: {'matrix units' if wanted else 'no matrix units'}", has == wanted, listed)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 // without its hardware is enough (scripts/gpu_compilers.sh).
 //
 //   oriel_compile_plan [--window N] [--kv FORMAT]... [--candidates] [--only TEXT] MODEL...
-//   oriel_compile_plan --dispatches [--disable FEATURES] MODEL...   prints the dispatches of a token by list, and stops
+//   oriel_compile_plan --dispatches [--disable FEATURES] [--batch N] MODEL...   prints the dispatches of a token by list
+//                                         and the expected times of a token and of a prompt, and stops
 //   oriel_compile_plan --write FOLDER     writes every kernel as SPIR-V, as drivers get it
 //
 // The first line describes the device. Then one line per pipeline, tab-separated:
@@ -14,6 +15,7 @@
 // list "candidate" unless the plan uses it.
 #include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -45,6 +47,7 @@ struct Arguments {
   std::string only;
   std::string write;
   uint32_t window = 4096;
+  uint32_t batch = 0;
   bool candidates = false;
   bool dispatches = false;
   std::string disabled;
@@ -157,10 +160,15 @@ class Chooser {
                                              shareInput(op, plan.ops[l][i - 1]));
         const uint32_t parts = partsOf(op, plan.rows(list), kernel, pieceWork(plan, list, caps_));
         dispatches += parts + (stages ? 1 : 0);
-        expected_us += expectedUs(op, maker, kernel, kDepth, costsOf(caps_));
+        expected_us += expectedUs(op, maker, kernel, plan.rows(list), kDepth, costsOf(caps_));
         if (candidates && op.kind == OpKind::kMatmul && op.n_bindings > kMatmulStaged) {
           addCandidates(op, kernelRows(plan, list));
         }
+      }
+      if (counts && list == StepList::kChunk) {
+        const double batches = std::ceil(kDepth / plan.rows(list));
+        std::printf("  %.0f tokens in batches of %u: %.1f ms expected", kDepth, plan.rows(list),
+                    batches * expected_us / 1000);
       }
       if (counts && (list == StepList::kDecode || list == StepList::kHead)) {
         std::printf("  %s: %u ops, %u dispatches, %.0f us expected at depth %.0f", listName(l),
@@ -210,6 +218,7 @@ void addModel(const Arguments& given, const std::string& path, const std::string
   options.window_tokens = given.window;
   options.log = printLog;
   options.set("kv", kv);
+  options.set("prefill_batch", given.batch);
   CallOptions taken;
   PreparedModel prepared;
   if (!takeModelOptions(&options, &taken).ok() ||
@@ -362,8 +371,10 @@ class Compiler {
     info.stage.module = module;
     info.stage.pName = "main";
     info.stage.pSpecializationInfo = &constants;
-    if (kernel.subgroup_size != 0) {
+    if (kernel.full_subgroups && device_.caps.has(VulkanFeature::kCooperativeMatrix)) {
       info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+    }
+    if (kernel.subgroup_size != 0) {
       info.stage.pNext = &subgroups;
     }
     info.layout = bindings_.layout();
@@ -471,6 +482,7 @@ int main(int argc, char** argv) {
   app.add_option("models", given.models, "GGUF files");
   app.add_option("--write", given.write, "A folder for the kernels");
   app.add_option("--window", given.window, "Tokens to remember");
+  app.add_option("--batch", given.batch, "Tokens of a prefill batch; 0: the planner chooses");
   app.add_option("--kv", given.kv, "Cache formats: f16, k8v8, k8v4, k4v4");
   app.add_option("--only", given.only, "Pipelines whose name contains this");
   app.add_flag("--dispatches", given.dispatches, "Only count the dispatches of a token");

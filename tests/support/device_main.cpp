@@ -39,7 +39,11 @@ void setVariable(const char* name, const std::string& value) {
 #endif
 }
 
-bool useDriver(const std::string& icd) {
+/// ORIEL_TEST_ICD: another driver (scripts/newer_lavapipe.sh).
+bool useDriver(std::string icd) {
+  if (const char* const other = std::getenv("ORIEL_TEST_ICD")) {
+    icd = other;
+  }
 #ifndef _WIN32  // In Windows emulation it is a path of the host system.
   if (!std::filesystem::exists(icd)) {
     std::cerr << "the Vulkan driver's manifest is gone: " << icd << ": configure the build again\n";

@@ -157,6 +157,23 @@ TEST(Budget, the_window_is_the_largest_that_fits) {
   }
 }
 
+TEST(Budget, a_device_that_takes_longer_chunks_gets_them_if_they_do_not_shorten_the_window_much) {
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(shape.name);
+    BudgetRequest request = requestOf(0);
+    request.most_chunk = kMaxChunk;
+    const uint64_t minimum = choose(shape, request).minimum_bytes;
+    for (const uint32_t percent : {100, 110, 130, 200, 400, 6400}) {
+      request.memory_bytes = minimum / 100 * percent + minimum % 100;
+      const Budget budget = choose(shape, request);
+      EXPECT_LE(budget.bytes.total(), request.memory_bytes);
+      EXPECT_GE(budget.chunk, choose(shape, requestOf(request.memory_bytes)).chunk);
+      EXPECT_TRUE(percent != 100 || budget.chunk == 8) << budget.chunk;
+      EXPECT_TRUE(percent != 6400 || budget.chunk == kMaxChunk) << budget.chunk;
+    }
+  }
+}
+
 TEST(Budget, the_minimum_is_tight) {
   for (const Shape& shape : shapes()) {
     SCOPED_TRACE(shape.name);

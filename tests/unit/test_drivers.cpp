@@ -21,6 +21,7 @@
 #include "vulkan/device.h"
 #include "vulkan/device_shapes.h"
 #include "vulkan/known_devices.h"
+#include "vulkan/matmul_choices.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel_internal::test::test_drivers {
@@ -157,6 +158,47 @@ TEST(DeviceShapes, follow_the_vendor_and_the_name) {
   EXPECT_EQ(8u, shapesOf(software).decode.lanes);
   software.divide_as_gpu = true;
   EXPECT_EQ(4u, shapesOf(software).queries(64));
+}
+
+/// The kernel for chunks of Q4_0 that such a device uses without a measurement.
+std::string chunkKernel(DeviceCaps caps, uint32_t features, WeightType type = WeightType::kQ4_0,
+                        uint32_t most_lanes = 1024) {
+  caps.features = features;
+  caps.fast_integer_dot = (features & kDot) != 0;
+  caps.most_lanes = most_lanes;
+  caps.matrix = {16, 16, 16, true};
+  const Verdict verdict;
+  MatmulChoices choices;
+  choices.create(caps, verdict, nullptr, Log());
+  const uint32_t index = choices.choice(MatmulUse::kChunk, type);
+  EXPECT_EQ(index, choices.standard(MatmulUse::kChunk, type));
+  return choices.candidate(MatmulUse::kChunk, type, index)->name;
+}
+
+TEST(DeviceShapes, chunks_use_the_best_kernel_that_the_device_has) {
+  constexpr uint32_t kEverything = kMatrix | kHalf | kDot;
+  const DeviceCaps nvidia = madeUp(0x10DE, 4, "NVIDIA GeForce RTX 4080");
+  EXPECT_EQ("matrix units, 128 rows, 128 tokens", chunkKernel(nvidia, kEverything));
+  EXPECT_EQ("dot, 64 lanes, 2 rows each, 4 tokens", chunkKernel(nvidia, kHalf | kDot));
+  EXPECT_EQ("float", chunkKernel(nvidia, kHalf));
+  EXPECT_EQ("matrix units, 128 rows, 128 tokens",
+            chunkKernel(nvidia, kEverything, WeightType::kF16));
+  EXPECT_EQ("float", chunkKernel(nvidia, kEverything, WeightType::kF32));
+  EXPECT_EQ("matrix units, 64 rows, 64 tokens",
+            chunkKernel(madeUp(0x8086, 5, "Intel(R) Arc(TM) A770"), kEverything));
+  EXPECT_EQ("half, 64 lanes, 2 rows each, 8 tokens",
+            chunkKernel(madeUp(0x13B5, 9, "Mali-G715"), kHalf));
+  EXPECT_EQ("float", chunkKernel(madeUp(0x106B, 14, "Apple M2"), kHalf));
+  // Software computes halves and matrices slowly.
+  EXPECT_EQ("float",
+            chunkKernel(madeUp(0x10005, 13, "llvmpipe", VK_PHYSICAL_DEVICE_TYPE_CPU), kEverything));
+}
+
+TEST(DeviceShapes, large_tiles_of_matrix_units_need_their_lanes) {
+  DeviceCaps caps = madeUp(0x10DE, 4, "NVIDIA GeForce RTX 4080");
+  EXPECT_EQ("matrix units, 128 rows, 128 tokens", chunkKernel(caps, kMatrix | kHalf));
+  EXPECT_EQ("matrix units, 64 rows, 64 tokens",
+            chunkKernel(caps, kMatrix | kHalf, WeightType::kQ4_0, 128));
 }
 
 // exp() is exp2() of a multiple: the difference of any two scores that a kernel begins with stays finite.
