@@ -15,6 +15,7 @@ namespace oriel_internal {
 namespace {
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'W', '0', '1'};
+constexpr char kTextMagic[8] = {'O', 'r', 'i', 'e', 'l', 'T', '0', '1'};
 constexpr uint64_t kBlockBytes = 1 << 20;
 constexpr uint64_t kSegmentAlignment = 64 << 10;  // the largest page of the supported systems
 
@@ -193,6 +194,98 @@ Status writePrepared(const char* folder, const char* path, const PreparedId& id,
   ORIEL_TRY(file.write(sizeof(Header), hashes, table_bytes, log));
   ORIEL_TRY(file.write(0, &header, sizeof(header), log));
   return file.finish(log);
+}
+
+// ---- PreparedText ---------------------------------------------------------------------------------
+
+namespace {
+
+struct TextHeader {
+  char magic[8];
+  uint64_t model;
+  uint64_t layout;
+  struct Block {
+    uint64_t bytes;  ///< 0: none
+    uint64_t hash;
+  } blocks[PreparedText::kBlocks];
+  uint64_t header_hash;  ///< of all fields before it
+};
+static_assert(sizeof(TextHeader) % Arena::kAlignment == 0, "blocks are aligned as in an arena");
+
+uint64_t hashOf(const TextHeader& header) {
+  return hashBytes(&header, offsetof(TextHeader, header_hash));
+}
+
+}  // namespace
+
+Status writePreparedText(const char* folder, const PreparedId& id, uint64_t most_bytes,
+                         const BuiltText& text, const Log& log) {
+  char path[kPreparedPathBytes];
+  preparedPath(folder, id, path);
+  removeOldest(folder, kPreparedEnd, most_bytes);
+  FileInParts file;
+  ORIEL_TRY(file.create(path, sizeof(TextHeader) + text.tokenizer_bytes + text.trie_bytes, log));
+  TextHeader header = {};
+  uint64_t at = sizeof(header);
+  // `facts`: the object without addresses; its tables follow the object.
+  const auto write = [&](const auto& object, const auto& facts, uint64_t bytes,
+                         TextHeader::Block* block) -> Status {
+    const auto* const tables = reinterpret_cast<const uint8_t*>(&object) + sizeof(facts);
+    StreamHash hash(bytes);
+    hash.add(&facts, sizeof(facts));
+    hash.add(tables, bytes - sizeof(facts));
+    *block = {bytes, hash.finish()};
+    ORIEL_TRY(file.write(at, &facts, sizeof(facts), log));
+    ORIEL_TRY(file.write(at + sizeof(facts), tables, bytes - sizeof(facts), log));
+    at += bytes;
+    return kOk;
+  };
+  ORIEL_TRY(write(text.tokenizer, text.tokenizer.withoutTables(), text.tokenizer_bytes,
+                  &header.blocks[0]));
+  if (text.trie != nullptr) {
+    ORIEL_TRY(write(*text.trie, text.trie->withoutTables(), text.trie_bytes, &header.blocks[1]));
+  }
+  std::memcpy(header.magic, kTextMagic, sizeof(kTextMagic));
+  header.model = id.model;
+  header.layout = id.layout;
+  header.header_hash = hashOf(header);
+  ORIEL_TRY(file.write(0, &header, sizeof(header), log));
+  return file.finish(log);
+}
+
+bool PreparedText::open(const char* folder, const PreparedId& id, bool with_trie) {
+  char path[kPreparedPathBytes];
+  preparedPath(folder, id, path);
+  if (!file_.open(path)) {
+    return false;
+  }
+  TextHeader header = {};
+  bool fits = file_.bytes() >= sizeof(header);
+  if (fits) {
+    std::memcpy(&header, file_.data(), sizeof(header));
+    fits = std::memcmp(header.magic, kTextMagic, sizeof(kTextMagic)) == 0 &&
+           header.model == id.model && header.layout == id.layout &&
+           header.header_hash == hashOf(header) && header.blocks[0].bytes != 0 &&
+           file_.bytes() == sizeof(header) + header.blocks[0].bytes + header.blocks[1].bytes &&
+           (header.blocks[1].bytes != 0 || !with_trie);
+  }
+  for (uint32_t i = 0; fits && i < (with_trie ? kBlocks : 1); ++i) {
+    const TokenizerBlock kept = i == 0 ? tokenizer() : trie();
+    fits = header.blocks[i].hash == hashOfBlock(kept.data, kept.bytes);
+  }
+  if (!fits) {
+    file_.close();
+  }
+  return fits;
+}
+
+TokenizerBlock PreparedText::block(uint32_t i, uint64_t offset) const {
+  if (!file_.isOpen()) {
+    return {};
+  }
+  TextHeader header;
+  std::memcpy(&header, file_.data(), sizeof(header));
+  return {file_.data() + sizeof(header) + offset, header.blocks[i].bytes};
 }
 
 // ---- PreparedWeights ------------------------------------------------------------------------------
