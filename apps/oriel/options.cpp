@@ -95,7 +95,7 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
   }
   command
       ->add_flag("--no-cache", options->no_cache,
-                 "Keep no compiled kernels and no measurements in the user's cache folder")
+                 "Keep no kernels, no measurements and no weights in the user's cache folder")
       ->group((static_cast<unsigned>(uses) & static_cast<unsigned>(Uses::kDevice)) != 0 ? "Device"
                                                                                         : "");
   command
@@ -125,8 +125,64 @@ void addModelOption(CLI::App* command, CommonOptions* options) {
   command->add_option("--config-model", options->config_model)->group("");
 }
 
+namespace {
+
+/// The share of the disk for prepared files: a part of the bytes that are free without them.
+constexpr uint64_t kFreeBytesPerPrepared = 10;
+constexpr uint64_t kMostPreparedBytes = 8ull << 30;
+/// The file of a smaller model loads about as fast without.
+constexpr uint64_t kLeastPreparedModel = 64u << 20;
+
+uint64_t preparedShare(std::filesystem::path folder) {
+  std::error_code error;
+  uint64_t own = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder, error)) {
+    std::error_code gone;
+    const uint64_t bytes = file.file_size(gone);
+    own += gone ? 0 : bytes;
+  }
+  while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) {
+    folder = folder.parent_path();
+  }
+  const uint64_t available = std::filesystem::space(folder, error).available;
+  return error ? 0 : std::min((available + own) / kFreeBytesPerPrepared, kMostPreparedBytes);
+}
+
+/// Keeps the weights of large models in the kernels' order in the user's cache folder. Not if --memory bounds the
+/// weights, too.
+void prepareWeights(const CommonOptions& options, Settings* load) {
+#ifndef _WIN32
+  const std::filesystem::path cache = userCacheFolder();
+  if (options.no_cache || cache.empty() || load->has("prepared_dir") || load->has("memory")) {
+    return;
+  }
+  std::error_code error;
+  uint64_t model = 0;
+  try {
+    model = std::filesystem::file_size(std::filesystem::u8path(modelPath(options)), error);
+  } catch (const Failure&) {
+    return;  // loading it reports why
+  }
+  if (error || model < kLeastPreparedModel) {
+    return;
+  }
+  const std::filesystem::path folder = cache / "prepared";
+  const uint64_t share = preparedShare(folder);
+  if (model + model / 8 <= share) {
+    load->set("prepared_dir", folder.u8string());
+    load->set("prepared_bytes", share);
+  }
+#else
+  (void)options;
+  (void)load;
+#endif
+}
+
+}  // namespace
+
 oriel::Options planOptions(const CommonOptions& options, uint32_t pinned_tokens) {
   Settings load = options.load;
+  prepareWeights(options, &load);
   if (pinned_tokens > load.number("sinks", kSinks)) {
     load.set("sinks", pinned_tokens);
   }
