@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "failure.h"
+#include "model_handle.h"
 #include "models/model_store.h"
 #include "output.h"
 #include "setting_flags.h"
@@ -127,50 +128,32 @@ void addModelOption(CLI::App* command, CommonOptions* options) {
 
 namespace {
 
-/// The share of the disk for prepared files: a part of the bytes that are free without them.
-constexpr uint64_t kFreeBytesPerPrepared = 10;
+/// Most bytes of prepared files, and the part of the free disk.
 constexpr uint64_t kMostPreparedBytes = 8ull << 30;
+constexpr uint64_t kPreparedPart = 10;
 /// The file of a smaller model loads about as fast without.
 constexpr uint64_t kLeastPreparedModel = 64u << 20;
-
-uint64_t preparedShare(std::filesystem::path folder) {
-  std::error_code error;
-  uint64_t own = 0;
-  for (const auto& file : std::filesystem::directory_iterator(folder, error)) {
-    std::error_code gone;
-    const uint64_t bytes = file.file_size(gone);
-    own += gone ? 0 : bytes;
-  }
-  while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) {
-    folder = folder.parent_path();
-  }
-  const uint64_t available = std::filesystem::space(folder, error).available;
-  return error ? 0 : std::min((available + own) / kFreeBytesPerPrepared, kMostPreparedBytes);
-}
 
 /// Keeps the weights of large models in the kernels' order in the user's cache folder. Not if --memory bounds the
 /// weights, too.
 void prepareWeights(const CommonOptions& options, Settings* load) {
 #ifndef _WIN32
-  const std::filesystem::path cache = userCacheFolder();
-  if (options.no_cache || cache.empty() || load->has("prepared_dir") || load->has("memory")) {
+  namespace fs = std::filesystem;
+  if (load->has("prepared_dir") || load->has("memory")) {
     return;
   }
   std::error_code error;
   uint64_t model = 0;
   try {
-    model = std::filesystem::file_size(std::filesystem::u8path(modelPath(options)), error);
+    model = fs::file_size(modelPath(options), error);
   } catch (const Failure&) {
     return;  // loading it reports why
   }
-  if (error || model < kLeastPreparedModel) {
-    return;
-  }
-  const std::filesystem::path folder = cache / "prepared";
-  const uint64_t share = preparedShare(folder);
-  if (model + model / 8 <= share) {
-    load->set("prepared_dir", folder.u8string());
-    load->set("prepared_bytes", share);
+  const std::string cache = !error && model >= kLeastPreparedModel ? cacheFolder(options) : "";
+  const uint64_t available = cache.empty() ? 0 : fs::space(cache, error).available;
+  if (available != 0 && !error) {
+    load->set("prepared_dir", cache + "/prepared");
+    load->set("prepared_bytes", std::min(available / kPreparedPart + 1, kMostPreparedBytes));
   }
 #else
   (void)options;

@@ -160,7 +160,14 @@ Status writePrepared(const char* folder, const char* path, const PreparedId& id,
                      const LoadProgress& progress, const LoadRoom& room, const Log& log,
                      uint64_t* hash, Adapters* adapters) {
   const Places places(plan);
-  removeOldest(folder, kPreparedEnd, most_bytes - std::min(most_bytes, places.bytes()));
+  if (places.bytes() > most_bytes) {
+    return log.fail(
+        ORIEL_ERROR_IO,
+        "the prepared weights take %llu bytes, and \"prepared_bytes\" is %llu: raise it",
+        static_cast<unsigned long long>(places.bytes()),
+        static_cast<unsigned long long>(most_bytes));
+  }
+  removeOldest(folder, kPreparedEnd, most_bytes - places.bytes());
   Workspace workspace(nullptr, 0, &room.allocator);
   const uint64_t piece_bytes = std::max<uint64_t>(plan.upload.size_bytes / 2, kBlockBytes);
   const uint64_t table_bytes = uint64_t{places.n_blocks} * sizeof(uint64_t);
@@ -228,22 +235,25 @@ Status writePreparedText(const char* folder, const PreparedId& id, uint64_t most
   TextHeader header = {};
   uint64_t at = sizeof(header);
   // `facts`: the object without addresses; its tables follow the object.
-  const auto write = [&](const auto& object, const auto& facts, uint64_t bytes,
-                         TextHeader::Block* block) -> Status {
-    const auto* const tables = reinterpret_cast<const uint8_t*>(&object) + sizeof(facts);
+  const auto write = [&](const void* object, const void* facts, uint64_t facts_bytes,
+                         uint64_t bytes, TextHeader::Block* block) -> Status {
+    const auto* const tables = static_cast<const uint8_t*>(object) + facts_bytes;
+    const uint64_t table_bytes = bytes - facts_bytes;
     StreamHash hash(bytes);
-    hash.add(&facts, sizeof(facts));
-    hash.add(tables, bytes - sizeof(facts));
+    hash.add(facts, facts_bytes);
+    hash.add(tables, table_bytes);
     *block = {bytes, hash.finish()};
-    ORIEL_TRY(file.write(at, &facts, sizeof(facts), log));
-    ORIEL_TRY(file.write(at + sizeof(facts), tables, bytes - sizeof(facts), log));
+    ORIEL_TRY(file.write(at, facts, facts_bytes, log));
+    ORIEL_TRY(file.write(at + facts_bytes, tables, table_bytes, log));
     at += bytes;
     return kOk;
   };
-  ORIEL_TRY(write(text.tokenizer, text.tokenizer.withoutTables(), text.tokenizer_bytes,
+  const Tokenizer tokenizer = text.tokenizer.withoutTables();
+  ORIEL_TRY(write(&text.tokenizer, &tokenizer, sizeof(tokenizer), text.tokenizer_bytes,
                   &header.blocks[0]));
   if (text.trie != nullptr) {
-    ORIEL_TRY(write(*text.trie, text.trie->withoutTables(), text.trie_bytes, &header.blocks[1]));
+    const TokenTrie trie = text.trie->withoutTables();
+    ORIEL_TRY(write(text.trie, &trie, sizeof(trie), text.trie_bytes, &header.blocks[1]));
   }
   std::memcpy(header.magic, kTextMagic, sizeof(kTextMagic));
   header.model = id.model;

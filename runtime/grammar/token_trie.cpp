@@ -272,7 +272,7 @@ TokenTrie TokenTrie::withoutTables() const {
 namespace {
 
 // True if every node ends within its parent and names a token of the vocabulary.
-bool isTrie(const TokenTrie::Tree& tree, uint32_t n_vocab) {
+[[gnu::cold]] bool isTrie(const TokenTrie::Tree& tree, uint32_t n_vocab) {
   uint32_t ends[kMaxTokenBytes] = {};
   uint32_t depth = 0;
   for (uint32_t i = 0; i < tree.count; ++i) {
@@ -293,7 +293,8 @@ bool isTrie(const TokenTrie::Tree& tree, uint32_t n_vocab) {
 
 }  // namespace
 
-TokenTrie* TokenTrie::copyOf(const TokenizerBlock& saved, uint32_t n_vocab, Arena* arena) {
+[[gnu::cold]] TokenTrie* TokenTrie::copyOf(const TokenizerBlock& saved, uint32_t n_vocab,
+                                           Arena* arena) {
   uint8_t* const block = arena->take<uint8_t>(saved.bytes);
   if (block == nullptr || saved.bytes < sizeof(TokenTrie)) {
     return nullptr;

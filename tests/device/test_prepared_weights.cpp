@@ -302,6 +302,12 @@ TEST_F(PreparedFiles, belong_to_one_file_and_are_kept_within_their_share_of_the_
   }());
   EXPECT_FALSE(fs::exists(first));
   EXPECT_EQ("", log.errors());
+  fs::remove_all(prepared_);
+  bounded.set("prepared_bytes", bytes - 1);
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_IO, oriel_model_load(copy.string().c_str(), &bounded, &model));
+  EXPECT_TRUE(log.says("prepared_bytes")) << log.errors();
+  EXPECT_TRUE(files().empty());
 }
 
 TEST_F(PreparedFiles, weights_are_given_back_and_taken_again) {
