@@ -183,9 +183,7 @@ Status takeTexts(const LoadOptions& options, const PreparedModel& prepared, cons
   } else if (prepared.constraints) {
     model->trie = TokenTrie::copyOf(prepared.text.trie(), model->tokenizer->vocabSize(), arena);
     if (model->trie == nullptr) {
-      return log.fail(ORIEL_ERROR_IO,
-                      "the prepared vocabulary is not this model's: empty the folder of prepared "
-                      "files");
+      return notOfThisModel(log);
     }
   }
   if (!prepared.maps_weights || saved.data != nullptr) {

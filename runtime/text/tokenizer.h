@@ -127,6 +127,9 @@ struct TokenizerBlock {
   uint64_t bytes = 0;
 };
 
+/// The error for a TokenizerBlock whose checksum is right and whose tables are not.
+Status notOfThisModel(const Log& log);
+
 /// Immutable after building. All tables are in one arena, independent of the file. Trivially destructible.
 class Tokenizer {
  public:

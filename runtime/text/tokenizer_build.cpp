@@ -361,11 +361,7 @@ class TokenizerBuilder {
     }
   }
 
-  Status differs() const {
-    return log_.fail(
-        ORIEL_ERROR_IO,
-        "the prepared tokenizer is not this model's: empty the folder of prepared files");
-  }
+  Status differs() const { return notOfThisModel(log_); }
 
   /// Counts the tables of saved_.
   Status measureSaved() {
@@ -628,6 +624,12 @@ Tokenizer Tokenizer::withoutTables() const {
   facts.tokens_ = IndexTable();
   facts.merge_index_ = IndexTable();
   return facts;
+}
+
+Status notOfThisModel(const Log& log) {
+  return log.fail(
+      ORIEL_ERROR_IO,
+      "the prepared vocabulary is not this model's: empty the folder of prepared files");
 }
 
 uint64_t Tokenizer::tablesHash() {

@@ -70,9 +70,10 @@ std::string bytesByPurpose(const Json& plan) {
   text += formatted("  %-12s%12s\n", weightsUnknown(plan) ? "the rest" : "total",
                     formatSize(total).c_str());
   if (const uint64_t mapped = numberIn(plan, "mapped_bytes"); mapped != 0) {
-    text += formatted("  %-12s%12s  of weights: the system may take them back\n", "mapped",
-                      formatSize(mapped).c_str());
-    text += formatted("  %-12s%12s\n", "held", formatSize(total - mapped).c_str());
+    text += formatted(
+        "  mapped      %12s  of weights: the system may take them back\n"
+        "  held        %12s\n",
+        formatSize(mapped).c_str(), formatSize(total - mapped).c_str());
   }
   return text + (numberIn(plan, "on_file_bytes") != 0
                      ? formatted("  %-12s%12s  read when tokens need it, never held as a whole\n",
