@@ -146,16 +146,24 @@ void Model::load(const CommonOptions& options, Load load, uint32_t pinned_tokens
       speed = deviceSpeed(options, path.c_str(), nullptr);
     }
   }
-  oriel::Options library_options = planOptions(given, pinned_tokens);
-  diagnostics_.listen(&library_options);
   if (load == Load::kDevice) {
     catchInterrupts();
-    diagnostics_.watch(&library_options);
   }
-  library_options.speed = speed ? &*speed : nullptr;
   const auto start = std::chrono::steady_clock::now();
-  diagnostics_.check(oriel_model_load(path.c_str(), &library_options, &model_),
-                     Diagnostics::Blame::kOptions);
+  for (;;) {
+    oriel::Options library_options = planOptions(given, pinned_tokens);
+    diagnostics_.listen(&library_options);
+    if (load == Load::kDevice) {
+      diagnostics_.watch(&library_options);
+    }
+    library_options.speed = speed ? &*speed : nullptr;
+    const oriel_status status = oriel_model_load(path.c_str(), &library_options, &model_);
+    if (status != ORIEL_ERROR_IO || given.no_cache) {
+      diagnostics_.check(status, Diagnostics::Blame::kOptions);
+      break;
+    }
+    given.no_cache = true;  // a full disk must not keep the model from loading
+  }
   load_ms_ =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   try {

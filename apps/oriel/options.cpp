@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "failure.h"
+#include "model_handle.h"
 #include "models/model_store.h"
 #include "output.h"
 #include "setting_flags.h"
@@ -95,7 +96,7 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
   }
   command
       ->add_flag("--no-cache", options->no_cache,
-                 "Keep no compiled kernels and no measurements in the user's cache folder")
+                 "Keep no kernels, no measurements and no weights in the user's cache folder")
       ->group((static_cast<unsigned>(uses) & static_cast<unsigned>(Uses::kDevice)) != 0 ? "Device"
                                                                                         : "");
   command
@@ -125,8 +126,46 @@ void addModelOption(CLI::App* command, CommonOptions* options) {
   command->add_option("--config-model", options->config_model)->group("");
 }
 
+namespace {
+
+/// Most bytes of prepared files, and the part of the free disk.
+constexpr uint64_t kMostPreparedBytes = 8ull << 30;
+constexpr uint64_t kPreparedPart = 10;
+/// The file of a smaller model loads about as fast without.
+constexpr uint64_t kLeastPreparedModel = 64u << 20;
+
+/// Keeps the weights of large models in the kernels' order in the user's cache folder. Not if --memory bounds the
+/// weights, too.
+void prepareWeights(const CommonOptions& options, Settings* load) {
+#ifndef _WIN32
+  namespace fs = std::filesystem;
+  if (load->has("prepared_dir") || load->has("memory")) {
+    return;
+  }
+  std::error_code error;
+  uint64_t model = 0;
+  try {
+    model = fs::file_size(modelPath(options), error);
+  } catch (const Failure&) {
+    return;  // loading it reports why
+  }
+  const std::string cache = !error && model >= kLeastPreparedModel ? cacheFolder(options) : "";
+  const uint64_t available = cache.empty() ? 0 : fs::space(cache, error).available;
+  if (available != 0 && !error) {
+    load->set("prepared_dir", cache + "/prepared");
+    load->set("prepared_bytes", std::min(available / kPreparedPart + 1, kMostPreparedBytes));
+  }
+#else
+  (void)options;
+  (void)load;
+#endif
+}
+
+}  // namespace
+
 oriel::Options planOptions(const CommonOptions& options, uint32_t pinned_tokens) {
   Settings load = options.load;
+  prepareWeights(options, &load);
   if (pinned_tokens > load.number("sinks", kSinks)) {
     load.set("sinks", pinned_tokens);
   }

@@ -217,6 +217,8 @@ struct PreparedModel {
   RecallSettings recall;          // for evicted turns
   uint64_t memory_bytes = 0;      ///< the cap, default applied
   bool maps_weights = false;      ///< "prepared_dir" is given and the device is the CPU
+  uint64_t file_hash = 0;         ///< of the model file's header, if maps_weights
+  PreparedText text;              ///< open if maps_weights and its file was found
   bool calibrated = false;        ///< the budget weighs measured constants
   CalibrationFile measured;       // set if `calibrated`
   DeviceSpeed speed;              ///< with options.speed only
@@ -261,6 +263,9 @@ uint64_t headerHash(const GgufFile& file, const ModelDesc& desc);
 
 // The same for a draft model. Its weights do not change results.
 uint64_t draftHash(const GgufFile& file);
+
+// Identifies the prepared file of the tokenizer.
+PreparedId textId(const PreparedModel& prepared);
 
 /// "bpe (smollm)", "spm".
 void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);

@@ -164,11 +164,40 @@ Status buildChat(const GgufFile& file, const StopCheck& stop, const Log& log, Ar
 
 namespace {
 
+constexpr uint64_t kDefaultPreparedBytes = 8ull << 30;
+
+uint64_t mostPrepared(const LoadOptions& options) {
+  return options.prepared_bytes != 0 ? options.prepared_bytes : kDefaultPreparedBytes;
+}
+
+// Takes the tokenizer and the trie from their prepared file. Without one makes them, and the file if files are prepared.
+Status takeTexts(const LoadOptions& options, const PreparedModel& prepared, const StopCheck& stop,
+                 const Log& log, Arena* arena, oriel_model* model) {
+  const TokenizerBlock saved = prepared.text.tokenizer();
+  const uint64_t first = arena->used();
+  ORIEL_TRY(Tokenizer::build(prepared.source.gguf(), log, arena, &model->tokenizer, stop, saved));
+  const uint64_t second = arena->used();
+  if (prepared.constraints && saved.data == nullptr) {
+    ORIEL_TRY(
+        TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie, stop));
+  } else if (prepared.constraints) {
+    model->trie = TokenTrie::copyOf(prepared.text.trie(), model->tokenizer->vocabSize(), arena);
+    if (model->trie == nullptr) {
+      return notOfThisModel(log);
+    }
+  }
+  if (!prepared.maps_weights || saved.data != nullptr) {
+    return kOk;
+  }
+  return writePreparedText(options.prepared_dir, textId(prepared), mostPrepared(options),
+                           {*model->tokenizer, second - first, model->trie, arena->used() - second},
+                           log);
+}
+
 // Maps prepared weights. Writes their file first if it is missing or damaged.
 Status mapWeights(const LoadOptions& options, const PreparedModel& prepared,
                   const WeightFiles& files, const LoadProgress& progress, const Log& log,
                   uint64_t* hash, oriel_model* model) {
-  constexpr uint64_t kDefaultPreparedBytes = 8ull << 30;
   PreparedId id;
   id.model = hashBytes(hash, sizeof(*hash), prepared.source.input().stateHash());
   if (options.draft_model != nullptr) {
@@ -181,11 +210,9 @@ Status mapWeights(const LoadOptions& options, const PreparedModel& prepared,
   char* const path = model->wish.preparedPath();
   preparedPath(options.prepared_dir, id, path);
   if (!model->prepared.open(path, id, model->plan)) {
-    const uint64_t most =
-        options.prepared_bytes != 0 ? options.prepared_bytes : kDefaultPreparedBytes;
-    ORIEL_TRY(writePrepared(options.prepared_dir, path, id, most, files, model->plan, progress,
-                            {model->allocator, model->session_host_bytes}, log, hash,
-                            model->adapters.adapters));
+    ORIEL_TRY(writePrepared(options.prepared_dir, path, id, mostPrepared(options), files,
+                            model->plan, progress, {model->allocator, model->session_host_bytes},
+                            log, hash, model->adapters.adapters));
     if (!model->prepared.open(path, id, model->plan)) {
       return log.fail(ORIEL_ERROR_IO,
                       "%.600s cannot be mapped: give another folder, or leave \"prepared_dir\" out",
@@ -208,11 +235,7 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
   const GgufFile& file = prepared->source.gguf();
   const bool has_device = options.device != DeviceKind::kNone;
   uint64_t hash = 0;
-  ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer, stop));
-  if (prepared->constraints) {
-    ORIEL_TRY(
-        TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie, stop));
-  }
+  ORIEL_TRY(takeTexts(options, *prepared, stop, log, arena, model));
   ORIEL_TRY(buildChat(file, stop, log, arena, model, &prepared->learned));
   describeFile(*prepared, model);
   if (has_device) {
@@ -342,6 +365,11 @@ void handOverLine(const oriel_model& model, const LoadOptions& options) {
 }
 
 }  // namespace
+
+PreparedId textId(const PreparedModel& prepared) {
+  const uint64_t state[] = {prepared.file_hash, prepared.source.input().stateHash()};
+  return {hashBytes(state, sizeof(state)), Tokenizer::tablesHash()};
+}
 
 uint64_t draftHash(const GgufFile& file) { return hashBytes(file.data(), file.headerBytes()); }
 

@@ -241,18 +241,22 @@ Status readModelRequest(const LoadOptions& options, const Log& log, PreparedMode
 namespace {
 
 // Weights in the kernels' order are mapped by executors that compute in host memory.
-Status readPreparedDir(const LoadOptions& options, const Log& log, bool* maps_weights) {
+Status openPreparedDir(const LoadOptions& options, const Log& log, PreparedModel* prepared) {
   if (folderOrNone(options.prepared_dir) == nullptr) {
     return kOk;
   }
   if (std::strlen(options.prepared_dir) > kLongestPreparedDir) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "\"prepared_dir\" is too long: give a shorter path");
   }
-  *maps_weights = options.device == DeviceKind::kCpu ||
-                  (options.device == DeviceKind::kAuto && deviceMemory(options).bytes == 0);
-  if (!*maps_weights) {
+  prepared->maps_weights =
+      options.device == DeviceKind::kCpu ||
+      (options.device == DeviceKind::kAuto && deviceMemory(options).bytes == 0);
+  if (!prepared->maps_weights) {
     log.write(ORIEL_LOG_INFO, "a graphics device holds its weights: \"prepared_dir\" is not used");
+    return kOk;
   }
+  prepared->file_hash = draftHash(prepared->source.gguf());
+  (void)prepared->text.open(options.prepared_dir, textId(*prepared), options.constraints != 0);
   return kOk;
 }
 
@@ -336,7 +340,8 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   NamingLog named(log, path);
   if (options.device != DeviceKind::kNone) {
     uint32_t prefix_tokens = 0;
-    ORIEL_TRY(countPrefix(file, options, stop, log, &prefix_tokens, &prepared->learned));
+    ORIEL_TRY(openPreparedDir(options, log, prepared));
+    ORIEL_TRY(countPrefix(options, stop, log, prepared, &prefix_tokens));
     ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
   }
 
@@ -366,10 +371,15 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   ORIEL_TRY(prepared->pictures.open(options, file, log, stop));
   ORIEL_TRY(describeInput(prepared->pictures.desc, prepared->pictures.image_rows, file, named.log(),
                           &prepared->desc, &prepared->picture_input));
-  ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer, stop));
+  const TokenizerBlock saved = prepared->text.tokenizer();
+  ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer, stop, saved));
   if (options.constraints != 0) {
     const uint64_t before = model_arena.used();
-    ORIEL_TRY(measureTrie(file, allocatorOf(options), log, stop, &model_arena));
+    if (saved.data != nullptr) {
+      (void)TokenTrie::copyOf(prepared->text.trie(), 0, &model_arena);
+    } else {
+      ORIEL_TRY(measureTrie(file, allocatorOf(options), log, stop, &model_arena));
+    }
     prepared->constraints = true;
     prepared->trie_bytes = model_arena.used() - before;
   }
@@ -385,7 +395,6 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
                     "retrieval keeps no pictures: leave out \"retrieval\" or \"mmproj\"");
   }
   request.recall = prepared->recall.tokens;
-  ORIEL_TRY(readPreparedDir(options, log, &prepared->maps_weights));
   prepared->text_host_bytes = model_arena.used();
   FilePlanner planner = {path, options, stop, prepared};
   ORIEL_TRY(chooseOnFile(options, named.log(), {FilePlanner::plan, &planner}, request, prepared));

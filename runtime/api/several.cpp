@@ -65,12 +65,14 @@ class TextsOnly {
   TextsOnly(const TextsOnly&) = delete;
   TextsOnly& operator=(const TextsOnly&) = delete;
 
-  Status init(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
-              const Log& log, TemplateOnce* learned) {
+  Status init(const LoadOptions& options, const StopCheck& stop, const Log& log,
+              PreparedModel* prepared) {
+    const GgufFile& file = prepared->source.gguf();
+    const TokenizerBlock saved = prepared->text.tokenizer();
     Arena measure;
     (void)measure.take<uint8_t>(sizeof(oriel_model));
     Tokenizer* tokenizer = nullptr;
-    ORIEL_TRY(Tokenizer::build(file, log, &measure, &tokenizer, stop));
+    ORIEL_TRY(Tokenizer::build(file, log, &measure, &tokenizer, stop, saved));
     ChatTemplate chat = recogniseChat(file);
     keepTemplate(&measure, &chat);
     bytes_ = measure.used();
@@ -84,8 +86,8 @@ class TextsOnly {
     model_ = new (arena.take<uint8_t>(sizeof(oriel_model))) oriel_model();
     model_->allocator = allocator_;
     model_->log = {options.log, options.log_user, &model_->last_error};
-    ORIEL_TRY(Tokenizer::build(file, log, &arena, &model_->tokenizer, stop));
-    return buildChat(file, stop, log, &arena, model_, learned);
+    ORIEL_TRY(Tokenizer::build(file, log, &arena, &model_->tokenizer, stop, saved));
+    return buildChat(file, stop, log, &arena, model_, &prepared->learned);
   }
   const oriel_model* model() const { return model_; }
 
@@ -97,10 +99,10 @@ class TextsOnly {
 };
 
 // Written in the model's own chat format, as a session would.
-Status countSystemPrompt(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
-                         const Log& log, uint32_t* tokens, TemplateOnce* learned) {
+Status countSystemPrompt(const LoadOptions& options, const StopCheck& stop, const Log& log,
+                         PreparedModel* prepared, uint32_t* tokens) {
   TextsOnly texts(allocatorOf(options));
-  ORIEL_TRY(texts.init(file, options, stop, log, learned));
+  ORIEL_TRY(texts.init(options, stop, log, prepared));
   Scratch scratch(allocatorOf(options), 16 * options.system_prompt_bytes + (1u << 16));
   JsonText json;
   ORIEL_TRY(systemMessage(options, log, &scratch, &json));
@@ -167,8 +169,8 @@ Status readPrefix(const LoadOptions& options, oriel_session* session) {
 
 }  // namespace
 
-Status countPrefix(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
-                   const Log& log, uint32_t* tokens, TemplateOnce* learned) {
+Status countPrefix(const LoadOptions& options, const StopCheck& stop, const Log& log,
+                   PreparedModel* prepared, uint32_t* tokens) {
   *tokens = options.prefix_tokens;
   const bool has_text = options.system_prompt != nullptr && options.system_prompt_bytes != 0;
   if ((has_text ? 1 : 0) + (options.prefix_file != nullptr ? 1 : 0) +
@@ -178,7 +180,7 @@ Status countPrefix(const GgufFile& file, const LoadOptions& options, const StopC
         ORIEL_ERROR_ARGUMENT,
         "the prefix is \"system_prompt\", \"prefix_file\" or \"prefix_tokens\": give one of them");
   }
-  return has_text ? countSystemPrompt(file, options, stop, log, tokens, learned)
+  return has_text                         ? countSystemPrompt(options, stop, log, prepared, tokens)
          : options.prefix_file != nullptr ? countFile(options, log, tokens)
                                           : Status(kOk);
 }

@@ -9,9 +9,10 @@ namespace oriel_internal {
 Status readSessions(const LoadOptions& options, uint32_t prefix_tokens, const Log& log,
                     PreparedModel* prepared, BudgetRequest* request);
 
-// Length of the prefix: of the system prompt, of the prefix file, or LoadOptions.prefix_tokens. `file`: the model's.
-Status countPrefix(const GgufFile& file, const LoadOptions& options, const StopCheck& stop,
-                   const Log& log, uint32_t* tokens, TemplateOnce* learned);
+// Length of the prefix: of the system prompt, of the prefix file, or LoadOptions.prefix_tokens. Reads the texts of the
+// model and may fill prepared->learned.
+Status countPrefix(const LoadOptions& options, const StopCheck& stop, const Log& log,
+                   PreparedModel* prepared, uint32_t* tokens);
 
 // Makes that prefix after the load.
 Status makePrefixOf(const LoadOptions& options, LoadProgress* progress, oriel_model* model);

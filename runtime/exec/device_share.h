@@ -58,6 +58,11 @@ class DeviceShare {
 
   /// Counts changes of the device's holder. A session compares two values to see if another session had the device.
   uint64_t turns() const { return turns_; }
+  /// Number of requests that wait for a step.
+  uint32_t waiting() {
+    const Lock lock(mutex_);
+    return n_waiting_;
+  }
 
   /// The kind of a turn.
   enum class Claim : uint8_t {

@@ -15,6 +15,7 @@ namespace oriel_internal {
 namespace {
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'W', '0', '1'};
+constexpr char kTextMagic[8] = {'O', 'r', 'i', 'e', 'l', 'T', '0', '1'};
 constexpr uint64_t kBlockBytes = 1 << 20;
 constexpr uint64_t kSegmentAlignment = 64 << 10;  // the largest page of the supported systems
 
@@ -159,7 +160,14 @@ Status writePrepared(const char* folder, const char* path, const PreparedId& id,
                      const LoadProgress& progress, const LoadRoom& room, const Log& log,
                      uint64_t* hash, Adapters* adapters) {
   const Places places(plan);
-  removeOldest(folder, kPreparedEnd, most_bytes - std::min(most_bytes, places.bytes()));
+  if (places.bytes() > most_bytes) {
+    return log.fail(
+        ORIEL_ERROR_IO,
+        "the prepared weights take %llu bytes, and \"prepared_bytes\" is %llu: raise it",
+        static_cast<unsigned long long>(places.bytes()),
+        static_cast<unsigned long long>(most_bytes));
+  }
+  removeOldest(folder, kPreparedEnd, most_bytes - places.bytes());
   Workspace workspace(nullptr, 0, &room.allocator);
   const uint64_t piece_bytes = std::max<uint64_t>(plan.upload.size_bytes / 2, kBlockBytes);
   const uint64_t table_bytes = uint64_t{places.n_blocks} * sizeof(uint64_t);
@@ -193,6 +201,101 @@ Status writePrepared(const char* folder, const char* path, const PreparedId& id,
   ORIEL_TRY(file.write(sizeof(Header), hashes, table_bytes, log));
   ORIEL_TRY(file.write(0, &header, sizeof(header), log));
   return file.finish(log);
+}
+
+// ---- PreparedText ---------------------------------------------------------------------------------
+
+namespace {
+
+struct TextHeader {
+  char magic[8];
+  uint64_t model;
+  uint64_t layout;
+  struct Block {
+    uint64_t bytes;  ///< 0: none
+    uint64_t hash;
+  } blocks[PreparedText::kBlocks];
+  uint64_t header_hash;  ///< of all fields before it
+};
+static_assert(sizeof(TextHeader) % Arena::kAlignment == 0, "blocks are aligned as in an arena");
+
+uint64_t hashOf(const TextHeader& header) {
+  return hashBytes(&header, offsetof(TextHeader, header_hash));
+}
+
+}  // namespace
+
+Status writePreparedText(const char* folder, const PreparedId& id, uint64_t most_bytes,
+                         const BuiltText& text, const Log& log) {
+  char path[kPreparedPathBytes];
+  preparedPath(folder, id, path);
+  removeOldest(folder, kPreparedEnd, most_bytes);
+  FileInParts file;
+  ORIEL_TRY(file.create(path, sizeof(TextHeader) + text.tokenizer_bytes + text.trie_bytes, log));
+  TextHeader header = {};
+  uint64_t at = sizeof(header);
+  // `facts`: the object without addresses; its tables follow the object.
+  const auto write = [&](const void* object, const void* facts, uint64_t facts_bytes,
+                         uint64_t bytes, TextHeader::Block* block) -> Status {
+    const auto* const tables = static_cast<const uint8_t*>(object) + facts_bytes;
+    const uint64_t table_bytes = bytes - facts_bytes;
+    StreamHash hash(bytes);
+    hash.add(facts, facts_bytes);
+    hash.add(tables, table_bytes);
+    *block = {bytes, hash.finish()};
+    ORIEL_TRY(file.write(at, facts, facts_bytes, log));
+    ORIEL_TRY(file.write(at + facts_bytes, tables, table_bytes, log));
+    at += bytes;
+    return kOk;
+  };
+  const Tokenizer tokenizer = text.tokenizer.withoutTables();
+  ORIEL_TRY(write(&text.tokenizer, &tokenizer, sizeof(tokenizer), text.tokenizer_bytes,
+                  &header.blocks[0]));
+  if (text.trie != nullptr) {
+    const TokenTrie trie = text.trie->withoutTables();
+    ORIEL_TRY(write(text.trie, &trie, sizeof(trie), text.trie_bytes, &header.blocks[1]));
+  }
+  std::memcpy(header.magic, kTextMagic, sizeof(kTextMagic));
+  header.model = id.model;
+  header.layout = id.layout;
+  header.header_hash = hashOf(header);
+  ORIEL_TRY(file.write(0, &header, sizeof(header), log));
+  return file.finish(log);
+}
+
+bool PreparedText::open(const char* folder, const PreparedId& id, bool with_trie) {
+  char path[kPreparedPathBytes];
+  preparedPath(folder, id, path);
+  if (!file_.open(path)) {
+    return false;
+  }
+  TextHeader header = {};
+  bool fits = file_.bytes() >= sizeof(header);
+  if (fits) {
+    std::memcpy(&header, file_.data(), sizeof(header));
+    fits = std::memcmp(header.magic, kTextMagic, sizeof(kTextMagic)) == 0 &&
+           header.model == id.model && header.layout == id.layout &&
+           header.header_hash == hashOf(header) && header.blocks[0].bytes != 0 &&
+           file_.bytes() == sizeof(header) + header.blocks[0].bytes + header.blocks[1].bytes &&
+           (header.blocks[1].bytes != 0 || !with_trie);
+  }
+  for (uint32_t i = 0; fits && i < (with_trie ? kBlocks : 1); ++i) {
+    const TokenizerBlock kept = i == 0 ? tokenizer() : trie();
+    fits = header.blocks[i].hash == hashOfBlock(kept.data, kept.bytes);
+  }
+  if (!fits) {
+    file_.close();
+  }
+  return fits;
+}
+
+TokenizerBlock PreparedText::block(uint32_t i, uint64_t offset) const {
+  if (!file_.isOpen()) {
+    return {};
+  }
+  TextHeader header;
+  std::memcpy(&header, file_.data(), sizeof(header));
+  return {file_.data() + sizeof(header) + offset, header.blocks[i].bytes};
 }
 
 // ---- PreparedWeights ------------------------------------------------------------------------------

@@ -1,21 +1,26 @@
-// Weights in the order of the kernels, in a private file that is mapped for reading. Loading takes milliseconds. The
-// pages count as file cache, so the system may take them back.
+// Prepared files: data that a load makes of a model's files, kept in a private folder. A load then takes milliseconds.
 //
-// The file: a header, a hash of each block, and the plan's weight segments, each at a multiple of 64 KiB.
+// Weights in the order of the kernels are mapped for reading. The pages count as file cache, so the system may take
+// them back. The file: a header, a hash of each block, and the plan's weight segments, each at a multiple of 64 KiB.
 // - Header, table of hashes and size are checked when the file is opened. A block is checked before the first step.
 // - A file belongs to one state of the model's files (sizes, times, headers), one plan of its weights and one build. To
 //   identify the build, it holds this build's repacking of a sample of every type.
+//
+// The tables of a tokenizer are a second file, which is checked and copied. It belongs to one state of the model's file
+// and one build.
 #pragma once
 
 #include <atomic>
 
 #include "exec/load_weights.h"
+#include "grammar/token_trie.h"
 #include "os/os.h"
+#include "text/tokenizer.h"
 
 namespace oriel_internal {
 
 /// Names of prepared files end so.
-constexpr char kPreparedEnd[] = ".oriel-weights";
+constexpr char kPreparedEnd[] = ".oriel-prepared";
 /// Longest path of a prepared file, with NUL.
 constexpr size_t kPreparedPathBytes = 1024;
 constexpr size_t kLongestPreparedDir = kPreparedPathBytes - 64;
@@ -38,6 +43,33 @@ Status writePrepared(const char* folder, const char* path, const PreparedId& id,
                      uint64_t most_bytes, const WeightFiles& files, const Plan& plan,
                      const LoadProgress& progress, const LoadRoom& room, const Log& log,
                      uint64_t* hash, Adapters* adapters);
+
+/// The file of a tokenizer's tables and, unless `trie` is null, those of its trie. Both have just been built: sizes are
+/// those in their arena. `most_bytes` bounds the other files of the folder.
+struct BuiltText {
+  const Tokenizer& tokenizer;
+  uint64_t tokenizer_bytes;
+  const TokenTrie* trie;
+  uint64_t trie_bytes;
+};
+Status writePreparedText(const char* folder, const PreparedId& id, uint64_t most_bytes,
+                         const BuiltText& text, const Log& log);
+
+class PreparedText {
+ public:
+  static constexpr uint32_t kBlocks = 2;
+
+  /// False if the file is missing or damaged, or lacks the wanted trie.
+  bool open(const char* folder, const PreparedId& id, bool with_trie);
+  // Without data before open(), or if the file holds none.
+  TokenizerBlock tokenizer() const { return block(0, 0); }
+  TokenizerBlock trie() const { return block(1, tokenizer().bytes); }
+
+ private:
+  TokenizerBlock block(uint32_t i, uint64_t offset) const;
+
+  MappedFile file_;
+};
 
 class PreparedWeights {
  public:

@@ -260,6 +260,71 @@ class TrieBuilder {
   uint32_t path_[kMaxTokenBytes] = {};
 };
 
+TokenTrie TokenTrie::withoutTables() const {
+  TokenTrie facts = *this;
+  facts.all_.nodes = facts.odd_.nodes = nullptr;
+  facts.having_ = nullptr;
+  facts.lengths_ = nullptr;
+  facts.stops_ = nullptr;
+  return facts;
+}
+
+namespace {
+
+// True if every node ends within its parent and names a token of the vocabulary.
+[[gnu::cold]] bool isTrie(const TokenTrie::Tree& tree, uint32_t n_vocab) {
+  uint32_t ends[kMaxTokenBytes] = {};
+  uint32_t depth = 0;
+  for (uint32_t i = 0; i < tree.count; ++i) {
+    while (depth != 0 && ends[depth - 1] == i) {
+      --depth;
+    }
+    const TokenTrie::Node& node = tree.nodes[i];
+    const uint32_t most = (depth != 0 ? ends[depth - 1] : tree.count) - i;
+    const bool named = node.token() != TokenTrie::Node::kNoToken;
+    if (node.skip() == 0 || node.skip() > most || depth == kMaxTokenBytes ||
+        (named && node.token() >= n_vocab)) {
+      return false;
+    }
+    ends[depth++] = i + node.skip();
+  }
+  return true;
+}
+
+}  // namespace
+
+[[gnu::cold]] TokenTrie* TokenTrie::copyOf(const TokenizerBlock& saved, uint32_t n_vocab,
+                                           Arena* arena) {
+  uint8_t* const block = arena->take<uint8_t>(saved.bytes);
+  if (block == nullptr || saved.bytes < sizeof(TokenTrie)) {
+    return nullptr;
+  }
+  std::memcpy(block, saved.data, static_cast<size_t>(saved.bytes));
+  TokenTrie* const trie = reinterpret_cast<TokenTrie*>(block);
+  const uint64_t n_lengths = uint64_t{n_vocab + 63} / 64 * 64;
+  uint64_t at = 0;
+  const auto next = [&](uint64_t bytes) {
+    const uint8_t* const piece = block + at;
+    at = alignUp(at + bytes, Arena::kAlignment);
+    return piece;
+  };
+  (void)next(sizeof(TokenTrie));
+  trie->all_.nodes = reinterpret_cast<const Node*>(next(trie->all_.count * sizeof(Node)));
+  trie->odd_.nodes = reinterpret_cast<const Node*>(next(trie->odd_.count * sizeof(Node)));
+  trie->having_ = reinterpret_cast<const uint32_t*>(
+      next(uint64_t{kTextKinds} * trie->n_words_ * sizeof(uint32_t)));
+  trie->lengths_ = next(n_lengths);
+  trie->stops_ = reinterpret_cast<const int32_t*>(next(trie->n_stops_ * sizeof(int32_t)));
+  const bool fits =
+      at == saved.bytes && trie->n_vocab_ == n_vocab && trie->n_words_ == (n_vocab + 31) / 32 &&
+      isTrie(trie->all_, n_vocab) && isTrie(trie->odd_, n_vocab) &&
+      std::all_of(trie->lengths_, trie->lengths_ + n_lengths,
+                  [](uint8_t length) { return length <= kLongestPlain; }) &&
+      std::all_of(trie->stops_, trie->stops_ + trie->n_stops_,
+                  [&](int32_t id) { return id >= 0 && static_cast<uint32_t>(id) < n_vocab; });
+  return fits ? trie : nullptr;
+}
+
 Status TokenTrie::build(const Tokenizer& tokenizer, const oriel_allocator& allocator,
                         const Log& log, Arena* arena, TokenTrie** trie, const StopCheck& stop) {
   *trie = nullptr;

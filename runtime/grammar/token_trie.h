@@ -60,6 +60,10 @@ class TokenTrie {
   /// both cases.
   static Status build(const Tokenizer& tokenizer, const oriel_allocator& allocator, const Log& log,
                       Arena* arena, TokenTrie** trie, const StopCheck& stop = {});
+  /// Copies a trie that build() left in an arena and a file has kept. Null if it is not of this vocabulary.
+  static TokenTrie* copyOf(const TokenizerBlock& saved, uint32_t n_vocab, Arena* arena);
+  /// The object as the first bytes of such a block, without addresses.
+  TokenTrie withoutTables() const;
 
   uint32_t vocabSize() const { return n_vocab_; }
   uint32_t words() const { return n_words_; }

@@ -16,7 +16,7 @@ Status FileInParts::read(uint64_t, void*, uint64_t, const Log&) const {
 }
 Status FileInParts::finish(const Log&) { return ORIEL_ERROR_UNSUPPORTED; }
 
-MappedFile::~MappedFile() = default;
+void MappedFile::close() {}
 bool MappedFile::open(const char*) { return false; }
 void MappedFile::forget() const {}
 

@@ -136,12 +136,13 @@ class FileInParts {
 class MappedFile {
  public:
   MappedFile() = default;
-  ~MappedFile();
+  ~MappedFile() { close(); }
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
   /// False: the file is missing, is no file of this user that only this user can write, or cannot be mapped.
   bool open(const char* path);
+  void close();
   bool isOpen() const { return data_ != nullptr; }
   const uint8_t* data() const { return data_; }
   uint64_t bytes() const { return bytes_; }

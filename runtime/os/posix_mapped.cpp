@@ -140,9 +140,10 @@ Status FileInParts::finish(const Log& log) {
 
 // --- MappedFile ------------------------------------------------------------------------------------
 
-MappedFile::~MappedFile() {
+void MappedFile::close() {
   if (data_ != nullptr) {
     (void)::munmap(const_cast<uint8_t*>(data_), static_cast<size_t>(bytes_));
+    data_ = nullptr;
   }
 }
 

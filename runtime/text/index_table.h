@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "base/arena.h"
 
@@ -53,6 +54,17 @@ class IndexTable {
     const uint32_t* slot = search(hash, equals);
     return slot == nullptr || *slot == 0 ? kNone : numberOf(*slot);
   }
+
+  /// Reads slots that were written elsewhere. False if one holds a number that is not below `end`.
+  bool copyFrom(const void* slots, uint32_t end) {
+    std::memcpy(slots_, slots, bytes());
+    bool fits = true;
+    for (uint32_t i = 0; i < n_slots_; ++i) {
+      fits = fits & (slots_[i] == 0 || numberOf(slots_[i]) < end);
+    }
+    return fits;
+  }
+  uint64_t bytes() const { return uint64_t{n_slots_} * sizeof(uint32_t); }
 
   enum class Inserted { kNew, kKnown, kTooMany };
   /// Adds `number`, unless an equal one exists: that one stays (kKnown), or is replaced if `replace`. kTooMany: more

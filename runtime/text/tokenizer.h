@@ -121,14 +121,30 @@ class TokenSink {
   ~TokenSink() = default;
 };
 
+/// A built tokenizer with its tables, as build() left them in an arena: one block that a file can keep.
+struct TokenizerBlock {
+  const uint8_t* data = nullptr;  ///< null: none
+  uint64_t bytes = 0;
+};
+
+/// The error for a TokenizerBlock whose checksum is right and whose tables are not.
+Status notOfThisModel(const Log& log);
+
 /// Immutable after building. All tables are in one arena, independent of the file. Trivially destructible.
 class Tokenizer {
  public:
+  /// Changes with the tables that build() makes of a file, to identify blocks of this build of the library. Raise
+  /// kTables whenever they change.
+  static uint64_t tablesHash();
+  /// The object as the first bytes of a TokenizerBlock, without addresses.
+  Tokenizer withoutTables() const;
+
   /// Reads the tokenizer of a validated file into `arena`. When measuring it checks everything, counts the bytes and
   /// sets *tokenizer to null; warnings are logged when building. Errors name the missing or unknown key
-  /// (ORIEL_ERROR_FORMAT, or ORIEL_ERROR_UNSUPPORTED for an unknown model or pre-tokenizer).
+  /// (ORIEL_ERROR_FORMAT, or ORIEL_ERROR_UNSUPPORTED for an unknown model or pre-tokenizer). Tables are copied from
+  /// `saved`, if given, and their bounds are checked: ORIEL_ERROR_IO if it was made of another file.
   static Status build(const GgufFile& file, const Log& log, Arena* arena, Tokenizer** tokenizer,
-                      const StopCheck& stop = {});
+                      const StopCheck& stop = {}, const TokenizerBlock& saved = {});
 
   /// Bytes of `workspace` for encode() when the longest word has `word_bytes`. A word is the longest stretch that merges
   /// could join; white space ends it in ordinary vocabularies.
@@ -256,6 +272,7 @@ class Tokenizer {
   int32_t bos_id_ = -1;
   int32_t eos_id_ = -1;
   int32_t unknown_id_ = -1;
+  uint64_t pool_bytes_ = 0;
   const char* pool_ = nullptr;         ///< bytes of all pieces, in order of id, with plain spaces
   const uint32_t* offsets_ = nullptr;  ///< [n_vocab + 1] into pool_
   const uint8_t* flags_ = nullptr;     ///< [n_vocab] type and bits

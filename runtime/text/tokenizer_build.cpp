@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 #include "base/half.h"
+#include "base/hash.h"
+#include "base/version.h"
 #include "text/byte_level.h"
 #include "text/pretokenizer.h"
 #include "text/token_names.h"
@@ -28,14 +31,16 @@ uint32_t priorityOfScore(float score) {
 
 class TokenizerBuilder {
  public:
-  TokenizerBuilder(const GgufFile& file, const Log& log, const StopCheck& stop)
-      : file_(file), log_(log), stop_(stop), source_(file, log) {}
+  TokenizerBuilder(const GgufFile& file, const Log& log, const StopCheck& stop,
+                   const TokenizerBlock& saved)
+      : file_(file), log_(log), stop_(stop), saved_(saved), source_(file, log) {}
 
   Status build(Arena* arena, Tokenizer** tokenizer) {
     *tokenizer = nullptr;
     ORIEL_TRY(source_.read());
     readIds(!arena->measuring());
-    ORIEL_TRY(measureTokens());
+    ORIEL_TRY(saved_.data != nullptr ? measureSaved() : measureTokens());
+    const uint64_t first = arena->used();
     Tokenizer* memory = arena->take<Tokenizer>(1);
     offsets_ = arena->take<uint32_t>(uint64_t{source_.n_vocab} + 1);
     flags_ = arena->take<uint8_t>(source_.n_vocab);
@@ -49,6 +54,9 @@ class TokenizerBuilder {
       merges_ = arena->take<Tokenizer::Merge>(source_.n_merges);
       target_.merge_index_.take(arena, source_.n_merges);
     }
+    if (saved_.data != nullptr && arena->used() - first != saved_.bytes) {
+      return differs();
+    }
     if (arena->measuring()) {
       return kOk;
     }
@@ -58,6 +66,7 @@ class TokenizerBuilder {
           "the tokenizer's tables need more memory than was planned: please report it");
     }
     target_.n_vocab_ = source_.n_vocab;
+    target_.pool_bytes_ = pool_bytes_;
     target_.kind_ = source_.kind;
     target_.pre_ = source_.rules.pre;
     target_.whole_words_ = source_.rules.whole_words;
@@ -73,10 +82,14 @@ class TokenizerBuilder {
     target_.map_ = map_;
     target_.map_bytes_ = source_.map.count;
     target_.merges_ = merges_;
-    ORIEL_TRY(fillTokens());
-    sortSpecials();
-    if (source_.hasMerges()) {
-      ORIEL_TRY(fillMerges());
+    if (saved_.data != nullptr) {
+      ORIEL_TRY(copySaved());
+    } else {
+      ORIEL_TRY(fillTokens());
+      sortSpecials();
+      if (source_.hasMerges()) {
+        ORIEL_TRY(fillMerges());
+      }
     }
     *tokenizer = new (memory) Tokenizer(target_);
     return kOk;
@@ -348,6 +361,81 @@ class TokenizerBuilder {
     }
   }
 
+  Status differs() const { return notOfThisModel(log_); }
+
+  /// Counts the tables of saved_.
+  Status measureSaved() {
+    if (saved_.bytes < sizeof(Tokenizer)) {
+      return differs();
+    }
+    std::memcpy(static_cast<void*>(&facts_), saved_.data, sizeof(Tokenizer));
+    pool_bytes_ = facts_.pool_bytes_;
+    n_specials_ = facts_.special_first_[256];
+    const bool plausible = pool_bytes_ <= saved_.bytes && n_specials_ <= source_.n_vocab &&
+                           facts_.n_vocab_ == source_.n_vocab;
+    return plausible ? Status(kOk) : differs();
+  }
+
+  /// Copies the tables of saved_ in the order in which build() takes them. Every index is checked, since whatever wrote
+  /// the file may have had another vocabulary.
+  Status copySaved() {
+    uint8_t ends = 0;  // any byte, so not read as a bool
+    std::memcpy(&ends, &facts_.words_end_at_spaces_, sizeof(ends));
+    target_.words_end_at_spaces_ = ends != 0;
+    target_.least_score_ = facts_.least_score_;
+    target_.longest_ordinary_ = facts_.longest_ordinary_;
+    target_.longest_special_ = facts_.longest_special_;
+    std::copy_n(facts_.byte_ids_, 256, target_.byte_ids_);
+    std::copy_n(facts_.special_first_, 257, target_.special_first_);
+    std::copy_n(facts_.special_lengths_, std::size(facts_.special_lengths_),
+                target_.special_lengths_);
+    const uint32_t n_vocab = source_.n_vocab;
+    uint64_t at = 0;
+    const auto next = [&](uint64_t bytes) {
+      const uint8_t* const piece = saved_.data + at;
+      at = alignUp(at + bytes, Arena::kAlignment);
+      return piece;
+    };
+    const auto copy = [&](void* to, uint64_t bytes) {
+      const uint8_t* const from = next(bytes);
+      if (bytes != 0) {
+        std::memcpy(to, from, static_cast<size_t>(bytes));
+      }
+    };
+    (void)next(sizeof(Tokenizer));
+    copy(offsets_, (uint64_t{n_vocab} + 1) * sizeof(*offsets_));
+    copy(flags_, n_vocab);
+    copy(pool_, pool_bytes_);
+    copy(specials_, n_specials_ * sizeof(*specials_));
+    bool fits = target_.tokens_.copyFrom(next(target_.tokens_.bytes()), n_vocab);
+    if (source_.hasScores()) {
+      copy(priorities_, uint64_t{n_vocab} * sizeof(*priorities_));
+      // The map was copied from the model's file.
+    } else if (source_.hasMerges()) {
+      copy(merges_, uint64_t{source_.n_merges} * sizeof(*merges_));
+      fits = fits &&
+             target_.merge_index_.copyFrom(next(target_.merge_index_.bytes()), source_.n_merges);
+      for (uint32_t i = 0; i < source_.n_merges; ++i) {
+        fits = fits && (merges_[i].packed == UINT64_MAX || target_.valid(merges_[i].merged()));
+      }
+    }
+    fits = fits && offsets_[0] == 0 && offsets_[n_vocab] == pool_bytes_ &&
+           target_.longest_special_ <= kMaxTokenBytes &&
+           target_.longest_ordinary_ <= kMaxTokenBytes;
+    for (uint32_t id = 0; id < n_vocab; ++id) {
+      fits = fits && offsets_[id + 1] >= offsets_[id] &&
+             offsets_[id + 1] - offsets_[id] <= kMaxTokenBytes;
+    }
+    for (uint32_t i = 0; i < n_specials_; ++i) {
+      fits = fits && specials_[i] < n_vocab;
+    }
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      fits = fits && target_.special_first_[byte] <= target_.special_first_[byte + 1] &&
+             (target_.byte_ids_[byte] == -1 || target_.valid(target_.byte_ids_[byte]));
+    }
+    return fits ? Status(kOk) : differs();
+  }
+
   uint8_t firstByte(uint32_t id) const {
     return static_cast<uint8_t>(target_.bytesOf(static_cast<int32_t>(id)).data[0]);
   }
@@ -501,6 +589,8 @@ class TokenizerBuilder {
   const GgufFile& file_;
   const Log& log_;
   const StopCheck stop_;
+  const TokenizerBlock saved_;
+  Tokenizer facts_;  ///< the object in saved_, without its pointers
   TokenizerSource source_;
   bool strips_right_ = false;
   uint32_t n_specials_ = 0;
@@ -518,8 +608,34 @@ class TokenizerBuilder {
 };
 
 Status Tokenizer::build(const GgufFile& file, const Log& log, Arena* arena, Tokenizer** tokenizer,
-                        const StopCheck& stop) {
-  return TokenizerBuilder(file, log, stop).build(arena, tokenizer);
+                        const StopCheck& stop, const TokenizerBlock& saved) {
+  return TokenizerBuilder(file, log, stop, saved).build(arena, tokenizer);
+}
+
+Tokenizer Tokenizer::withoutTables() const {
+  Tokenizer facts = *this;
+  facts.pool_ = nullptr;
+  facts.offsets_ = nullptr;
+  facts.flags_ = nullptr;
+  facts.priorities_ = nullptr;
+  facts.map_ = nullptr;
+  facts.merges_ = nullptr;
+  facts.specials_ = nullptr;
+  facts.tokens_ = IndexTable();
+  facts.merge_index_ = IndexTable();
+  return facts;
+}
+
+Status notOfThisModel(const Log& log) {
+  return log.fail(
+      ORIEL_ERROR_IO,
+      "the prepared vocabulary is not this model's: empty the folder of prepared files");
+}
+
+uint64_t Tokenizer::tablesHash() {
+  constexpr uint64_t kTables = 1;
+  const uint64_t facts[] = {kTables, sizeof(Tokenizer), kMaxTokenBytes};
+  return hashBytes(facts, sizeof(facts), hashBytes(kVersionText, sizeof(kVersionText)));
 }
 
 }  // namespace oriel_internal

@@ -4,6 +4,7 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import stat
 import struct
@@ -188,6 +189,40 @@ def test_cache_folder_is_the_users_alone_and_a_frozen_process_holds_up_nobody():
     succeeds("bench beside a frozen one", *bench, env=env)
     check("does not wait", time.time() - begin < 30 * PATIENCE)
     check("and leaves alone what is being written", all(os.path.exists(held.name) for held in holders))
+
+
+def test_weights_of_large_models_are_mapped_from_the_cache_folder():
+    large = scratch / "large.gguf"
+    shutil.copy(SMALL, large)
+    os.truncate(large, 80 << 20)  # a hole
+    cache = scratch / "prepares" / "cache"
+    folder = cache / "oriel" / "prepared"
+    env = environment(XDG_CACHE_HOME=str(cache))
+    run = ["run", large, *CPU, "--greedy", "--tokens", "8", "--window", "64", "--prompt", "Hello"]
+    expected = succeeds("--no-cache", *run, "--no-cache", env=env).out
+    succeeds("--memory", *run, "--memory", "64MiB", env=env)
+    succeeds("a small model", *run[:1], SMALL, *run[2:], env=env)
+    check("nothing is prepared", not folder.exists())
+    check("a load prepares", succeeds("run", *run, env=env).out == expected)
+    kept = sorted(folder.iterdir())
+    check("weights and tables", len(kept) == 2 and all(mode_of(path) == 0o600 for path in kept), kept)
+    written = [path.stat().st_mtime_ns for path in kept]
+    check("the next load gives the same text", succeeds("run", *run, env=env).out == expected)
+    check("and maps them", written == [path.stat().st_mtime_ns for path in sorted(folder.iterdir())])
+    planned = succeeds("plan", "plan", large, *CPU, "--window", "64", env=env).out.decode()
+    check("plan shows the mapped bytes", "  mapped " in planned and "  held " in planned, planned)
+    weights = max(kept, key=lambda path: path.stat().st_size)
+    with open(weights, "r+b") as file:
+        file.seek(weights.stat().st_size // 2)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 1]))
+    damaged = fails("changed weights", 1, *run, env=env)
+    check("say what to do", "load the model again" in damaged.err.decode(), damaged)
+    check("and are made again", succeeds("run", *run, env=env).out == expected)
+    shutil.rmtree(folder)
+    folder.write_bytes(b"")
+    check("a folder that cannot be written is left out", succeeds("run", *run, env=env).out == expected)
 
 
 def test_a_pipe_is_no_model():

@@ -34,7 +34,7 @@ struct CountingAllocator {
 class TokenizerCase {
  public:
   /// Null tokenizer and a filled log if the file is refused.
-  explicit TokenizerCase(std::vector<uint8_t> file_bytes) {
+  explicit TokenizerCase(std::vector<uint8_t> file_bytes, const TokenizerBlock& saved = {}) {
     // Exactly as large as the file, so that a sanitizer detects an over-read.
     std::unique_ptr<uint8_t[]> mapped(new uint8_t[file_bytes.size()]);
     std::copy(file_bytes.begin(), file_bytes.end(), mapped.get());
@@ -45,7 +45,7 @@ class TokenizerCase {
       return;
     }
     Arena measure;
-    status = Tokenizer::build(*file, out, &measure, &tokenizer);
+    status = Tokenizer::build(*file, out, &measure, &tokenizer, {}, saved);
     if (!status.ok()) {
       return;
     }
@@ -55,7 +55,7 @@ class TokenizerCase {
     block_.reset(alignedBlock(static_cast<size_t>(planned_bytes)));
     std::memset(block_.get(), 0, static_cast<size_t>(planned_bytes));
     Arena arena(block_.get(), planned_bytes);
-    status = Tokenizer::build(*file, out, &arena, &tokenizer);
+    status = Tokenizer::build(*file, out, &arena, &tokenizer, {}, saved);
     used_bytes = arena.used();
     // The tokenizer must not refer to the file.
     std::fill(mapped.get(), mapped.get() + file_bytes.size(), uint8_t{0xAA});
@@ -82,6 +82,15 @@ class TokenizerCase {
     EXPECT_TRUE(
         tokenizer->decode(ids.data(), ids.size(), special, text.data(), needed, &needed).ok());
     return text;
+  }
+
+  /// A copy of the tokenizer with its tables.
+  std::vector<uint8_t> saved() const {
+    const auto* const first = reinterpret_cast<const uint8_t*>(tokenizer);
+    std::vector<uint8_t> block(first, first + used_bytes);
+    const Tokenizer facts = tokenizer->withoutTables();
+    std::memcpy(block.data(), &facts, sizeof(facts));
+    return block;
   }
 
   CapturedLog log;

@@ -12,12 +12,14 @@ namespace oriel_internal::test::test_device_share {
 namespace {
 
 std::atomic<uint32_t> steps;
+std::atomic<uint32_t> served;
 std::atomic<uint32_t> widest;
 std::atomic<int> step_ms;
 
 // Counts; every request with an odd id fails.
 void runSteps(DecodeRequest* const* requests, uint32_t count) {
   ++steps;
+  served += count;
   widest = std::max(widest.load(), count);
   std::this_thread::sleep_for(std::chrono::milliseconds(step_ms.load()));
   for (uint32_t i = 0; i < count; ++i) {
@@ -28,7 +30,7 @@ void runSteps(DecodeRequest* const* requests, uint32_t count) {
 class Share : public testing::Test {
  protected:
   Share() {
-    steps = widest = 0;
+    steps = served = widest = 0;
     step_ms = 0;
   }
   void init(uint32_t sessions, uint32_t batch_rows) { share_.init(sessions, batch_rows, runSteps); }
@@ -137,6 +139,32 @@ TEST_F(Share, who_waits_together_goes_together) {
 }
 
 // With steps of 1.6 s, decode() waits 200 ms for a session that is choosing a token, and never for a session that left.
+TEST_F(Share, between_two_batches_of_a_long_prompt_every_other_session_gets_a_token) {
+  constexpr uint32_t kOthers = 7;
+  init(1 + kOthers, 1 + kOthers);
+  std::atomic<bool> reading{true};
+  std::vector<std::thread> threads;
+  for (uint32_t s = 1; s <= kOthers; ++s) {
+    threads.emplace_back([&, s] {
+      while (reading) {
+        DecodeRequest request = requestOf(s, 2);
+        share_.decode(&request, 1);
+      }
+    });
+  }
+  for (uint32_t batch = 0; batch < 100; ++batch) {
+    const DeviceTurn turn(&share_, 0);
+    EXPECT_GE(served, kOthers * batch);
+    while (share_.waiting() < kOthers) {
+      std::this_thread::yield();
+    }
+  }
+  reading = false;
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
 TEST_F(Share, waits_a_little_for_who_is_choosing) {
   using Clock = std::chrono::steady_clock;
   init(2, 2);

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "support/grammar_case.h"
 #include "support/tokenizer_case.h"
 #include "support/vocabulary.h"
 #include "text/merge.h"
@@ -77,6 +78,100 @@ TEST(Tokenizer, measured_bytes_are_the_bytes_built) {
   TokenizerCase s(spm.writer().build());
   ASSERT_NE(s.tokenizer, nullptr);
   EXPECT_EQ(s.planned_bytes, s.used_bytes);
+}
+
+std::vector<std::vector<uint8_t>> manyVocabularies() {
+  std::vector<std::vector<uint8_t>> files;
+  for (const char* name :
+       {"tokenizer/vocab-bpe2048", "tokenizer/vocab-gemma4-probe", "tokenizer/vocab-probe",
+        "models/llama-q4_0", "models/bert-rank-labels"}) {
+    files.push_back(readBytes(std::string(ORIEL_TEST_DATA) + "/" + name + ".gguf"));
+  }
+  Vocabulary spm;
+  spm.startSpm(true);
+  files.push_back(spm.writer().build());
+  return files;
+}
+
+TEST(Tokenizer, saved_tables_give_the_same_ids) {
+  const std::string text =
+      " Hello, world! It's 12345 \xC3\xA9t\xC3\xA9s\n\tint main() { return 0; }";
+  for (const std::vector<uint8_t>& file : manyVocabularies()) {
+    TokenizerCase built(file);
+    const std::vector<uint8_t> block = built.saved();
+    TokenizerCase copied(file, {block.data(), block.size()});
+    ASSERT_TRUE(copied.status.ok()) << copied.log.errors();
+    EXPECT_EQ(block.size(), copied.used_bytes);
+    EXPECT_EQ(built.encode(text), copied.encode(text));
+    EXPECT_EQ(built.decode(built.encode(text)), copied.decode(copied.encode(text)));
+  }
+}
+
+TEST(Tokenizer, changed_tables_are_refused_or_give_other_ids) {
+  std::mt19937 random(3);
+  uint32_t refused = 0;
+  for (const std::vector<uint8_t>& file : manyVocabularies()) {
+    TokenizerCase built(file);
+    const std::vector<uint8_t> block = built.saved();
+    for (int i = 0; i < 200; ++i) {
+      std::vector<uint8_t> mutant = block;
+      const size_t where = i % 4 == 0 ? sizeof(Tokenizer) : mutant.size();
+      for (uint32_t n = 1 + random() % 4; n > 0; --n) {
+        mutant[random() % where] = static_cast<uint8_t>(random());
+      }
+      if (i % 20 == 0) {
+        mutant.resize(random() % mutant.size());
+      }
+      TokenizerCase copied(file, {mutant.data(), mutant.size()});
+      if (!copied.status.ok()) {
+        EXPECT_EQ(ORIEL_ERROR_IO, copied.status.code());
+        ++refused;
+        continue;
+      }
+      const Ids ids = copied.encode("Hello <|im_start|> world, 123 times");
+      (void)copied.decode(ids, true);
+    }
+  }
+  EXPECT_GT(refused, 10u);
+}
+
+TEST(Tokenizer, a_saved_trie_is_copied_and_its_bounds_are_checked) {
+  const GrammarCase c(bpe2048());
+  const auto* const first = reinterpret_cast<const uint8_t*>(c.trie);
+  std::vector<uint8_t> block(first, first + c.trie_bytes);
+  const TokenTrie facts = c.trie->withoutTables();
+  std::memcpy(block.data(), static_cast<const void*>(&facts), sizeof(facts));
+  const uint32_t n_vocab = c.trie->vocabSize();
+  std::vector<uint64_t> room;
+  const auto copyOf = [&](const std::vector<uint8_t>& saved, uint32_t tokens) -> const TokenTrie* {
+    room.assign(saved.size() / 8 + 1, 0);
+    Arena arena(room.data(), saved.size());
+    return TokenTrie::copyOf({saved.data(), saved.size()}, tokens, &arena);
+  };
+  const TokenTrie* copy = copyOf(block, n_vocab);
+  ASSERT_NE(nullptr, copy);
+  ASSERT_EQ(c.trie->all().count, copy->all().count);
+  EXPECT_EQ(0, std::memcmp(c.trie->all().nodes, copy->all().nodes,
+                           copy->all().count * sizeof(TokenTrie::Node)));
+  EXPECT_EQ(0, std::memcmp(c.trie->lengths(), copy->lengths(), n_vocab));
+  EXPECT_EQ(c.trie->stops()[0], copy->stops()[0]);
+  EXPECT_EQ(nullptr, copyOf(block, n_vocab + 64));
+  EXPECT_EQ(nullptr, copyOf({block.begin(), block.end() - 16}, n_vocab));
+  std::mt19937 random(9);
+  uint32_t refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::vector<uint8_t> mutant = block;
+    mutant[random() % (i % 3 == 0 ? sizeof(TokenTrie) : mutant.size())] =
+        static_cast<uint8_t>(random());
+    copy = copyOf(mutant, n_vocab);
+    refused += copy == nullptr ? 1 : 0;
+    for (uint32_t node = 0; copy != nullptr && node < copy->all().count; ++node) {
+      const TokenTrie::Node& one = copy->all().nodes[node];
+      ASSERT_TRUE(one.skip() > 0 && one.skip() <= copy->all().count - node);
+      ASSERT_TRUE(one.token() < n_vocab || one.token() == TokenTrie::Node::kNoToken);
+    }
+  }
+  EXPECT_GT(refused, 10u);
 }
 
 TEST(Tokenizer, an_arena_that_is_too_small_is_refused) {

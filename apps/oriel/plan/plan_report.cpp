@@ -69,6 +69,12 @@ std::string bytesByPurpose(const Json& plan) {
   }
   text += formatted("  %-12s%12s\n", weightsUnknown(plan) ? "the rest" : "total",
                     formatSize(total).c_str());
+  if (const uint64_t mapped = numberIn(plan, "mapped_bytes"); mapped != 0) {
+    text += formatted(
+        "  mapped      %12s  of weights: the system may take them back\n"
+        "  held        %12s\n",
+        formatSize(mapped).c_str(), formatSize(total - mapped).c_str());
+  }
   return text + (numberIn(plan, "on_file_bytes") != 0
                      ? formatted("  %-12s%12s  read when tokens need it, never held as a whole\n",
                                  "on file", sizeIn(plan, "on_file_bytes").c_str())
