@@ -28,4 +28,4 @@ folder=${1:-build/desktop}
 mkdir -p "$folder"
 program=build/release/apps/oriel-desktop
 model=models/oriel-tiny/oriel-tiny-q8_0.gguf
-exec xvfb-run -a -s "-screen 0 1500x1000x24" python3 tests/desktop/drive.py "$program" "$model" "$(realpath "$folder")"
+exec xvfb-run -a -s "-screen 0 1500x1000x24" python3 contrib/desktop/tests/drive.py "$program" "$model" "$(realpath "$folder")"

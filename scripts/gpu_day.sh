@@ -90,9 +90,9 @@ for shape in "${shapes[@]}"; do
   run "bench-$shape-batch512" 60 apps/oriel bench "${common[@]}" --prefill 512 --decode 8 --prefill-batch 512
   run "bench-$shape-deep" 60 apps/oriel bench "${common[@]}" --prefill 64 --decode 64 --depth 4000
   # Why: each kind of op alone, and every way to multiply.
-  run "ops-$shape" 60 tests/oriel_profile_ops "$file" --device vulkan --window 4096 --depth 4000 --repeat 3
+  run "ops-$shape" 60 lab/oriel_profile_ops "$file" --device vulkan --window 4096 --depth 4000 --repeat 3
   for candidate in 1 2 3 4 5 6; do
-    run "ops-$shape-vector$candidate" 15 tests/oriel_profile_ops "$file" --device vulkan --list decode --only matmul \
+    run "ops-$shape-vector$candidate" 15 lab/oriel_profile_ops "$file" --device vulkan --list decode --only matmul \
       --candidate "$candidate" --repeat 3
   done
 done

@@ -3,7 +3,7 @@
 #
 #   scripts/nightly.sh [PART...]     default: all parts, about 12 hours on two cores
 #
-#   all        scripts/test.sh --all: every test on every device
+#   all        scripts/test.sh --all: every test on every device, lab/ and contrib/
 #   sanitize   scripts/sanitize.sh: addresses, undefined behaviour, races, uninitialised memory
 #   hostile    scripts/hostile.sh: mutants of models, changing files, stopped processes
 #   faults     scripts/faults.sh: every call that can fail, failed
@@ -40,8 +40,8 @@ part() {
   fi
 }
 soak() {
-  local soak=build/release/tests/soak/oriel_soak layer=build/release/tests/faults/layer icd
-  oriel_configure -DORIEL_BUILD_TESTS=ON && cmake --build build/release --target oriel_soak oriel_fault_layer >&2 ||
+  local soak=build/release/lab/soak/oriel_soak layer=build/release/tests/faults/layer icd
+  oriel_configure -DORIEL_BUILD_TESTS=ON -DORIEL_BUILD_LAB=ON && cmake --build build/release --target oriel_soak oriel_fault_layer >&2 ||
     oriel_fail "building failed"
   part soak-cpu "$soak" --seconds 3600 --seed "$RANDOM"
   for icd in /usr/share/vulkan/icd.d/lvp_icd*.json build/swiftshader/vk_swiftshader_icd.json; do

@@ -67,7 +67,7 @@ export ORIEL_URL=$url
 serve --api-key secret --template "$work/tools.jinja"
 export ORIEL_TOOLS_URL=$url
 serve
-export ORIEL_PAGE_URL=$url
+export ORIEL_PAGE_URL=$url ORIEL_PAGE=$oriel_root/docs/serve.md
 ORIEL_NO_STOP=$(printf '<|im_end|><|endoftext|>' | "$oriel" tokenize --special --json |
   python3 -c 'import json, sys; print(json.dumps({str(i): -100 for i in json.load(sys.stdin)["ids"]}))')
 ORIEL_PICTURES=$work

@@ -3,9 +3,9 @@
 #
 #   scripts/test.sh [--all | --quick] [CTEST_ARGS...]         e.g. scripts/test.sh -R kv
 #
-# Without --all the Vulkan devices, which are software here, leave out what others have shown (tests/devices.cmake), and
+# Without --all the Vulkan devices, which are software here, run the tests of their tiers (tests/support/tiers.h), and
 # packages and some ways to build the library are not tried (tests/package/CMakeLists.txt). --quick runs the unit tests and
-# those on the CPU.
+# those on the CPU. --all also builds and tests lab/ and contrib/.
 #
 # The last line is `N passed, N failed`, followed by `, N skipped` where tests were skipped. The exit
 # code is 0 only if none failed and at least one passed.
@@ -19,10 +19,10 @@ exec </dev/null
 
 build=$oriel_root/build/release
 report=$oriel_root/build/test-report.xml
-all=OFF
+all=OFF desktop=OFF
 quick=()
 case ${1:-} in
-  --all) all=ON && shift ;;
+  --all) all=ON desktop=AUTO && shift ;;
   --quick) quick=(-R '^(unit|cpu)\.') && shift ;;
 esac
 
@@ -39,7 +39,7 @@ case $? in
 esac
 
 oriel_configure -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON -DORIEL_SWIFTSHADER_ICD="$icd" \
-  -DORIEL_TEST_ALL=$all -DORIEL_UNITY=ON || oriel_fail "configuring failed"
+  -DORIEL_TEST_ALL=$all -DORIEL_BUILD_LAB=$all -DORIEL_DESKTOP=$desktop -DORIEL_UNITY=ON || oriel_fail "configuring failed"
 # Files in the build folder and in test folders are the same for the compiler's cache.
 CCACHE_BASEDIR=$build cmake --build "$build" || oriel_fail "building failed"
 "$oriel_root/scripts/sizes.sh" "$build"  # for the log: the test `sizes` fails if one is too large

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the npm package, with an addon for this system, and the page, and runs their tests in Node and in a headless browser.
+# docs/web.md: builds the npm package, with an addon for this system, and the page, and runs their tests in Node and in a headless browser.
 #
 #   scripts/web.sh [build | test]     default: both
 #

@@ -14,7 +14,7 @@ _SPAN = re.compile(r"(`+)(?!`)(.*?)(?<!`)\1(?!`)")
 def pages():
     """README.md, the pages next to it, the pages of docs/ and notes/, and those of the desktop program and the tests."""
     return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "notes").glob("*.md")),
-            ROOT / "apps/desktop/README.md", ROOT / "tests/README.md"]
+            ROOT / "contrib/desktop/README.md", ROOT / "tests/README.md"]
 
 
 def lines_of_text(text):

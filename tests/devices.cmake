@@ -7,35 +7,28 @@ if(TARGET oriel_test_models)
 endif()
 set_source_files_properties(device/count_mallocs.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
-# Long tests need scripts/test.sh --all. The CPU runs every test each time, but only a part of the cases of some tests
+# A mark above a test names its tier (support/tiers.h). On the CPU, some tests leave out cases in an ordinary run
 # (allCases() in support/target.h).
 option(ORIEL_TEST_ALL "Run every test on every device" OFF)
 
-include(software_devices.cmake)
-
-# oriel_on_device(NAME TARGET FILTER...): support/device_main.cpp lists the values of TARGET. The first filter has every
-# test for such a device; further filters have the part for an ordinary run.
-function(oriel_on_device name target filter)
+# oriel_on_device(NAME TARGET PLACES): support/device_main.cpp lists the values of TARGET. SwiftShader is a second
+# implementation of Vulkan, at a third of the speed: in tests with many cases it runs other cases than lavapipe.
+set(share_of_swiftshader 2)
+function(oriel_on_device name target places)
   oriel_test_program(oriel_tests_${name} "" support/device_main.cpp)
   target_link_libraries(oriel_tests_${name} PRIVATE oriel_device_tests)
-  target_compile_definitions(oriel_tests_${name} PRIVATE ORIEL_TEST_TARGET="${target}")
+  target_compile_definitions(oriel_tests_${name} PRIVATE ORIEL_TEST_TARGET="${target}" "ORIEL_TEST_PLACES=${places}"
+                                                         ORIEL_TEST_EVERY_TIER=$<BOOL:${ORIEL_TEST_ALL}>)
   set(environment)
-  set(filters ${filter})
   if(DEFINED share_of_${name})
     set(environment PROPERTIES ENVIRONMENT ORIEL_TEST_SHARE=${share_of_${name}})
   endif()
   if(ORIEL_TEST_ALL)
     set(environment PROPERTIES ENVIRONMENT ORIEL_TEST_ALL=1)
-  elseif(ARGN)
-    oriel_absent_device(${name}.more "what tests/software_devices.cmake leaves out runs with scripts/test.sh --all")
-    set(filters ${ARGN})
+  elseif(NOT name STREQUAL "cpu")
+    oriel_absent_device(${name}.more "tests of other tiers run here with scripts/test.sh --all")
   endif()
-  set(number 0)
-  foreach(filter IN LISTS filters)
-    math(EXPR number "${number} + 1")
-    gtest_discover_tests(oriel_tests_${name} TEST_PREFIX ${name}. TEST_FILTER ${filter} TEST_LIST ${name}_${number}
-                         NO_PRETTY_VALUES DISCOVERY_TIMEOUT 120 ${environment})
-  endforeach()
+  gtest_discover_tests(oriel_tests_${name} TEST_PREFIX ${name}. NO_PRETTY_VALUES DISCOVERY_TIMEOUT 120 ${environment})
 endfunction()
 
 # A device that is not there is one visible skip.
@@ -44,8 +37,7 @@ function(oriel_absent_device name reason)
   set_tests_properties(${name}.all PROPERTIES SKIP_REGULAR_EXPRESSION "SKIPPED:")
 endfunction()
 
-oriel_on_device(cpu cpu "-VulkanExecutor.*:PipelineFile.*:MatmulChoice*:Device/Matmul*:\
-SelfTest.keeps_the_fastest_candidates_in_the_cache_folder")
+oriel_on_device(cpu cpu kOnCpu)
 # oriel_without(NAME FEATURES FILTER): some of a device's tests as if it lacked optional features.
 function(oriel_without name features filter)
   string(REPLACE "," "_" label ${features})
@@ -58,14 +50,13 @@ function(oriel_without name features filter)
 endfunction()
 
 if(ORIEL_VULKAN AND ORIEL_LAVAPIPE_ICD)
-  # With the layer, the same device runs these below.
   file(GLOB validation_layer /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json)
   if(validation_layer AND NOT CMAKE_CROSSCOMPILING)
-    list(APPEND not_on_lavapipe Validation.* *RunningAhead* Sampling.* SelfTest.passes*)
+    oriel_on_device(lavapipe vulkan=${ORIEL_LAVAPIPE_ICD} kOnFirstGpu)
+    oriel_on_device(validation validation=${ORIEL_LAVAPIPE_ICD} kOnValidatedGpu)
+  else()
+    oriel_on_device(lavapipe vulkan=${ORIEL_LAVAPIPE_ICD} "kOnFirstGpu | kOnValidatedGpu")
   endif()
-  list(JOIN lavapipe_cases ":" cases)
-  string(REPLACE ";" ":" others "${suites_by_case};${not_on_lavapipe}")
-  oriel_on_device(lavapipe vulkan=${ORIEL_LAVAPIPE_ICD} "*" "*-${others}" "${cases}")
   set(whole_models "OrielTiny.*:Models/ModelLogits.*/llama_f16:Models/ModelLogits.*/llama_q4_k_m")
   set(steps_and_models "Device/Matmul*:VulkanExecutor.a_step*:VulkanExecutor.devices*:${whole_models}")
   set(kernels_and_models "Device/Matmul*row*/as_it_is:Device/Matmul.staged*:VulkanExecutor.a_step*:VulkanExecutor.devices*:${whole_models}")
@@ -98,15 +89,7 @@ if(ORIEL_VULKAN AND ORIEL_LAVAPIPE_ICD)
   endif()
   if(CMAKE_CROSSCOMPILING)
     oriel_absent_device(validation "the Khronos validation layer is this machine's, not the target's")
-  elseif(validation_layer)
-    set(running_ahead "RunningAhead.*:*RunningAheadFull*/mixed*:*RunningAheadFull*/convolved_f16")
-    if(ORIEL_TEST_ALL)
-      set(running_ahead "*RunningAhead*")
-    endif()
-    oriel_on_device(validation validation=${ORIEL_LAVAPIPE_ICD}
-                    "Validation.*:Device/Matmul.staged*:Device/Kernels.a_mixture*:VulkanExecutor.*experts*:VulkanExecutor.filling*:\
-SelfTest.passes*:Sampling.*:${running_ahead}")
-  else()
+  elseif(NOT validation_layer)
     oriel_absent_device(validation "the Khronos validation layer is not installed")
   endif()
 elseif(CMAKE_CROSSCOMPILING)
@@ -116,9 +99,7 @@ else()
 endif()
 
 if(ORIEL_VULKAN AND ORIEL_SWIFTSHADER_ICD)
-  list(JOIN on_swiftshader ":" tests)
-  list(JOIN not_on_swiftshader ":" others)
-  oriel_on_device(swiftshader vulkan=${ORIEL_SWIFTSHADER_ICD} "*" "${tests}-${others}")
+  oriel_on_device(swiftshader vulkan=${ORIEL_SWIFTSHADER_ICD} kOnSecondGpu)
 else()
   oriel_absent_device(swiftshader "SwiftShader was not found (ORIEL_SWIFTSHADER_ICD)")
 endif()

@@ -1,6 +1,8 @@
-"""Shapes of published models, and what their files say besides, for make_model.py."""
+"""Shapes of published models, from the program's table, and the other keys of their files, for make_model.py."""
 import dataclasses
 import math
+import pathlib
+import re
 
 
 @dataclasses.dataclass
@@ -199,105 +201,114 @@ def file_keys(shape):
     return {**keys, **shape.extra}
 
 
-def granite(name, layers, embd, heads, kv_heads, head_dim, ff, context, residual, logits, hybrid):
-    """Dense models of Granite 4.0 are published as hybrids: their files speak of experts and states that none of
-    their layers has."""
-    extra = {"vocab_size": ("uint32", 100352), "rope.dimension_count": ("uint32", head_dim)}
-    if hybrid:
-        extra.update({"rope.scaling.finetuned": ("bool", True), "expert_count": ("uint32", 0),
-                      "expert_used_count": ("uint32", 0),
-                      "expert_shared_feed_forward_length": ("uint32", ff),
-                      "ssm.conv_kernel": ("uint32", 4), "ssm.state_size": ("uint32", 256),
-                      "ssm.group_count": ("uint32", 1), "ssm.inner_size": ("uint32", 2 * embd),
-                      "ssm.time_step_rank": ("uint32", 128)})
-    scales = {"embedding_scale": 12.0, "attention.scale": 1 / head_dim, "residual_scale": residual,
-              "logit_scale": logits}
-    return Shape(name, "granite", layers, embd, heads, kv_heads, head_dim, ff, 100352, context, 1e7, 1e-5,
-                 "granite", says_head_dim=False, kv_list=hybrid, scales=scales, extra=extra)
+def published():
+    """The rows of runtime/tools/known_shapes.cpp: {name: fields of Shape}. The program plans with them."""
+    source = pathlib.Path(__file__).resolve().parents[2] / "runtime/tools/known_shapes.cpp"
+    fields = ("n_layers", "n_heads", "n_kv_heads", "head_dim", "n_embd", "n_ff", "n_vocab", "context")
+    text = source.read_text(encoding="utf-8")
+    tied = {"kTied", *re.findall(r"constexpr uint32_t (\w+) = (?:kTied|kGemma3) ", text)}
+    rows = {}
+    for name, arch, numbers, features in re.findall(r'^    \{"([\w.-]+)", "([\w-]+)", ((?:\d+, ){8})([\w| ]+)', text, re.M):
+        rows[name] = {"arch": arch, **dict(zip(fields, map(int, numbers.split(", ")))),
+                      "tied": bool(tied & set(features.split(" | ")))}
+    return rows
 
 
-def lfm2(name, embd, heads, ff):
-    return Shape(name, "lfm2", 16, embd, heads, 8, 64, ff, 65536, 128000, 1e6, 1e-5, "lfm2",
-                 says_head_dim=False, attention_layers=(2, 5, 8, 10, 12, 14), kv_list=True,
-                 extra={"vocab_size": ("uint32", 65536), "shortconv.l_cache": ("uint32", 3)})
+ROWS = published()
 
 
-def gemma4(name, layers, embd, kv_heads, ff, period, shared, doubles_ff):
-    return Shape(name, "gemma4", layers, embd, 8, kv_heads, 512, ff, 262144, 131072, 1e6, 1e-6, "gemma4",
-                 local_window=512, local_period=period, local_head_dim=256, n_shared_layers=shared,
-                 doubles_ff=doubles_ff, per_layer_width=256,
-                 extra={"vocab_size": ("uint32", 262144), "final_logit_softcapping": ("float32", 30.0)})
-
-
-def qwen35(name, layers, embd, heads, kv_heads, ff, value_heads, arch="qwen35", **experts):
-    """A quarter of a head turns: sections for text and two more of pictures cover all of its 32 pairs."""
-    return Shape(name, arch, layers, embd, heads, kv_heads, 256, ff, 248320, 262144, 1e7, 1e-6, "qwen35",
-                 attention_period=4, state=State(value_heads, 16, 128, 128, delta=True),
-                 extra={"vocab_size": ("uint32", 248320), "rope.dimension_count": ("uint32", 64),
-                        "rope.dimension_sections": ("int32s", [11, 11, 10, 0])}, **experts)
-
-
-def granite_hybrid(name, attention_layers, layers, embd, heads, kv_heads, head_dim, ff, state_heads, residual, logits,
-                   **experts):
-    """Without position encoding; the file still states RoPE and the context length."""
-    scales = {"embedding_scale": 12.0, "attention.scale": 1 / head_dim, "residual_scale": residual,
-              "logit_scale": logits}
-    state = State(state_heads, 1, 128, 2 * embd // state_heads)
-    return Shape(name, "granitehybrid", layers, embd, heads, kv_heads, head_dim, ff, 100352, 1 << 20, 1e4, 1e-5,
-                 "granite", says_head_dim=False, attention_layers=attention_layers, kv_list=True, state=state,
-                 scales=scales, extra={**sizes(100352, head_dim), "rope.scaling.finetuned": ("bool", False)},
-                 **experts)
-
-
-def falcon_h1(name, layers, embd, head_dim, ff, n_vocab, context, tied, state):
-    return Shape(name, "falcon-h1", layers, embd, 8, 2, head_dim, ff, n_vocab, context, 1e11, 1e-5, "falcon-h1",
-                 tied=tied, state=dataclasses.replace(state, beside=True, normed=False),
-                 extra={"vocab_size": ("uint32", n_vocab)})
-
-
-def mamba2(name, layers, embd):
-    return Shape(name, "mamba2", layers, embd, 0, 0, 0, 0, 50288, 1 << 20, 0, 1e-5, "olmo", says_head_dim=False,
-                 state=State(2 * embd // 64, 1, 128, 64), extra={"vocab_size": ("uint32", 50288)})
+def shape(name, theta, epsilon, vocabulary, row=None, **more):
+    """A published shape. `more` replaces numbers that its file states differently, and adds numbers of the file."""
+    return Shape(**{"name": name, "theta": theta, "epsilon": epsilon, "vocabulary": vocabulary,
+                    **ROWS[row or name.lower()], **more})
 
 
 def sizes(n_vocab, head_dim):
     return {"vocab_size": ("uint32", n_vocab), "rope.dimension_count": ("uint32", head_dim)}
 
 
+def granite(name, residual, logits, hybrid):
+    """Dense models of Granite 4.0 are published as hybrids: their files speak of experts and states that none of
+    their layers has."""
+    row = ROWS[name.lower()]
+    extra = sizes(row["n_vocab"], row["head_dim"])
+    if hybrid:
+        extra.update({"rope.scaling.finetuned": ("bool", True), "expert_count": ("uint32", 0),
+                      "expert_used_count": ("uint32", 0),
+                      "expert_shared_feed_forward_length": ("uint32", row["n_ff"]),
+                      "ssm.conv_kernel": ("uint32", 4), "ssm.state_size": ("uint32", 256),
+                      "ssm.group_count": ("uint32", 1), "ssm.inner_size": ("uint32", 2 * row["n_embd"]),
+                      "ssm.time_step_rank": ("uint32", 128)})
+    scales = {"embedding_scale": 12.0, "attention.scale": 1 / row["head_dim"], "residual_scale": residual,
+              "logit_scale": logits}
+    return shape(name, 1e7, 1e-5, "granite", says_head_dim=False, kv_list=hybrid, scales=scales, extra=extra)
+
+
+def lfm2(name):
+    return shape(name, 1e6, 1e-5, "lfm2", says_head_dim=False, attention_layers=(2, 5, 8, 10, 12, 14), kv_list=True,
+                 extra={"vocab_size": ("uint32", 65536), "shortconv.l_cache": ("uint32", 3)})
+
+
+def gemma4(name, period, shared, doubles_ff):
+    return shape(name, 1e6, 1e-6, "gemma4", local_window=512, local_period=period, local_head_dim=256,
+                 n_shared_layers=shared, doubles_ff=doubles_ff, per_layer_width=256,
+                 extra={"vocab_size": ("uint32", 262144), "final_logit_softcapping": ("float32", 30.0)})
+
+
+def qwen35(name, value_heads, **experts):
+    """A quarter of a head turns: sections for text and two more of pictures cover all of its 32 pairs."""
+    return shape(name, 1e7, 1e-6, "qwen35", attention_period=4, state=State(value_heads, 16, 128, 128, delta=True),
+                 extra={"vocab_size": ("uint32", 248320), "rope.dimension_count": ("uint32", 64),
+                        "rope.dimension_sections": ("int32s", [11, 11, 10, 0])}, **experts)
+
+
+def granite_hybrid(name, attention_layers, state_heads, residual, logits, **more):
+    """Without position encoding; the file still states RoPE and the context length."""
+    row = ROWS[name.lower()]
+    scales = {"embedding_scale": 12.0, "attention.scale": 1 / row["head_dim"], "residual_scale": residual,
+              "logit_scale": logits}
+    state = State(state_heads, 1, 128, 2 * row["n_embd"] // state_heads)
+    return shape(name, 1e4, 1e-5, "granite", context=1 << 20, says_head_dim=False, attention_layers=attention_layers,
+                 kv_list=True, state=state, scales=scales,
+                 extra={**sizes(row["n_vocab"], row["head_dim"]), "rope.scaling.finetuned": ("bool", False)}, **more)
+
+
+def falcon_h1(name, state):
+    return shape(name, 1e11, 1e-5, "falcon-h1", state=dataclasses.replace(state, beside=True, normed=False),
+                 extra={"vocab_size": ("uint32", ROWS[name.lower()]["n_vocab"])})
+
+
+def mamba2(name):
+    return shape(name, 0, 1e-5, "olmo", context=1 << 20, says_head_dim=False,
+                 state=State(2 * ROWS[name.lower()]["n_embd"] // 64, 1, 128, 64), extra={"vocab_size": ("uint32", 50288)})
+
+
 SHAPES = [
-    Shape("SmolLM2-135M", "llama", 30, 576, 9, 3, 64, 1536, 49152, 8192, 1e5, 1e-5, "smollm"),
-    Shape("SmolLM2-360M", "llama", 32, 960, 15, 5, 64, 2560, 49152, 8192, 1e5, 1e-5, "smollm"),
-    Shape("Qwen2.5-0.5B", "qwen2", 24, 896, 14, 2, 64, 4864, 151936, 32768, 1e6, 1e-6, "qwen2",
-          says_head_dim=False),
-    Shape("Qwen3-0.6B", "qwen3", 28, 1024, 16, 8, 128, 3072, 151936, 40960, 1e6, 1e-6, "qwen2"),
-    Shape("Llama-3.2-1B", "llama", 16, 2048, 32, 8, 64, 8192, 128256, 131072, 5e5, 1e-5, "llama-bpe",
-          llama3_factor=32),
-    Shape("TinyLlama-1.1B", "llama", 22, 2048, 32, 4, 64, 5632, 32000, 2048, 1e4, 1e-5, "llama-spm",
-          tied=False),
-    Shape("Gemma-3-270M", "gemma3", 18, 640, 4, 1, 256, 2048, 262144, 32768, 1e6, 1e-6, "gemma-spm",
-          local_window=512),
-    Shape("Gemma-3-1B", "gemma3", 26, 1152, 4, 1, 256, 6912, 262144, 32768, 1e6, 1e-6, "gemma-spm",
-          local_window=512),
-    Shape("Gemma-2-2B", "gemma2", 26, 2304, 8, 4, 256, 9216, 256000, 8192, 1e4, 1e-6, "gemma-spm",
-          local_window=4096, extra={"attn_logit_softcapping": ("float32", 50.0),
+    shape("SmolLM2-135M", 1e5, 1e-5, "smollm"),
+    shape("SmolLM2-360M", 1e5, 1e-5, "smollm"),
+    shape("Qwen2.5-0.5B", 1e6, 1e-6, "qwen2", says_head_dim=False),
+    shape("Qwen3-0.6B", 1e6, 1e-6, "qwen2"),
+    shape("Llama-3.2-1B", 5e5, 1e-5, "llama-bpe", llama3_factor=32),
+    shape("TinyLlama-1.1B", 1e4, 1e-5, "llama-spm"),
+    shape("Gemma-3-270M", 1e6, 1e-6, "gemma-spm", local_window=512),
+    shape("Gemma-3-1B", 1e6, 1e-6, "gemma-spm", local_window=512),
+    shape("Gemma-2-2B", 1e4, 1e-6, "gemma-spm", local_window=4096, extra={"attn_logit_softcapping": ("float32", 50.0),
                                     "final_logit_softcapping": ("float32", 30.0)}),
-    lfm2("LFM2-350M", 1024, 16, 4608),
-    lfm2("LFM2-1.2B", 2048, 32, 8192),
-    granite("Granite-4.0-350M", 28, 1024, 16, 4, 64, 2048, 32768, 0.263, 4.0, hybrid=True),
-    granite("Granite-4.0-1B", 40, 2048, 16, 4, 128, 4096, 131072, 0.22, 8.0, hybrid=True),
-    granite("Granite-4.1-3B", 40, 2560, 40, 8, 64, 8192, 131072, 0.22, 10.0, hybrid=False),
-    Shape("MiniCPM4-0.5B", "minicpm", 24, 1024, 16, 2, 64, 4096, 73448, 32768, 1e4, 1e-6, "llama-spm",
+    lfm2("LFM2-350M"),
+    lfm2("LFM2-1.2B"),
+    granite("Granite-4.0-350M", 0.263, 4.0, hybrid=True),
+    granite("Granite-4.0-1B", 0.22, 8.0, hybrid=True),
+    granite("Granite-4.1-3B", 0.22, 10.0, hybrid=False),
+    shape("MiniCPM4-0.5B", 1e4, 1e-6, "llama-spm",
           says_head_dim=False, scales={"embedding_scale": 12.0, "residual_scale": 1.4 / math.sqrt(24),
                                        "logit_scale": 1024 / 256},
           extra={"vocab_size": ("uint32", 73448), "rope.dimension_count": ("uint32", 64),
                  "rope.scaling.type": ("string", "longrope")}),
-    Shape("ERNIE-4.5-0.3B", "ernie4_5", 18, 1024, 16, 2, 128, 3072, 103424, 131072, 5e5, 1e-5,
-          "llama-spm"),
-    Shape("Hunyuan-0.5B", "hunyuan-dense", 24, 1024, 16, 8, 128, 3584, 120818, 262144,
-          1e4 * 1000 ** (128 / 126), 1e-5, "hunyuan-dense",
+    shape("ERNIE-4.5-0.3B", 5e5, 1e-5, "llama-spm"),
+    shape("Hunyuan-0.5B", 1e4 * 1000 ** (128 / 126), 1e-5, "hunyuan-dense",
           extra={"rope.scaling.type": ("string", "none"), "rope.scaling.factor": ("float32", 1.0),
                  "rope.scaling.original_context_length": ("uint32", 262144)}),
-    Shape("Ministral-3-3B", "mistral3", 26, 3072, 32, 8, 128, 9216, 131072, 262144, 1e6, 1e-5, "tekken",
+    shape("Ministral-3-3B", 1e6, 1e-5, "tekken",
           extra={"vocab_size": ("uint32", 131072), "rope.dimension_count": ("uint32", 128),
                  "rope.scaling.type": ("string", "yarn"), "rope.scaling.factor": ("float32", 16.0),
                  "rope.scaling.original_context_length": ("uint32", 16384),
@@ -305,51 +316,50 @@ SHAPES = [
                  "rope.scaling.yarn_beta_slow": ("float32", 1.0),
                  "rope.scaling.yarn_log_multiplier": ("float32", 1.0),
                  "attention.temperature_scale": ("float32", 0.1)}),
-    Shape("EXAONE-4.0-1.2B", "exaone4", 30, 2048, 32, 8, 64, 4096, 102400, 65536, 1e6, 1e-5, "exaone4",
-          llama3_factor=16, extra={"vocab_size": ("uint32", 102400)}),
-    Shape("OLMo-2-1B", "olmo2", 16, 2048, 16, 16, 128, 8192, 100352, 4096, 5e5, 1e-6, "olmo2",
-          tied=False, says_head_dim=False),
-    gemma4("Gemma-4-E2B", 35, 1536, 1, 6144, 5, 20, doubles_ff=True),
-    gemma4("Gemma-4-E4B", 42, 2560, 2, 10240, 6, 18, doubles_ff=False),
+    shape("EXAONE-4.0-1.2B", 1e6, 1e-5, "exaone4", row="exaone-4-1.2b", llama3_factor=16,
+          extra={"vocab_size": ("uint32", 102400)}),
+    shape("OLMo-2-1B", 5e5, 1e-6, "olmo2", says_head_dim=False),
+    gemma4("Gemma-4-E2B", 5, 20, doubles_ff=True),
+    gemma4("Gemma-4-E4B", 6, 18, doubles_ff=False),
+    # The program has no row for it yet.
     Shape("Gemma-4-26B-A4B", "gemma4", 30, 2816, 16, 8, 512, 2112, 262144, 262144, 1e6, 1e-6, "gemma4",
           local_window=1024, local_period=6, local_head_dim=256, n_full_kv_heads=2, kv_list=True, n_experts=128,
           n_experts_used=8, n_ff_expert=704,
           extra={"vocab_size": ("uint32", 262144), "final_logit_softcapping": ("float32", 30.0)}),
-    Shape("LFM2-8B-A1B", "lfm2moe", 24, 2048, 32, 8, 64, 7168, 65536, 128000, 1e6, 1e-5, "lfm2",
+    shape("LFM2-8B-A1B", 1e6, 1e-5, "lfm2",
           says_head_dim=False, attention_layers=(2, 6, 10, 14, 18, 21), kv_list=True, n_experts=32,
           n_experts_used=4, n_ff_expert=1792, n_dense_layers=2,
           extra={**sizes(65536, 64), "shortconv.l_cache": ("uint32", 3)}),
-    Shape("Granite-3.1-1B-A400M", "granitemoe", 24, 1024, 16, 8, 64, 512, 49155, 131072, 1.5e6, 1e-6, "granite3",
-          says_head_dim=False, n_experts=32, n_experts_used=8,
+    shape("Granite-3.1-1B-A400M", 1.5e6, 1e-6, "granite3", says_head_dim=False, n_experts=32, n_experts_used=8,
           scales={"embedding_scale": 12.0, "attention.scale": 1 / 64, "residual_scale": 0.22, "logit_scale": 6.0},
           extra=sizes(49155, 64)),
-    Shape("OLMoE-1B-7B", "olmoe", 16, 2048, 16, 16, 128, 1024, 50304, 4096, 1e4, 1e-5, "olmo",
-          tied=False, says_head_dim=False, n_experts=64, n_experts_used=8, extra=sizes(50304, 128)),
-    Shape("Qwen3-30B-A3B", "qwen3moe", 48, 2048, 32, 4, 128, 6144, 151936, 40960, 1e6, 1e-6, "qwen2",
-          tied=False, n_experts=128, n_experts_used=8, n_ff_expert=768, extra=sizes(151936, 128)),
-    qwen35("Qwen3.5-0.8B", 24, 1024, 8, 2, 3584, 16),
-    qwen35("Qwen3.5-2B", 24, 2048, 8, 2, 6144, 16),
-    qwen35("Qwen3.5-4B", 32, 2560, 16, 4, 9216, 32),
-    qwen35("Qwen3.5-35B-A3B", 40, 2048, 16, 2, 512, 32, "qwen35moe", tied=False, n_experts=256, n_experts_used=8,
+    shape("OLMoE-1B-7B", 1e4, 1e-5, "olmo",
+          says_head_dim=False, n_experts=64, n_experts_used=8, extra=sizes(50304, 128)),
+    shape("Qwen3-30B-A3B", 1e6, 1e-6, "qwen2",
+          n_experts=128, n_experts_used=8, n_ff_expert=768, extra=sizes(151936, 128)),
+    qwen35("Qwen3.5-0.8B", 16),
+    qwen35("Qwen3.5-2B", 16),
+    qwen35("Qwen3.5-4B", 32),
+    qwen35("Qwen3.5-35B-A3B", 32, n_experts=256, n_experts_used=8,
            n_ff_expert=512, n_ff_shared=512),
-    granite_hybrid("Granite-4.0-H-350M", (10, 13, 17, 27), 32, 768, 12, 4, 64, 2048, 48, 0.246, 3.0),
-    granite_hybrid("Granite-4.0-H-1B", (5, 15, 25, 35), 40, 1536, 12, 4, 128, 4096, 48, 0.22, 6.0),
-    granite_hybrid("Granite-4.0-H-Micro", (5, 15, 25, 35), 40, 2048, 32, 8, 64, 8192, 64, 0.22, 8.0),
-    granite_hybrid("Granite-4.0-H-Tiny", (5, 15, 25, 35), 40, 1536, 12, 4, 128, 512, 48, 0.22, 6.0,
-                   n_experts=64, n_experts_used=6, n_ff_shared=1024),
-    falcon_h1("Falcon-H1-Tiny-90M", 24, 512, 64, 768, 32768, 262144, True, State(24, 1, 64, 32)),
-    falcon_h1("Falcon-H1-0.5B", 36, 1024, 64, 2048, 32784, 16384, False, State(24, 1, 128, 64)),
-    falcon_h1("Falcon-H1-1.5B", 24, 2048, 128, 4608, 65537, 131072, False, State(48, 1, 256, 64)),
-    mamba2("Mamba2-130M", 24, 768),
-    mamba2("Mamba2-370M", 48, 1024),
-    Shape("DeepSeek-V2-Lite", "deepseek2", 27, 2048, 16, 16, 192, 10944, 102400, 163840, 1e4, 1e-6, "llama-bpe",
-          tied=False, says_head_dim=False, latent=Latent(512, 64, 128), n_experts=64, n_experts_used=6,
+    granite_hybrid("Granite-4.0-H-350M", (10, 13, 17, 27), 48, 0.246, 3.0),
+    granite_hybrid("Granite-4.0-H-1B", (5, 15, 25, 35), 48, 0.22, 6.0),
+    granite_hybrid("Granite-4.0-H-Micro", (5, 15, 25, 35), 64, 0.22, 8.0),
+    granite_hybrid("Granite-4.0-H-Tiny", (5, 15, 25, 35), 48, 0.22, 6.0,
+                   n_ff=512, n_experts=64, n_experts_used=6, n_ff_shared=1024),
+    falcon_h1("Falcon-H1-Tiny-90M", State(24, 1, 64, 32)),
+    falcon_h1("Falcon-H1-0.5B", State(24, 1, 128, 64)),
+    falcon_h1("Falcon-H1-1.5B", State(48, 1, 256, 64)),
+    mamba2("Mamba2-130M"),
+    mamba2("Mamba2-370M"),
+    shape("DeepSeek-V2-Lite", 1e4, 1e-6, "llama-bpe",
+          says_head_dim=False, latent=Latent(512, 64, 128), n_experts=64, n_experts_used=6,
           n_ff_expert=1408, n_ff_shared=2 * 1408, n_dense_layers=1,
           extra={"vocab_size": ("uint32", 102400), "rope.scaling.type": ("string", "yarn"),
                  "rope.scaling.factor": ("float32", 40.0),
                  "rope.scaling.original_context_length": ("uint32", 4096),
                  "rope.scaling.yarn_log_multiplier": ("float32", 0.0707)}),
-    Shape("MiniCPM3-4B", "minicpm3", 62, 2560, 40, 40, 96, 6400, 73448, 32768, 1e4, 1e-5, "llama-spm",
+    shape("MiniCPM3-4B", 1e4, 1e-5, "llama-spm",
           says_head_dim=False, latent=Latent(256, 32, 64, query=768, joined=True),
           extra={"vocab_size": ("uint32", 73448)}),
 ]

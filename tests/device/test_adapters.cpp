@@ -9,6 +9,7 @@
 #include "support/float64_model.h"
 #include "support/sessions.h"
 #include "support/target.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_adapters {
 namespace {
@@ -85,6 +86,7 @@ std::vector<double> mergedLogits(const nlohmann::json& golden, const Ids& ids, b
 
 class GoldenAdapters : public testing::TestWithParam<Case> {};
 
+RUNS_ON(kEachDevice, "llama_untied_f16");
 TEST_P(GoldenAdapters, logits_are_those_of_the_float64_pass) {
   ORIEL_NEED_DATA(path, "lora/" + GetParam().name + ".json");
   const nlohmann::json golden = readJson(path);
@@ -185,6 +187,7 @@ TEST_F(Adapters, a_model_without_any_has_no_bytes_for_them) {
 }
 
 // After each switch, a session has the same logits as a session that had these adapters from the beginning.
+RUNS_ON(kCpu);
 TEST_F(Adapters, switching_1000_times_is_as_a_fresh_session_and_allocates_nothing) {
   ORIEL_NEED_DATA(model, kModel);
   Options options = with(at(kWhole, "1"));

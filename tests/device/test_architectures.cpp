@@ -5,12 +5,14 @@
 #include "support/against_float64.h"
 #include "support/random_llama.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_architectures {
 namespace {
 
 // ---- Against float64 -----------------------------------------------------------------------------
 
+RUNS_ON(kCpu);
 TEST(Architectures, streaming_past_every_window_equals_float64) {
   struct Setting {
     uint32_t sinks, window, chunk;
@@ -28,6 +30,7 @@ TEST(Architectures, streaming_past_every_window_equals_float64) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Architectures, odd_shapes_equal_float64) {
   struct Shape {
     const char* architecture;
@@ -97,6 +100,7 @@ TEST(Architectures, layers_that_turn_unlike_shares_of_a_head_equal_float64_past_
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Architectures, heads_of_unlike_sizes_in_one_model_equal_float64_past_the_window) {
   struct Sizes {
     uint32_t full, sliding;
@@ -126,6 +130,7 @@ TEST(Architectures, heads_of_unlike_sizes_in_one_model_equal_float64_past_the_wi
 
 // ---- Local layers --------------------------------------------------------------------------------
 
+RUNS_ON(kCpu);
 TEST(LocalLayers, chunk_size_and_split_do_not_change_what_they_see) {
   RandomLlama gemma = smallGemma();
   gemma.local_window = 200;  // long enough to be split when it is decoded
@@ -153,6 +158,7 @@ TEST(LocalLayers, far_from_zero_is_as_exact_as_near_it) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(LocalLayers, every_device_agrees_with_the_reference_executor_in_every_format) {
   const TemporaryModel file(smallGemma());
   const std::vector<int32_t> ids = someIds(50, 320);
@@ -200,6 +206,7 @@ TEST(LocalLayers, a_model_of_nothing_else_needs_no_more_memory_for_a_longer_wind
   EXPECT_EQ(plan.kv_bytes, planOf(load(file.path(), windowOptions(4, 400, 16))).kv_bytes);
 }
 
+RUNS_ON(kCpu);
 TEST(LocalLayers, a_snapshot_goes_on_to_the_bit) {
   const TemporaryModel file(smallGemma());
   struct Case {
@@ -295,6 +302,7 @@ TEST(Architectures, a_window_of_all_layers_bounds_the_window_that_is_chosen) {
 
 // ---- Key guard -----------------------------------------------------------------------------------
 
+RUNS_ON(kCpu);
 TEST(Architectures, wide_key_norms_get_more_bits_and_the_plan_says_which_and_why) {
   const std::vector<int32_t> ids = someIds(120, 320);
   struct Case {

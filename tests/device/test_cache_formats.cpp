@@ -8,6 +8,7 @@
 #include "support/random_llama.h"
 #include "support/sessions.h"
 #include "support/target.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_cache_formats {
 namespace {
@@ -29,6 +30,7 @@ Options formatOptions(Formats formats, uint32_t sinks, uint32_t window, uint32_t
   return options;
 }
 
+RUNS_ON(kCpu);
 TEST(CacheFormats, every_device_agrees_with_the_reference_executor_in_every_format_and_shape) {
   struct Shape {
     uint32_t head_dim, n_heads, n_kv_heads;
@@ -68,6 +70,7 @@ TEST(CacheFormats, every_device_agrees_with_the_reference_executor_in_every_form
   }
 }
 
+RUNS_ON(kCpu);
 TEST(CacheFormats, before_the_window_fills_a_ring_equals_a_full_cache_to_the_bit) {
   const std::string model = ORIEL_TEST_DATA "/models/llama-q8_0.gguf";
   const std::vector<int32_t> ids = someIds(64, 384);
@@ -99,6 +102,7 @@ void expectDivergenceBelow(const std::string& model, const std::vector<int32_t>&
 }
 
 // 1.1 times the best figures of an independent simulation with the same bits.
+RUNS_ON(kCpu);
 TEST(CacheFormats, divergence_on_stories260k_is_that_of_the_best_scheme_known) {
   ORIEL_NEED_DATA(model, "models/stories260K.gguf");
   ORIEL_NEED_DATA(golden, "kv_quant/stories260K.json");
@@ -110,9 +114,10 @@ TEST(CacheFormats, divergence_on_stories260k_is_that_of_the_best_scheme_known) {
                          {{ORIEL_KV_INT4, ORIEL_KV_INT4}, 1.1 * 0.39485}});
 }
 
-// 1.1 times the results of scripts/kv_formats.py for the same file and tokens with the formats of docs/decisions/014-cache-formats.md
+// 1.1 times the results of lab/research/kv_formats.py for the same file and tokens with the formats of docs/decisions/014-cache-formats.md
 // (--rows int8+H/int8,int8+H/cubic-s16,cubic-s16+H/cubic-s16). With AVX-512 the first is 0.000465 instead of 0.00042:
 // the order of float sums changes codes of int8 activations.
+RUNS_ON(kCpu);
 TEST(CacheFormats, divergence_on_oriel_tiny_is_that_of_the_formats) {
   expectDivergenceBelow(kTrained, someIds(150, 2048),
                         {{{ORIEL_KV_INT8, ORIEL_KV_INT8}, 1.2 * 0.00042},

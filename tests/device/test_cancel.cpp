@@ -8,6 +8,7 @@
 
 #include "support/random_families.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 #include "support/watched_model.h"
 
 namespace oriel_internal::test::test_cancel {
@@ -79,6 +80,7 @@ class Cancel : public testing::Test {
 };
 
 // The penalty and the reply's counters must leave out removed tokens.
+RUNS_ON(kEachDevice);
 TEST_F(Cancel, a_message_that_was_taken_back_leaves_no_trace_in_the_reply) {
   ReplyOptions options = greedyOptions(40);
   options.greedy = 0;
@@ -106,6 +108,7 @@ TEST_F(Cancel, a_message_that_was_taken_back_leaves_no_trace_in_the_reply) {
   EXPECT_EQ(expected, reply(true));
 }
 
+RUNS_ON(kEachDevice);
 TEST_F(Cancel, in_the_middle_of_a_message_takes_the_message_back) {
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
   const uint64_t before = statsOf(model_.loaded).position;
@@ -116,6 +119,7 @@ TEST_F(Cancel, in_the_middle_of_a_message_takes_the_message_back) {
   EXPECT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "And one more thing, please.", 27));
 }
 
+RUNS_ON(kEachDevice);
 TEST_F(Cancel, while_a_reply_is_opened_takes_its_opening_back) {
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
   const uint64_t before = statsOf(model_.loaded).position;
@@ -135,6 +139,7 @@ TEST_F(Cancel, while_a_reply_is_opened_takes_its_opening_back) {
 
 // ---- Too late, or too early ----------------------------------------------------------------------
 
+RUNS_ON(kEachDevice);
 TEST_F(Cancel, that_meets_no_call_changes_nothing) {
   oriel_session_cancel(session());
   EXPECT_EQ(ORIEL_OK, append(model_.loaded, {1, 2, 3}));
@@ -145,6 +150,7 @@ TEST_F(Cancel, that_meets_no_call_changes_nothing) {
   EXPECT_EQ(ORIEL_OK, append(model_.loaded, {1, 2, 3}));
 }
 
+RUNS_ON(kEachDevice);
 TEST_F(Cancel, of_a_call_that_has_nothing_more_to_begin_does_not_stop_the_next_one) {
   model_.executor->runs_left = 2;  // after the second and last chunk
   EXPECT_EQ(ORIEL_OK, append(model_.loaded, {1, 2, 3, 4}));
@@ -160,6 +166,7 @@ TEST_F(Cancel, of_a_call_that_has_nothing_more_to_begin_does_not_stop_the_next_o
   EXPECT_EQ(3u, greedy(model_.loaded, 3).size());
 }
 
+RUNS_ON(kEachDevice);
 TEST_F(Cancel, stays_until_its_call_has_ended) {
   const std::vector<int32_t> ids(8, 7);
   const auto cancel = [](size_t, const float*, size_t, void* session) {
@@ -174,6 +181,7 @@ TEST_F(Cancel, stays_until_its_call_has_ended) {
 
 // One thread makes calls; the other cancels every even call at a random moment. No odd call may end early. A cancel is
 // often overtaken by the end of its call.
+RUNS_ON(kEachDevice);
 TEST_F(Cancel, from_a_second_thread_never_ends_another_call_than_the_one_that_ran) {
   const uint32_t n_rounds = allCases() ? 2000 : 500;
   std::atomic<uint32_t> begun{0};  // the call that is about to begin, or runs
@@ -256,6 +264,7 @@ class CancelPrefill : public testing::TestWithParam<Kind> {
   std::unique_ptr<TemporaryModel> file_;
 };
 
+RUNS_ON(kCpu, "mixed_windows", "short_convolutions");
 TEST_P(CancelPrefill, from_another_thread_ends_it_before_another_piece_begins) {
   Wrapped wrapped(path());
   ASSERT_NE(nullptr, wrapped.executor);
@@ -265,6 +274,7 @@ TEST_P(CancelPrefill, from_another_thread_ends_it_before_another_piece_begins) {
   EXPECT_EQ(kBefore, statsOf(wrapped.loaded).position) << "in its first chunk";
 }
 
+RUNS_ON(kCpu, "mixed_windows", "short_convolutions");
 TEST_P(CancelPrefill, leaves_a_session_that_goes_on_as_if_the_chunk_had_not_begun) {
   Wrapped plain(path());
   Wrapped wrapped(path());
@@ -280,6 +290,7 @@ TEST_P(CancelPrefill, leaves_a_session_that_goes_on_as_if_the_chunk_had_not_begu
 }
 
 // They are computed in rows that the next chunk overwrites.
+RUNS_ON(kCpu, "mixed_windows", "short_convolutions");
 TEST_P(CancelPrefill, leaves_the_logits_of_an_evaluation) {
   Wrapped wrapped(path());
   ASSERT_NE(nullptr, wrapped.executor);
@@ -289,6 +300,7 @@ TEST_P(CancelPrefill, leaves_the_logits_of_an_evaluation) {
   EXPECT_TRUE(rows.back() == logitsOf(wrapped.loaded));
 }
 
+RUNS_ON(kCpu, "mixed_windows", "short_convolutions");
 TEST_P(CancelPrefill, does_not_let_go_back_to_what_its_chunk_may_have_overwritten) {
   Wrapped wrapped(path());
   ASSERT_NE(nullptr, wrapped.executor);

@@ -6,6 +6,7 @@
 #include "support/api.h"
 #include "support/distances.h"
 #include "support/random_llama.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_chat_formats {
 namespace {
@@ -158,6 +159,7 @@ class Talk {
   std::string format_;
 };
 
+RUNS_ON(kCpu);
 TEST(ChatFormats, turn_by_turn_is_what_the_template_renders_as_a_whole) {
   Talk talk(windowOf(2048), "chatml");
   for (const std::string format : kFormats) {
@@ -182,6 +184,7 @@ TEST(ChatFormats, turn_by_turn_is_what_the_template_renders_as_a_whole) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(ChatFormats, a_reply_is_closed_as_the_template_closes_it) {
   Talk talk(windowOf(2048), "chatml");
   for (const std::string format : kFormats) {
@@ -213,6 +216,7 @@ TEST(ChatFormats, a_reply_is_closed_as_the_template_closes_it) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(ChatFormats, an_empty_system_message_that_counts_as_none_leaves_nothing_behind) {
   Talk talk(windowOf(512), "chatml");
   for (const std::string format : {"lfm2", "granite4", "hunyuan-dense", "phi3.5"}) {
@@ -228,6 +232,7 @@ TEST(ChatFormats, an_empty_system_message_that_counts_as_none_leaves_nothing_beh
   }
 }
 
+RUNS_ON(kCpu);
 TEST(ChatFormats, bos_comes_once_whether_the_template_or_the_model_asks_for_it) {
   Talk talk(windowOf(512), "chatml");
   for (const std::string format : {"chatml", "gemma3", "mistral-v1", "phi3.5", "llama3"}) {
@@ -238,6 +243,7 @@ TEST(ChatFormats, bos_comes_once_whether_the_template_or_the_model_asks_for_it) 
   }
 }
 
+RUNS_ON(kCpu);
 TEST(ChatFormats, after_taking_back_a_turn_the_conversation_goes_on_as_if_it_had_not_been) {
   Talk talk(windowOf(1024), "chatml");
   for (const std::string format : {"chatml", "gemma3", "mistral-v1", "phi3", "llama3.2"}) {
@@ -266,6 +272,7 @@ TEST(ChatFormats, after_taking_back_a_turn_the_conversation_goes_on_as_if_it_had
   }
 }
 
+RUNS_ON(kCpu);
 TEST(ChatFormats, a_later_turn_stands_in_for_the_one_that_the_system_text_opened) {
   // If the system text is in the first user turn, the rest after eviction is the template's rendering of that text and
   // the visible turns.
@@ -299,6 +306,7 @@ TEST(ChatFormats, a_later_turn_stands_in_for_the_one_that_the_system_text_opened
   EXPECT_EQ(talk.rendered(seen, false).size(), pinned + view.position - view.first_visible);
 }
 
+RUNS_ON(kCpu);
 TEST(ChatFormats, a_snapshot_goes_on_inside_an_open_turn_and_in_the_same_format_only) {
   Talk talk(windowOf(512), "gemma3");
   talk.add("system", "Be brief.");
@@ -320,6 +328,7 @@ TEST(ChatFormats, a_snapshot_goes_on_inside_an_open_turn_and_in_the_same_format_
             oriel_snapshot_restore(talk.loaded.session.get(), snapshot.data(), bytes, 0, nullptr));
 }
 
+RUNS_ON(kCpu);
 TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordinary) {
   // A model that answers with the token whose name equals the format's end.
   RandomLlama llama = talkative();
@@ -348,6 +357,7 @@ TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordina
   FAIL() << "no model says the token: try more seeds";
 }
 
+RUNS_ON(kCpu);
 TEST(ChatFormats, wrong_chat_options_are_refused) {
   CapturedLog log;
   Options options = windowOf(64);

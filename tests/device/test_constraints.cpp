@@ -7,6 +7,7 @@
 #include "support/random_llama.h"
 #include "support/scratch_folder.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_constraints {
 namespace {
@@ -79,6 +80,7 @@ bool isValid(const std::string& text) {
          (value["role"] == "admin" || value["role"] == "user");
 }
 
+RUNS_ON(kCpu);
 TEST_F(Constraints, random_weights_write_what_the_schema_asks_for) {
   loadWith(kRandom, sessionOptions(&log_));
   int whole = 0;
@@ -102,6 +104,7 @@ TEST_F(Constraints, random_weights_write_what_the_schema_asks_for) {
   EXPECT_GE(whole, 10);
 }
 
+RUNS_ON(kCpu);
 TEST_F(Constraints, the_same_seed_writes_the_same_and_a_free_reply_is_free_again) {
   loadWith(kRandom, sessionOptions(&log_));
   const ReplyOptions free = wild(5, 60);
@@ -116,6 +119,7 @@ TEST_F(Constraints, the_same_seed_writes_the_same_and_a_free_reply_is_free_again
   EXPECT_EQ(free_text, generate(free).text);
 }
 
+RUNS_ON(kCpu);
 TEST_F(Constraints, a_trigger_lets_it_take_hold) {
   loadWith(kRandom, sessionOptions(&log_));
   ReplyOptions options = wild(9, 150);
@@ -137,6 +141,7 @@ TEST_F(Constraints, a_trigger_lets_it_take_hold) {
   EXPECT_EQ(150u, reply.result.tokens);
 }
 
+RUNS_ON(kCpu);
 TEST_F(Constraints, a_chat_reply_is_held_to_it) {
   loadWith(kTrained, sessionOptions(&log_));
   ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Tell me about a cat."));
@@ -152,6 +157,7 @@ TEST_F(Constraints, a_chat_reply_is_held_to_it) {
 }
 
 // Comparing all pairs of branches is the longest part of such a call.
+RUNS_ON(kCpu);
 TEST_F(Constraints, what_takes_long_to_work_out_can_be_cancelled) {
   std::string schema = R"({"oneOf": [)";
   for (uint32_t i = 0; i < 250; ++i) {
@@ -176,6 +182,7 @@ TEST_F(Constraints, what_takes_long_to_work_out_can_be_cancelled) {
       << log_.errors();
 }
 
+RUNS_ON(kCpu);
 TEST_F(Constraints, the_plan_counts_what_they_take) {
   Ledger ledger;
   Options options = sessionOptions(&log_);
@@ -193,6 +200,7 @@ TEST_F(Constraints, the_plan_counts_what_they_take) {
   loaded_.model.reset();
 }
 
+RUNS_ON(kCpu);
 TEST_F(Constraints, nothing_is_allocated_from_one_token_to_the_next) {
   if (!canCountMallocs()) {
     GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
@@ -217,6 +225,7 @@ TEST_F(Constraints, nothing_is_allocated_from_one_token_to_the_next) {
 }
 
 // Combined with all other reply options.
+RUNS_ON(kCpu);
 TEST_F(Constraints, neither_are_triggers_parts_stop_texts_and_log_probabilities) {
   if (!canCountMallocs()) {
     GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
@@ -270,6 +279,7 @@ TEST_F(ConstraintsOfBadFiles, a_tokenizer_that_cannot_be_built_is_said) {
   EXPECT_TRUE(log.says("tokenizer.ggml.scores")) << log.errors();
 }
 
+RUNS_ON(kCpu);
 TEST_F(Constraints, what_cannot_be_is_said) {
   loadWith(kRandom, sessionOptions(&log_));
   struct Wrong {
@@ -310,6 +320,7 @@ TEST_F(Constraints, what_cannot_be_is_said) {
   EXPECT_TRUE(log_.says("without constraints")) << log_.errors();
 }
 
+RUNS_ON(kCpu);
 TEST_F(Constraints, are_checked_without_a_session) {
   loadWith(kRandom, sessionOptions(&log_));
   SessionOptions chat;

@@ -8,6 +8,7 @@
 #include "support/api.h"
 #include "support/files.h"
 #include "support/forged_snapshots.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_contracts {
 namespace {
@@ -197,6 +198,7 @@ TEST(Contracts, prompts_of_any_length_are_predicted_at_once) {
   EXPECT_GT(seconds(0, UINT32_MAX), 4e6);
 }
 
+RUNS_ON(kEachDevice);
 TEST(Contracts, the_cpu_is_the_last_of_all_devices) {
   const Json devices = describeDevices(Options());
   ASSERT_FALSE(devices.empty());
@@ -230,6 +232,7 @@ Json modelOn(const char* device) {
   return describe(load(kTiny, options).model);
 }
 
+RUNS_ON(kEachDevice);
 TEST(Contracts, a_driver_that_is_the_same_processor_is_not_chosen_before_its_vector_instructions) {
   for (const Json& device : describeDevices(Options())) {
     const std::string kind = device.at("kind");

@@ -12,6 +12,7 @@
 #include "support/losing_executor.h"
 #include "support/random_draft.h"
 #include "support/random_families.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_draft_model {
 namespace {
@@ -249,6 +250,7 @@ TEST_F(DraftModel, guesses_of_the_reference_executor_are_the_same) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(DraftModel, replies_are_the_same_with_and_without) {
   const RandomLlama target = targetOf();
   const TemporaryModel file(target);
@@ -273,6 +275,7 @@ TEST_F(DraftModel, replies_are_the_same_with_and_without) {
   EXPECT_GT(right, 20u);
 }
 
+RUNS_ON(kCpu);
 TEST_F(DraftModel, low_bit_caches_and_rows_on_file_are_read_as_well) {
   const RandomLlama target = targetOf();
   const TemporaryModel file(target);
@@ -296,6 +299,7 @@ TEST_F(DraftModel, low_bit_caches_and_rows_on_file_are_read_as_well) {
 }
 
 // Left to the session, which decides by time.
+RUNS_ON(kCpu);
 TEST_F(DraftModel, a_reply_says_when_to_guess) {
   const RandomLlama target = targetOf();
   const TemporaryModel file(target);
@@ -313,6 +317,7 @@ TEST_F(DraftModel, a_reply_says_when_to_guess) {
   EXPECT_EQ(never.ids, as_it_pays.ids);
 }
 
+RUNS_ON(kCpu);
 TEST_F(DraftModel, a_cancel_and_a_way_back_leave_what_was_shown) {
   const RandomLlama target = targetOf();
   const TemporaryModel file(target);
@@ -340,6 +345,7 @@ TEST_F(DraftModel, a_cancel_and_a_way_back_leave_what_was_shown) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(DraftModel, snapshots_go_to_sessions_without_one_and_back) {
   const RandomLlama target = targetOf();
   const TemporaryModel file(target);
@@ -360,6 +366,7 @@ TEST_F(DraftModel, snapshots_go_to_sessions_without_one_and_back) {
   expectSame(plain, guessing, few(6, 30), &right);
 }
 
+RUNS_ON(kCpu);
 TEST_F(DraftModel, the_plan_says_what_it_takes_to_the_byte) {
   const RandomLlama target = targetOf();
   const TemporaryModel file(target);
@@ -389,6 +396,7 @@ TEST_F(DraftModel, the_plan_says_what_it_takes_to_the_byte) {
   EXPECT_EQ(ORIEL_ERROR_MEMORY_BUDGET, oriel_model_load(file.path().c_str(), &wanted, &model));
 }
 
+RUNS_ON(kCpu);
 TEST_F(DraftModel, files_that_do_not_belong_to_the_model_are_refused) {
   const RandomLlama target = targetOf();
   const TemporaryModel file(target);
@@ -434,6 +442,7 @@ TEST_F(DraftModel, files_that_do_not_belong_to_the_model_are_refused) {
   refused(file.path(), several, ORIEL_ERROR_ARGUMENT, "guesses for one session and");
 }
 
+RUNS_ON(kCpu);
 TEST_F(DraftModel, nothing_is_allocated) {
   if (!canCountMallocs()) {
     GTEST_SKIP() << "this build does not count allocations";
@@ -447,6 +456,7 @@ TEST_F(DraftModel, nothing_is_allocated) {
 }
 
 // While drafting, or in the step that verifies.
+RUNS_ON(kCpu);
 TEST_F(DraftModel, a_device_that_is_lost_leaves_what_was_shown) {
   const RandomLlama target = targetOf();
   const TemporaryModel file(target);
@@ -482,6 +492,7 @@ TEST_F(DraftModel, a_device_that_is_lost_leaves_what_was_shown) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(DraftModel, its_weights_are_read_again_after_a_trim) {
   const RandomLlama target = targetOf();
   const TemporaryModel file(target);

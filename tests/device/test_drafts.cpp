@@ -11,6 +11,7 @@
 #include "support/guessed_replies.h"
 #include "support/losing_executor.h"
 #include "support/random_families.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_drafts {
 namespace {
@@ -61,6 +62,7 @@ class Drafts : public testing::Test {
   CapturedLog log_;
 };
 
+RUNS_ON(kCpu);
 TEST_F(Drafts, any_family_writes_the_same_with_its_window_moving_on) {
   const bool all = !onVulkan() || allCases();
   const std::set<std::string> few_kinds = {"llama", "gemma3", "lfm2", "deepseek2", "gemma2"};
@@ -88,6 +90,7 @@ TEST_F(Drafts, any_family_writes_the_same_with_its_window_moving_on) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(Drafts, every_way_of_choosing_draws_the_same_tokens) {
   Options with = options(7);
   with.set("constraints", true);
@@ -132,6 +135,7 @@ TEST_F(Drafts, every_way_of_choosing_draws_the_same_tokens) {
 }
 
 // If it is off, and if it is left to the session, which decides by time.
+RUNS_ON(kCpu);
 TEST_F(Drafts, a_reply_says_when_to_guess) {
   const Loaded guessing = load(kRandom, options(kDrafts));
   start(guessing);
@@ -154,6 +158,7 @@ TEST_F(Drafts, a_reply_says_when_to_guess) {
 }
 
 // Drafts after the end of a reply leave no trace, at any last token.
+RUNS_ON(kCpu);
 TEST_F(Drafts, a_reply_that_ends_anywhere_goes_on_as_one_without_guesses) {
   const Loaded plain = load(kRandom, options(0));
   const Loaded guessing = load(kRandom, options(kDrafts));
@@ -169,6 +174,7 @@ TEST_F(Drafts, a_reply_that_ends_anywhere_goes_on_as_one_without_guesses) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(Drafts, a_cancel_at_any_token_leaves_what_was_shown) {
   const Loaded plain = load(kRandom, options(0));
   const Loaded guessing = load(kRandom, options(kDrafts));
@@ -186,6 +192,7 @@ TEST_F(Drafts, a_cancel_at_any_token_leaves_what_was_shown) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(Drafts, going_back_leads_to_the_same_place) {
   constexpr uint32_t kWindow = 24, kChunk = 8;
   const Loaded plain = load(kRandom, options(0, kWindow, kChunk));
@@ -205,6 +212,7 @@ TEST_F(Drafts, going_back_leads_to_the_same_place) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(Drafts, snapshots_are_the_same_whatever_was_guessed) {
   for (const uint32_t window : {24u, 120u}) {
     SCOPED_TRACE(window);
@@ -226,6 +234,7 @@ TEST_F(Drafts, snapshots_are_the_same_whatever_was_guessed) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(Drafts, formats_and_prefixes_and_windows_of_all_kinds) {
   const Loaded plain = load(kRandom, options(0, 300));
   const Loaded guessing = load(kRandom, options(15, 300, 16));
@@ -248,6 +257,7 @@ TEST_F(Drafts, formats_and_prefixes_and_windows_of_all_kinds) {
 }
 
 // After a prefix: the model still has one session.
+RUNS_ON(kCpu);
 TEST_F(Drafts, behind_a_prefix) {
   const auto of = [&](uint32_t drafts) {
     Options wanted = options(drafts, 60);
@@ -264,6 +274,7 @@ TEST_F(Drafts, behind_a_prefix) {
   EXPECT_LT(0u, expectSame(plain, guessing, few(3, 90)));
 }
 
+RUNS_ON(kCpu);
 TEST_F(Drafts, sessions_side_by_side_do_without) {
   Options wanted = options(kDrafts);
   wanted.sessions = 2;
@@ -277,6 +288,7 @@ TEST_F(Drafts, sessions_side_by_side_do_without) {
   EXPECT_EQ(0u, generate(loaded, few(1, 40), "always").result.tokens_drafted);
 }
 
+RUNS_ON(kCpu);
 TEST_F(Drafts, the_plan_says_what_guesses_take_to_the_byte) {
   const FullPlan without = planOf(load(kRandom, options(0)));
   EXPECT_EQ(0u, without.count("draft_tokens"));
@@ -297,6 +309,7 @@ TEST_F(Drafts, the_plan_says_what_guesses_take_to_the_byte) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kRandom, &wrong, &model));
 }
 
+RUNS_ON(kCpu);
 TEST_F(Drafts, nothing_is_allocated) {
   if (!canCountMallocs()) {
     GTEST_SKIP() << "this build does not count allocations";
@@ -307,6 +320,7 @@ TEST_F(Drafts, nothing_is_allocated) {
 }
 
 // In a step of drafts, or when the last row's logits are moved to their usual place.
+RUNS_ON(kCpu);
 TEST_F(Drafts, a_device_that_is_lost_among_guesses_leaves_what_was_shown) {
   const Loaded plain = load(kRandom, options(0, 100));
   for (const auto& [work, after] :
@@ -341,6 +355,7 @@ TEST_F(Drafts, a_device_that_is_lost_among_guesses_leaves_what_was_shown) {
 }
 
 // Text held back as a possible stop text, when the last row's logits could not be fetched.
+RUNS_ON(kCpu);
 TEST_F(Drafts, a_device_that_is_lost_behind_the_last_guess_leaves_the_text_in_the_transcript) {
   Options some = options(7, 400, 16);
   some.set("transcript", 16384);
@@ -400,6 +415,7 @@ std::map<int32_t, double> chances(const std::vector<float>& logits, double tempe
 
 // For tokens with verified drafts, by chi-squared: with three degrees of freedom 16.3 is exceeded once in a thousand
 // times; the seeds are fixed.
+RUNS_ON(kCpu);
 TEST_F(Drafts, drawn_tokens_have_the_chances_that_the_model_gives_them) {
   const uint32_t draws = !onVulkan() ? 1500 : 150;
   const Loaded guessing = load(kRandom, options(kDrafts, 100));
@@ -453,6 +469,7 @@ TEST_F(Drafts, drawn_tokens_have_the_chances_that_the_model_gives_them) {
 }
 
 // Its memory is given back meanwhile: the draft's data on the device is settled first.
+RUNS_ON(kCpu);
 TEST_F(Drafts, a_reply_that_rests_behind_a_guess_is_cancelled) {
   const Loaded loaded = load(kRandom, options(kDrafts, 400));
   oriel_model* const model = loaded.model.get();

@@ -9,6 +9,7 @@
 #include "support/against_float64.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_embedding {
 namespace {
@@ -81,6 +82,8 @@ class EmbeddedFamilies : public testing::TestWithParam<FamilyParam> {
   TemporaryModel file_{GetParam()->model};
 };
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "gemma4");
 TEST_P(EmbeddedFamilies, vectors_equal_float64) {
   const Loaded whole = load(file_.path(), windowOptions(kSinks, kWindow, 64));
   ASSERT_TRUE(whole.session);

@@ -6,6 +6,7 @@
 
 #include "support/against_float64.h"
 #include "support/random_families.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_families {
 namespace {
@@ -28,6 +29,8 @@ class Families : public testing::TestWithParam<FamilyParam> {
   TemporaryModel file_{GetParam()->model};
 };
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "gemma4", "qwen35", "falcon_h1", "mamba2", "deepseek2", "minicpm3");
 TEST_P(Families, streaming_past_every_window_equals_float64) {
   struct Setting {
     uint32_t sinks, window, chunk;
@@ -42,10 +45,13 @@ TEST_P(Families, streaming_past_every_window_equals_float64) {
 // position.
 class FarFamilies : public Families {};
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "gemma4", "qwen35", "deepseek2");
 TEST_P(FarFamilies, far_from_zero_is_as_exact_as_near_it) {
   expectReference(file_.path(), 2, 20, 8, ids(40), kTolerance, (uint64_t{1} << 40) + 12345);
 }
 
+RUNS_ON(kCpu);
 TEST_P(Families, caches_of_few_bits_stay_near) {
   const auto exact = evaluate(load(file_.path(), windowOptions(4, 20, 7)), ids(50));
   struct Formats {
@@ -64,6 +70,7 @@ TEST_P(Families, caches_of_few_bits_stay_near) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_P(Families, every_device_agrees_with_the_reference_executor) {
   Options options = windowOptions(3, 24, 8, ORIEL_KV_INT8, ORIEL_KV_INT4);
   const auto got = evaluate(load(file_.path(), options), ids(50));
@@ -132,6 +139,7 @@ void expectOddShapes(const std::vector<std::string>& architectures,
   }
 }
 
+RUNS_ON(kCpu);
 TEST(FamilyShapes, odd_shapes_equal_float64_where_heads_have_a_width_of_their_own) {
   expectOddShapes({"granite", "minicpm", "ernie4_5", "hunyuan-dense", "mistral3", "gemma2"},
                   {{60, 3, 1, 20, 100, 5, true},
@@ -140,6 +148,7 @@ TEST(FamilyShapes, odd_shapes_equal_float64_where_heads_have_a_width_of_their_ow
                    {48, 2, 2, 256, 31, 9, true}});
 }
 
+RUNS_ON(kCpu);
 TEST(FamilyShapes, odd_shapes_equal_float64_where_heads_fill_the_width) {
   expectOddShapes({"exaone4", "olmo2", "lfm2"}, {{60, 3, 1, 20, 100, 5, true},
                                                  {56, 7, 1, 8, 33, 1, false},
@@ -148,6 +157,7 @@ TEST(FamilyShapes, odd_shapes_equal_float64_where_heads_fill_the_width) {
                                                  {512, 2, 2, 256, 31, 9, true}});
 }
 
+RUNS_ON(kCpu);
 TEST(FamilyShapes, gemma2_has_caps_and_a_window_when_its_file_does_not_say) {
   RandomLlama gemma2;
   gemma2.architecture = "gemma2";
@@ -156,6 +166,7 @@ TEST(FamilyShapes, gemma2_has_caps_and_a_window_when_its_file_does_not_say) {
 }
 
 // Published files of LFM2 state the width before its adjustment.
+RUNS_ON(kCpu);
 TEST(FamilyShapes, lfm2_is_as_wide_as_its_tensors_whatever_the_file_says) {
   RandomLlama lfm2 = smallLfm2();
   lfm2.says_n_ff = 144;
@@ -163,6 +174,7 @@ TEST(FamilyShapes, lfm2_is_as_wide_as_its_tensors_whatever_the_file_says) {
   expectReference(file.path(), 4, 20, 7, someIds(40, 320), kTolerance);
 }
 
+RUNS_ON(kCpu);
 TEST(FamilyShapes, a_window_in_a_file_of_lfm2_is_that_of_all_its_attention) {
   RandomLlama lfm2 = smallLfm2();
   lfm2.local_window = 7;
@@ -172,6 +184,7 @@ TEST(FamilyShapes, a_window_in_a_file_of_lfm2_is_that_of_all_its_attention) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(FamilyShapes, counts_may_differ_from_layer_to_layer) {
   for (const char* architecture : {"llama", "qwen3"}) {
     RandomLlama model;
@@ -187,6 +200,7 @@ TEST(FamilyShapes, counts_may_differ_from_layer_to_layer) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(FamilyShapes, kinds_of_layers_may_come_in_any_order) {
   for (const std::vector<uint32_t>& kv_heads :
        std::vector<std::vector<uint32_t>>{{2, 0, 0, 2, 0}, {0, 2}, {2, 0}, {0, 0, 0, 2}, {2}}) {

@@ -8,6 +8,7 @@
 #include "support/random_families.h"
 #include "support/searching_allocator.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 #include "support/watched_model.h"
 
 #if defined(__linux__)
@@ -141,6 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, ForgettingOnDevice,
                            return std::string(test.param.name);
                          });
 
+RUNS_ON(kEachDevice);
 TEST(Forgetting, no_block_that_is_given_back_says_what_was_typed) {
   SearchingAllocator memory;
   CapturedLog log;
@@ -200,6 +202,7 @@ TEST(Forgetting, no_block_that_is_given_back_says_what_was_typed) {
 }
 
 // A session's own block with any contents.
+RUNS_ON(kEachDevice);
 TEST(Forgetting, the_memory_of_a_session_is_zeros_when_it_is_given_back) {
   SearchingAllocator memory;
   CapturedLog log;
@@ -309,6 +312,7 @@ const StackCase kStackCases[] = {
      }},
 };
 
+RUNS_ON(kEachDevice);
 TEST(Forgetting, no_stack_says_which_tokens_were_read) {
   const std::string secret = "Quetzalcoatl-5591";
   const std::string folder = testing::TempDir();

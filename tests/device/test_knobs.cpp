@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "support/sessions.h"
+#include "support/tiers.h"
 #include "support/watched_session.h"
 
 namespace oriel_internal::test::test_knobs {
@@ -76,6 +77,7 @@ class Knobs : public WatchedSession {
 
 // For a stop text at any place of a reply: the reply ends before it, and the session equals a session that stopped
 // at that token.
+RUNS_ON(kCpu);
 TEST_F(Knobs, a_reply_ends_in_front_of_a_stop_text) {
   for (ReplyOptions sampling : bothWays()) {
     const Reply all = reply(sampling);
@@ -111,6 +113,7 @@ TEST_F(Knobs, a_reply_ends_in_front_of_a_stop_text) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(Knobs, what_was_held_back_comes_when_the_reply_ends_otherwise) {
   const Reply all = reply(options());
   const std::string text = all.text();
@@ -134,6 +137,7 @@ TEST_F(Knobs, what_was_held_back_comes_when_the_reply_ends_otherwise) {
   EXPECT_GT(held, 10u);
 }
 
+RUNS_ON(kCpu);
 TEST_F(Knobs, neither_stop_tokens_nor_stop_texts_end_a_reply_before_its_least_length) {
   ReplyOptions sampling = options();
   const Reply all = reply(sampling);
@@ -165,6 +169,7 @@ TEST_F(Knobs, neither_stop_tokens_nor_stop_texts_end_a_reply_before_its_least_le
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(Knobs, log_probabilities_are_of_the_models_own_distribution) {
   const Reply plain = reply(options());
   ReplyOptions sampling = options();
@@ -208,6 +213,7 @@ TEST_F(Knobs, log_probabilities_are_of_the_models_own_distribution) {
   EXPECT_TRUE(reply(unbiased).events[0].top.empty());
 }
 
+RUNS_ON(kCpu);
 TEST_F(Knobs, biases_and_penalties_read_the_best_tokens_only_where_they_are_enough) {
   const std::vector<int32_t> said = reply(options()).ids();
   ReplyOptions sampling = options();
@@ -227,6 +233,7 @@ TEST_F(Knobs, biases_and_penalties_read_the_best_tokens_only_where_they_are_enou
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(Knobs, only_replies_that_take_the_best_whatever_it_is_go_ahead) {
   model_->executor->ahead = false;
   ReplyOptions sampling = options();
@@ -255,6 +262,7 @@ TEST_F(Knobs, only_replies_that_take_the_best_whatever_it_is_go_ahead) {
   EXPECT_EQ(askedAhead() + 10, reply(sampling).result.tokens) << "while stop tokens are held back";
 }
 
+RUNS_ON(kCpu);
 TEST_F(Knobs, all_tokens_forbidden_is_an_error_that_says_so) {
   const int32_t n_vocab = describe(model_->loaded.model)["n_vocab"];
   ASSERT_LE(n_vocab, 1024);
@@ -270,6 +278,7 @@ TEST_F(Knobs, all_tokens_forbidden_is_an_error_that_says_so) {
   EXPECT_EQ(kTokens, reply(options()).result.tokens) << "the session goes on";
 }
 
+RUNS_ON(kCpu);
 TEST_F(Knobs, a_stop_text_ends_the_turn_of_a_chat) {
   CapturedLog log;
   const Loaded loaded = test::load(kTrained, sessionOptions(&log));
@@ -292,6 +301,7 @@ TEST_F(Knobs, a_stop_text_ends_the_turn_of_a_chat) {
 }
 
 // The repetition window is longer than the former 64, and a snapshot stores all of it.
+RUNS_ON(kCpu);
 TEST_F(Knobs, a_snapshot_remembers_as_many_tokens_as_penalties_look_back) {
   ReplyOptions sampling = options();
   sampling.set("presence_penalty", 4);
@@ -308,6 +318,7 @@ TEST_F(Knobs, a_snapshot_remembers_as_many_tokens_as_penalties_look_back) {
   EXPECT_NE(expected, more(sampling).ids());
 }
 
+RUNS_ON(kCpu);
 TEST_F(Knobs, every_option_out_of_range_is_refused_with_a_line_of_its_own) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();

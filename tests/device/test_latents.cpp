@@ -6,6 +6,7 @@
 #include "support/file_blocks.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_latents {
 namespace {
@@ -49,6 +50,7 @@ class ChangedModel {
   std::string path_;
 };
 
+RUNS_ON(kCpu);
 TEST(Latents, matrices_of_heads_run_in_every_type_and_layout) {
   for (const bool joined : {false, true}) {
     for (const TensorType type :
@@ -78,6 +80,7 @@ TEST(Latents, matrices_of_heads_run_in_every_type_and_layout) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Latents, odd_shapes_equal_float64) {
   struct Shape {
     uint32_t heads, head_dim, rope, latent, value, query;
@@ -106,6 +109,7 @@ TEST(Latents, odd_shapes_equal_float64) {
 }
 
 // The model's context is longer than its short factors support.
+RUNS_ON(kCpu);
 TEST(Latents, long_factors_count_where_the_window_is_longer_than_the_trained_context) {
   RandomLlama model = smallLatents(true);
   model.context = 16;
@@ -116,6 +120,7 @@ TEST(Latents, long_factors_count_where_the_window_is_longer_than_the_trained_con
   EXPECT_GT(relativeL2(wide.back(), narrow.back()), 1e-2);
 }
 
+RUNS_ON(kCpu);
 TEST(Latents, a_token_takes_one_vector_in_the_format_of_keys) {
   const TemporaryModel file(smallLatents(false));
   struct Row {
@@ -131,6 +136,7 @@ TEST(Latents, a_token_takes_one_vector_in_the_format_of_keys) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Latents, going_back_and_being_saved_change_nothing) {
   const TemporaryModel file(smallLatents(true));
   const std::vector<int32_t> ids = someIds(60, 320);

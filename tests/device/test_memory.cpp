@@ -17,6 +17,7 @@
 #include "support/api.h"
 #include "support/files.h"
 #include "support/ledger.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_memory {
 namespace {
@@ -175,6 +176,7 @@ TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
   }
 }
 
+RUNS_ON(kEachDevice);
 TEST(Memory, an_encoder_of_pictures_is_planned_to_the_byte) {
   ORIEL_NEED_DATA(model, "vision/gemma4.gguf");
   ORIEL_NEED_DATA(encoder, "vision/mmproj-gemma4v.gguf");
@@ -233,6 +235,7 @@ TEST(Memory, the_minimum_is_enough_and_one_byte_less_is_refused) {
   }
 }
 
+RUNS_ON(kEachDevice);
 TEST(Memory, a_load_stopped_by_the_app_gives_everything_back) {
   Ledger ledger;
   CapturedLog log;
@@ -330,6 +333,7 @@ TEST(Memory, generating_takes_nothing_from_the_heap) {
   EXPECT_EQ(0u, count.calls());
 }
 
+RUNS_ON(kEachDevice);
 TEST(Memory, long_text_borrows_and_gives_back_and_may_be_refused) {
   Ledger ledger;
   CapturedLog log;
@@ -352,6 +356,7 @@ TEST(Memory, long_text_borrows_and_gives_back_and_may_be_refused) {
   EXPECT_GT(ledger.peak_bytes, before);
 }
 
+RUNS_ON(kEachDevice);
 TEST(Memory, a_message_borrows_for_the_template_and_gives_back) {
   Ledger ledger;
   CapturedLog log;
@@ -378,6 +383,7 @@ TEST(Memory, a_message_borrows_for_the_template_and_gives_back) {
 }
 
 // Ids of a long prompt used to take 34 times the budget of a small model.
+RUNS_ON(kEachDevice);
 TEST(Memory, a_long_prompt_of_ordinary_words_borrows_nothing) {
   Ledger ledger;
   CapturedLog log;
@@ -406,6 +412,7 @@ TEST(Memory, a_long_prompt_of_ordinary_words_borrows_nothing) {
   EXPECT_EQ(position, statsOf(loaded).position);
 }
 
+RUNS_ON(kEachDevice);
 TEST(Memory, a_long_prompt_gives_the_tokens_of_the_whole) {
   CapturedLog log;
   Options options = makeOptions(&log);

@@ -13,6 +13,7 @@
 #include "support/scratch_folder.h"
 #include "support/sessions.h"
 #include "support/target.h"
+#include "support/tiers.h"
 
 #if !defined(_WIN32)
 #include <fcntl.h>
@@ -115,6 +116,7 @@ void expectPlanned(const std::string& path, const Options& given) {
   EXPECT_EQ(0u, ledger.live_bytes);
 }
 
+RUNS_ON(kCpu);
 TEST(RowsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
   ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
   CapturedLog log;
@@ -197,6 +199,7 @@ TEST_F(RowsOnChangedFile, are_read_from_a_file_that_was_removed) {
 }
 
 #if !defined(_WIN32)
+RUNS_ON(kCpu);
 TEST_F(RowsOnChangedFile, are_read_from_a_descriptor_that_the_app_has_closed) {
   ORIEL_NEED_DATA(model, "models/gemma4-e-q8_0.gguf");
   CapturedLog log;
@@ -258,6 +261,8 @@ struct ExpertModel {
 
 class ExpertsOnFile : public testing::TestWithParam<ExpertModel> {};
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "qwen3moe_q4_0");
 TEST_P(ExpertsOnFile, give_the_bits_of_experts_that_are_held_in_any_number_of_slots) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
@@ -284,6 +289,7 @@ TEST_P(ExpertsOnFile, give_the_bits_of_experts_that_are_held_in_any_number_of_sl
   }
 }
 
+RUNS_ON(kCpu);
 TEST_P(ExpertsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
@@ -298,6 +304,8 @@ TEST_P(ExpertsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
 }
 
 // With one token every expert counts once in each layer with experts.
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "qwen3moe_q4_0");
 TEST_P(ExpertsOnFile, are_counted) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
@@ -324,6 +332,8 @@ TEST_P(ExpertsOnFile, are_counted) {
   EXPECT_LE(countOf(loaded, "expert_misses"), first / model.used * model.count);
 }
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "qwen3moe_q4_0");
 TEST_P(ExpertsOnFile, take_no_number_of_slots_that_cannot_be) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
@@ -356,6 +366,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ExpertsOnFile,
 // float32 experts: with smaller ones the op lists outweigh them.
 class ExpertsOfSomeBytes : public testing::TestWithParam<ExpertModel> {};
 
+RUNS_ON(kCpu);
 TEST_P(ExpertsOfSomeBytes, are_as_many_as_the_memory_has_room_for) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");

@@ -356,6 +356,7 @@ TEST_F(PictureEncoders, are_made_again_after_they_lost_their_device) {
   EXPECT_EQ(want.logits, got.logits);
 }
 
+RUNS_ON(kCpu);
 TEST_F(Pictures, are_refused_with_retrieval) {
   ORIEL_NEED_DATA(path, chatsOf("gemma4v"));
   Options options;
@@ -403,6 +404,7 @@ TEST_F(Pictures, are_evicted_like_text) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(Pictures, are_refused_in_a_prefix_that_sessions_share) {
   ORIEL_NEED_DATA(path, chatsOf("lfm2"));
   Options options;
@@ -445,6 +447,7 @@ TEST_F(Pictures, that_do_not_fit_leave_the_session_unchanged) {
   EXPECT_EQ(16u, answer(loaded_.session, 16).ids.size());
 }
 
+RUNS_ON(kCpu);
 TEST_F(Pictures, whose_rows_see_each_other_need_a_batch_for_a_picture) {
   ORIEL_NEED_DATA(path, chatsOf(kTogether));
   const std::string model = dataFile("vision/gemma4-nople.gguf");

@@ -21,6 +21,7 @@
 #include "support/gguf_writer.h"
 #include "support/ledger.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_prefix_file {
 namespace {
@@ -189,6 +190,7 @@ TEST_F(PrefixFile, of_a_texts_own_keys_and_values_is_that_text_to_the_bit) {
   EXPECT_EQ("", log.errors());
 }
 
+RUNS_ON(kCpu);
 TEST_F(PrefixFile, of_another_model_is_refused_with_what_differs) {
   CapturedLog log;
   const Behind behind(kRandom, optionsOf(&log), 20);
@@ -231,6 +233,7 @@ TEST_F(PrefixFile, of_another_model_is_refused_with_what_differs) {
   refused(file, ORIEL_ERROR_FORMAT, "no prefix.v.1");
 }
 
+RUNS_ON(kCpu);
 TEST_F(PrefixFile, that_is_damaged_is_refused) {
   CapturedLog log;
   const Behind behind(kRandom, optionsOf(&log), 20);
@@ -266,6 +269,7 @@ TEST_F(PrefixFile, that_is_damaged_is_refused) {
   EXPECT_LT(ledger.calls, 4u);
 }
 
+RUNS_ON(kCpu);
 TEST_F(PrefixFile, cannot_stand_for_what_is_no_key_and_no_value) {
   CapturedLog log;
   const Behind behind(kRandom, optionsOf(&log), 20);
@@ -419,6 +423,7 @@ Score scoreOf(const Behind& behind) {
   return score;
 }
 
+RUNS_ON(kCpu);
 TEST_F(PrefixFile, that_was_trained_answers_better_than_as_many_tokens_of_its_page) {
   CapturedLog log;
   uint32_t n = 0;
@@ -452,6 +457,7 @@ TEST_F(PrefixFile, that_was_trained_answers_better_than_as_many_tokens_of_its_pa
   EXPECT_EQ("", log.errors());
 }
 
+RUNS_ON(kCpu);
 TEST_F(PrefixFile, is_followed_by_a_message_like_any_turn) {
   CapturedLog log;
   Behind behind(kTrained, optionsOf(&log), 32);
@@ -475,6 +481,7 @@ TEST_F(PrefixFile, is_followed_by_a_message_like_any_turn) {
   EXPECT_EQ("", log.errors());
 }
 
+RUNS_ON(kCpu);
 TEST_F(PrefixFile, fits_a_model_however_its_matrices_are_quantised) {
   const std::string trained_in_q4_0 = ORIEL_TEST_Q4_0;
   if (trained_in_q4_0.empty()) {
@@ -485,6 +492,7 @@ TEST_F(PrefixFile, fits_a_model_however_its_matrices_are_quantised) {
   EXPECT_NE(fingerprint, fingerprintOf(kRandom));
 }
 
+RUNS_ON(kCpu);
 TEST_F(PrefixFile, has_tokens_whose_ids_nobody_knows_and_that_stay) {
   CapturedLog log;
   Behind behind(kTrained, optionsOf(&log), 32);
@@ -499,6 +507,7 @@ TEST_F(PrefixFile, has_tokens_whose_ids_nobody_knows_and_that_stay) {
   EXPECT_EQ(ORIEL_OK, goBackTo(behind.loaded.session.get(), 32));
 }
 
+RUNS_ON(kCpu);
 TEST_F(PrefixFile, is_there_for_all_sessions_and_after_a_reset) {
   CapturedLog log;
   Options options = optionsOf(&log);

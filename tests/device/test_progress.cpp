@@ -3,6 +3,7 @@
 
 #include "support/ledger.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_progress {
 namespace {
@@ -55,6 +56,7 @@ class Progress : public testing::Test {
   size_t stop_at_ = 0;
 };
 
+RUNS_ON(kCpu);
 TEST_F(Progress, comes_after_every_batch_of_ids) {
   ASSERT_EQ(ORIEL_OK, append(loaded_, someIds(40, 2000)));
   EXPECT_EQ((Told{{16, 40}, {32, 40}, {40, 40}}), expectSound(0));
@@ -64,6 +66,7 @@ TEST_F(Progress, comes_after_every_batch_of_ids) {
   EXPECT_TRUE(told_.empty());
 }
 
+RUNS_ON(kCpu);
 TEST_F(Progress, knows_the_tokens_of_a_text_however_long) {
   const std::string sentence = "The little dog went to the big house, and it was 12 o'clock. ";
   for (const uint32_t times : {1u, 20u, 300u}) {
@@ -82,6 +85,7 @@ TEST_F(Progress, knows_the_tokens_of_a_text_however_long) {
   EXPECT_LT(2048u, position()) << "more than is encoded at once";
 }
 
+RUNS_ON(kCpu);
 TEST_F(Progress, is_of_messages_and_of_what_opens_a_reply) {
   uint64_t begin = position();
   ASSERT_EQ(ORIEL_OK,
@@ -97,6 +101,7 @@ TEST_F(Progress, is_of_messages_and_of_what_opens_a_reply) {
   EXPECT_EQ(told_.back().first, opening);
 }
 
+RUNS_ON(kCpu);
 TEST_F(Progress, of_a_list_of_messages_is_of_all_of_them) {
   const std::string words = "one two three four five six seven eight nine ten eleven twelve ";
   const std::string json = R"([{"role": "user", "content": ")" + words + words +
@@ -107,6 +112,7 @@ TEST_F(Progress, of_a_list_of_messages_is_of_all_of_them) {
   EXPECT_GT(told.front().second, position() / 2) << "those to come are estimated";
 }
 
+RUNS_ON(kCpu);
 TEST_F(Progress, that_says_stop_cancels_the_call) {
   stop_at_ = 2;
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, append(loaded_, someIds(40, 2000)));
@@ -120,6 +126,7 @@ TEST_F(Progress, that_says_stop_cancels_the_call) {
   EXPECT_EQ("", log_.errors());
 }
 
+RUNS_ON(kCpu);
 TEST_F(Progress, that_says_stop_takes_a_message_back) {
   ASSERT_EQ(ORIEL_OK, append(loaded_, {1, 2, 3}));
   told_.clear();
@@ -138,6 +145,7 @@ TEST_F(Progress, that_says_stop_takes_a_message_back) {
 }
 
 // Counting and reporting do not change the results.
+RUNS_ON(kCpu);
 TEST_F(Progress, leaves_the_same_session_as_without) {
   std::string text;
   for (uint32_t i = 0; i < 200; ++i) {

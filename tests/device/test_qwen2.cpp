@@ -6,10 +6,12 @@
 #include "support/distances.h"
 #include "support/encoding.h"
 #include "support/files.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_qwen2 {
 namespace {
 
+RUNS_ON(kEachDevice);
 TEST(Qwen2, logits_equal_the_float64_reference) {
   ORIEL_NEED_DATA(model, "models/qwen2.gguf");
   ORIEL_NEED_DATA(golden, "logits/qwen2.json");
@@ -26,6 +28,7 @@ TEST(Qwen2, logits_equal_the_float64_reference) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Qwen2, the_guard_keeps_divergence_small_whatever_is_requested) {
   ORIEL_NEED_DATA(model, "models/qwen2.gguf");
   ORIEL_NEED_DATA(golden, "kv_quant/qwen2.json");

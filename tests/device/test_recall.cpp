@@ -9,6 +9,7 @@
 #include "support/random_families.h"
 #include "support/recall.h"
 #include "support/recovery.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_recall {
 namespace {
@@ -170,6 +171,7 @@ TEST_F(Recall, a_fork_has_all_of_it) {
   EXPECT_TRUE(logitsOf(a) == logitsOf(b));
 }
 
+RUNS_ON(kCpu);
 TEST_F(Recall, a_message_that_is_read_again_leaves_the_session_that_was_said_with_it_there) {
   Options small = options();
   small.set("retrieval_tokens", 32);
@@ -273,6 +275,7 @@ TEST_F(Recall, nothing_is_allocated_while_tokens_leave) {
   EXPECT_EQ(0u, count.calls());
 }
 
+RUNS_ON(kCpu);
 TEST_F(Recall, wrong_wishes_are_refused_in_one_line) {
   oriel_model* model = nullptr;
   Options wrong = options();
@@ -303,6 +306,7 @@ TEST_F(Recall, wrong_wishes_are_refused_in_one_line) {
 }
 
 // Models with a state work without recall, and log it.
+RUNS_ON(kCpu);
 TEST_F(Recall, is_left_out_where_a_model_cannot) {
   for (const RandomFamily& family : randomFamilies()) {
     const bool states =

@@ -7,6 +7,7 @@
 #include "support/ledger.h"
 #include "support/recall.h"
 #include "support/searching_allocator.h"
+#include "support/tiers.h"
 
 #if defined(__linux__)
 #include <sys/stat.h>
@@ -40,6 +41,7 @@ class RecallEdges : public Recall {
 };
 
 // Recall adds no tokens before the first eviction; also for a snapshot with an unknown start.
+RUNS_ON(kCpu);
 TEST_F(RecallEdges, nothing_has_come_back_in_front_of_the_window) {
   const Loaded told_all = told(kRandom, options());
   ASSERT_EQ(ORIEL_OK, recall(told_all, "secret"));
@@ -60,6 +62,7 @@ TEST_F(RecallEdges, nothing_has_come_back_in_front_of_the_window) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(RecallEdges, without_its_file_a_session_goes_on) {
   const Loaded saved = told(kRandom, options());
   ASSERT_EQ(ORIEL_OK, recall(saved, "secret"));
@@ -80,6 +83,7 @@ TEST_F(RecallEdges, without_its_file_a_session_goes_on) {
   EXPECT_TRUE(recalled(a).empty());
 }
 
+RUNS_ON(kCpu);
 TEST_F(RecallEdges, a_reset_leaves_no_token_in_memory) {
   SearchingAllocator memory;
   Options searched = options();
@@ -97,6 +101,7 @@ TEST_F(RecallEdges, a_reset_leaves_no_token_in_memory) {
 }
 
 // For any size of the file.
+RUNS_ON(kCpu);
 TEST_F(RecallEdges, a_fork_copies_what_is_kept_and_a_vector_keeps_nothing) {
 #if !defined(__linux__)
   GTEST_SKIP() << "SKIPPED: where files without a name are found is known of Linux alone";
@@ -128,6 +133,7 @@ TEST_F(RecallEdges, a_fork_copies_what_is_kept_and_a_vector_keeps_nothing) {
 
 // If the opening of a reply has replaced tokens that its first tokens see, it is not read again: recalled tokens are
 // visible from the end of the opening.
+RUNS_ON(kCpu);
 TEST_F(RecallEdges, an_opening_that_cannot_be_read_again_is_not) {
   Options small = options();
   small.window_tokens = 64;
@@ -153,6 +159,7 @@ TEST_F(RecallEdges, an_opening_that_cannot_be_read_again_is_not) {
 }
 
 // A message that is read a second time is stored in its second form.
+RUNS_ON(kCpu);
 TEST_F(RecallEdges, what_was_read_again_is_what_comes_back) {
   Options two = options();
   two.sessions = 2;
@@ -191,6 +198,7 @@ TEST_F(RecallEdges, what_was_read_again_is_what_comes_back) {
 }
 
 // Its words do not count, either, if another message follows in the same turn.
+RUNS_ON(kCpu);
 TEST_F(RecallEdges, a_message_that_is_refused_asks_for_nothing) {
   Ledger ledger;
   Options counted = options();
@@ -216,6 +224,7 @@ TEST_F(RecallEdges, a_message_that_is_refused_asks_for_nothing) {
   EXPECT_TRUE(logitsOf(a) == logitsOf(b));
 }
 
+RUNS_ON(kCpu);
 TEST_F(RecallEdges, a_window_that_is_too_short_is_said_and_takes_no_memory) {
   Options tiny = options();
   tiny.window_tokens = 31;
@@ -227,6 +236,7 @@ TEST_F(RecallEdges, a_window_that_is_too_short_is_said_and_takes_no_memory) {
 }
 
 // Recall slots leave a chosen window at least the smallest size that turns can.
+RUNS_ON(kCpu);
 TEST_F(RecallEdges, more_than_the_context_has_room_for_is_said_and_some_comes_back) {
   Options open = options();
   open.window_tokens = 0;

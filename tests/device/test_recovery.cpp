@@ -6,6 +6,7 @@
 #include "support/files.h"
 #include "support/random_families.h"
 #include "support/recovery.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_recovery {
 namespace {
@@ -89,6 +90,7 @@ TEST(Recovery, a_cut_reply_keeps_what_was_shown) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Recovery, once_the_window_has_moved_on_the_transcript_is_read_through_it) {
   for (const uint32_t sinks : {0u, 4u, 24u}) {
     SCOPED_TRACE(sinks);
@@ -115,6 +117,7 @@ TEST(Recovery, once_the_window_has_moved_on_the_transcript_is_read_through_it) {
 }
 
 // In each part of a message: its opening, text and closing.
+RUNS_ON(kCpu);
 TEST(Recovery, the_first_token_that_is_held_may_stand_anywhere) {
   const uint32_t steps = allCases() ? 1 : !onVulkan() ? 3 : 7;
   for (uint32_t tokens = 1; tokens <= 28; tokens += steps) {
@@ -139,6 +142,7 @@ TEST(Recovery, the_first_token_that_is_held_may_stand_anywhere) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Recovery, without_a_transcript_what_is_held_is_read) {
   CapturedLog log;
   Twins twins(kTrained, recoveryOptions(&log, 48, 8));
@@ -156,6 +160,7 @@ TEST(Recovery, without_a_transcript_what_is_held_is_read) {
   EXPECT_EQ(10u, generateIds(twins.mine, 10).size());
 }
 
+RUNS_ON(kCpu);
 TEST(Recovery, a_transcript_that_lacks_something_is_not_read) {
   for (const bool dropped : {true, false}) {
     SCOPED_TRACE(dropped);
@@ -296,6 +301,7 @@ TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
   EXPECT_EQ(0u, recoveredOf(twins.mine.get()).tokens_read) << "nothing is lost";
 }
 
+RUNS_ON(kCpu);
 TEST(Recovery, in_batches_is_the_same_but_for_rounding) {
   const Parted parted;
   EXPECT_EQ(

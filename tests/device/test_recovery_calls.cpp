@@ -6,6 +6,7 @@
 #include "support/losing_executor.h"
 #include "support/scratch_folder.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_recovery_calls {
 namespace {
@@ -56,6 +57,7 @@ class RecoveryCalls : public ScratchFolder {
   SessionPtr other;
 };
 
+RUNS_ON(kCpu);
 TEST_F(RecoveryCalls, what_is_no_request_is_refused) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_session_recover(nullptr, nullptr, 0, nullptr, nullptr, nullptr));
@@ -71,6 +73,7 @@ TEST_F(RecoveryCalls, what_is_no_request_is_refused) {
             oriel_session_recover(session.get(), nullptr, 0, nullptr, nullptr, &result));
 }
 
+RUNS_ON(kCpu);
 TEST_F(RecoveryCalls, a_session_that_is_not_lost_is_left_alone) {
   ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
   const std::vector<float> before = logits();
@@ -84,6 +87,7 @@ TEST_F(RecoveryCalls, a_session_that_is_not_lost_is_left_alone) {
   EXPECT_NE(nullptr, losing->front) << "the device is the one that it was";
 }
 
+RUNS_ON(kCpu);
 TEST_F(RecoveryCalls, not_from_inside_a_callback_of_the_models) {
   ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
   other = makeSession();
@@ -107,6 +111,7 @@ TEST_F(RecoveryCalls, not_from_inside_a_callback_of_the_models) {
   EXPECT_EQ(ORIEL_ERROR_STATE, asked.statuses[1]);
 }
 
+RUNS_ON(kCpu);
 TEST_F(RecoveryCalls, a_loss_that_another_call_met_counts) {
   ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
   const std::vector<float> before = logits();
@@ -170,6 +175,7 @@ TEST_F(RecoveryCalls, what_was_trimmed_is_taken_again) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(RecoveryCalls, a_pause_ends) {
   ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
   const std::vector<float> before = logits();
@@ -200,6 +206,7 @@ TEST_F(RecoveryCalls, where_no_session_is_left_a_new_one_recovers_the_device) {
   EXPECT_EQ(after, logits());
 }
 
+RUNS_ON(kCpu);
 TEST_F(RecoveryCalls, a_trimmed_model_without_a_session_gets_one_that_recovers_the_device) {
   for (const oriel_trim_level level :
        {ORIEL_TRIM_SCRATCH, ORIEL_TRIM_WEIGHTS, ORIEL_TRIM_CACHE, ORIEL_TRIM_ALL}) {

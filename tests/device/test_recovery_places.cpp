@@ -9,6 +9,7 @@
 #include "support/forged_snapshots.h"
 #include "support/recovery.h"
 #include "support/scratch_folder.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_recovery_places {
 namespace {
@@ -36,6 +37,7 @@ ReplyOptions heldTo(const Form& form, uint32_t tokens) {
   return options;
 }
 
+RUNS_ON(kCpu);
 TEST(RecoveryPlaces, a_reply_that_is_held_to_a_form) {
   for (const Form& form : {Form{kSchema, nullptr}, Form{nullptr, kGrammar}}) {
     for (const uint32_t after : {3u, 9u, 14u}) {
@@ -69,6 +71,7 @@ TEST(RecoveryPlaces, a_reply_that_is_held_to_a_form) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(RecoveryPlaces, many_replies_at_once) {
   constexpr uint32_t kSessions = 4;
   const uint32_t windows[kSessions] = {0, 0, 48, 0};
@@ -163,6 +166,8 @@ const Copying kCopies[] = {
 
 class RecoveryOfCopies : public ScratchFolder, public testing::WithParamInterface<Copying> {};
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "fork");
 TEST_P(RecoveryOfCopies, leaves_the_conversation_or_the_copy_whole) {
   const Copying& copying = GetParam();
   CapturedLog log;
@@ -199,6 +204,7 @@ INSTANTIATE_TEST_SUITE_P(While, RecoveryOfCopies, testing::ValuesIn(kCopies),
                          });
 
 // A snapshot does not record the steps of its tokens: these are read in batches.
+RUNS_ON(kCpu);
 TEST(RecoveryPlaces, behind_what_came_from_a_snapshot) {
   CapturedLog log;
   Twins twins(kTrained, recoveryOptions(&log));
@@ -250,6 +256,7 @@ std::vector<uint8_t> withLongReply(const std::vector<uint8_t>& snapshot) {
 }
 
 // A claim of more tokens than the reply's text can have is not trusted.
+RUNS_ON(kCpu);
 TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_lies) {
   CapturedLog log;
   LosableModel losing(kTrained, recoveryOptions(&log, 48, 8));
@@ -273,6 +280,7 @@ TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_lies) {
 }
 
 // No message can be read from it: the held tokens are used.
+RUNS_ON(kCpu);
 TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_is_no_conversation) {
   CapturedLog log;
   LosableModel losing(kTrained, recoveryOptions(&log, 48, 8));
@@ -298,6 +306,7 @@ TEST(RecoveryPlaces, behind_a_snapshot_whose_transcript_is_no_conversation) {
 }
 
 // A fork shares no device memory, and is lost with the device.
+RUNS_ON(kCpu);
 TEST(RecoveryPlaces, a_session_and_its_fork) {
   CapturedLog log;
   Options options = recoveryOptions(&log);
@@ -392,6 +401,7 @@ TEST_F(RecoveryBehindAPrefix, that_was_trained_it_is_read_from_its_file) {
   EXPECT_EQ(logitsOf(third), logitsOf(second));
 }
 
+RUNS_ON(kCpu);
 TEST_F(RecoveryBehindAPrefix, that_a_session_made_the_longest_window_reads_it_again) {
   const uint32_t windows[] = {200, 96};
   CapturedLog log;

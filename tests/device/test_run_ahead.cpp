@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "support/random_families.h"
+#include "support/tiers.h"
 #include "support/watched_session.h"
 
 namespace oriel_internal::test::test_run_ahead {
@@ -88,6 +89,7 @@ class RunningAhead : public WatchedSession {
   }
 };
 
+RUNS_ON(kOneDevice | kValidated);
 TEST_F(RunningAhead, gives_the_same_tokens_and_leaves_the_same_session) {
   expectTheSame([&] { return draw(greedyOptions()); });
   load(200);
@@ -100,6 +102,7 @@ TEST_F(RunningAhead, gives_the_same_tokens_and_leaves_the_same_session) {
 }
 
 // The early step reads the state slot that the previous step writes.
+RUNS_ON(kOneDevice | kValidated);
 TEST_F(RunningAhead, gives_the_same_tokens_where_layers_keep_states) {
   std::vector<RandomFamily> families;
   addStateFamilies(&families);
@@ -125,6 +128,7 @@ TEST_F(RunningAhead, gives_the_same_tokens_where_layers_keep_states) {
   skipIfTooSlow(begun);
 }
 
+RUNS_ON(kOneDevice | kValidated);
 TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
   const std::string question = "Hello there!";
   bool stopped = false;
@@ -170,6 +174,7 @@ TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
   skipIfTooSlow(dropped);
 }
 
+RUNS_ON(kOneDevice | kValidated);
 TEST_F(RunningAhead, stops_where_the_app_says_so_or_cancels) {
   load(200);
   struct Stop {
@@ -201,6 +206,7 @@ TEST_F(RunningAhead, stops_where_the_app_says_so_or_cancels) {
   }
 }
 
+RUNS_ON(kOneDevice | kValidated);
 TEST_F(RunningAhead, does_not_where_the_next_token_is_drawn_or_penalised) {
   model_->executor->ahead = true;
   ReplyOptions sampling = options();
@@ -268,6 +274,8 @@ class RunningAheadFull : public RunningAhead, public testing::WithParamInterface
   uint32_t dropped_ = 0;
 };
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice | kValidated, "mixed_k8v4", "convolved_f16");
 TEST_P(RunningAheadFull, goes_on_however_often_the_ring_wraps) {
   ReplyOptions sampling = greedyOptions();
   sampling.max_tokens = 5 * ring();
@@ -286,6 +294,8 @@ TEST_P(RunningAheadFull, goes_on_however_often_the_ring_wraps) {
   skipIfTooSlow(begun);
 }
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice | kValidated, "mixed_k8v4", "convolved_f16");
 TEST_P(RunningAheadFull, leaves_the_same_session_wherever_in_the_ring_a_step_is_dropped) {
   for (uint32_t phase = 0; phase <= ring(); phase += GetParam().chunk / 2) {
     SCOPED_TRACE(phase);
@@ -303,6 +313,8 @@ TEST_P(RunningAheadFull, leaves_the_same_session_wherever_in_the_ring_a_step_is_
   skipIfTooSlow(dropped_);
 }
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice | kValidated, "mixed_k8v4", "convolved_f16");
 TEST_P(RunningAheadFull, drops_the_step_of_a_stop_token) {
   ReplyOptions sampling = greedyOptions();
   sampling.max_tokens = 24;
@@ -332,6 +344,8 @@ TEST_P(RunningAheadFull, drops_the_step_of_a_stop_token) {
   skipIfTooSlow(dropped_);
 }
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice | kValidated, "mixed_k8v4", "convolved_f16");
 TEST_P(RunningAheadFull, goes_back_as_far_whether_a_step_was_dropped_or_not) {
   const uint32_t chunk = GetParam().chunk;
   expectTheSame([&] {
@@ -345,6 +359,8 @@ TEST_P(RunningAheadFull, goes_back_as_far_whether_a_step_was_dropped_or_not) {
 }
 
 // If the device began a token and then failed, the previous token would lack tokens that it sees.
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice | kValidated, "mixed_k8v4", "convolved_f16");
 TEST_P(RunningAheadFull, does_not_where_the_ring_has_no_slack) {
   loadCase(2, 1);
   expectTheSame([&] {

@@ -1,4 +1,5 @@
 // The host's readings of a step: sampling from the best tokens gives the same as from all logits.
+#include "support/tiers.h"
 #include "support/watched_session.h"
 
 namespace oriel_internal::test::test_sampling {
@@ -6,6 +7,7 @@ namespace {
 
 using Sampling = WatchedSession;
 
+RUNS_ON(kOneDevice | kValidated);
 TEST_F(Sampling, reads_the_best_tokens_only_and_draws_what_it_would_from_all_logits) {
   struct Case {
     uint32_t greedy, top_k;
@@ -34,6 +36,7 @@ TEST_F(Sampling, reads_the_best_tokens_only_and_draws_what_it_would_from_all_log
   }
 }
 
+RUNS_ON(kOneDevice | kValidated);
 TEST_F(Sampling, asks_for_all_logits_where_any_token_may_be_drawn) {
   ReplyOptions sampling = options();
   sampling.set("top_k", 0);
@@ -49,6 +52,7 @@ TEST_F(Sampling, asks_for_all_logits_where_any_token_may_be_drawn) {
 }
 
 // The executor's best tokens then belong to another step than the session's logits.
+RUNS_ON(kOneDevice | kValidated);
 TEST_F(Sampling, goes_on_from_a_snapshot_with_the_logits_that_it_holds) {
   const ReplyOptions sampling = options();
   (void)draw(sampling);
@@ -64,6 +68,7 @@ TEST_F(Sampling, goes_on_from_a_snapshot_with_the_logits_that_it_holds) {
 }
 
 // All logits are copied to a buffer that uploads and snapshots also use.
+RUNS_ON(kOneDevice | kValidated);
 TEST_F(Sampling, logits_are_there_again_after_a_snapshot_went_where_they_lay) {
   (void)draw(options());
   const std::vector<float> logits = logitsOf(model_->loaded);

@@ -11,6 +11,7 @@
 #include "selftest/self_test.h"
 #include "support/api.h"
 #include "support/forwarding_executor.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_self_test {
 namespace {
@@ -44,6 +45,7 @@ int onProgress(uint64_t done, uint64_t total, void* user) {
   return done >= steps->stop_at ? 1 : 0;
 }
 
+RUNS_ON(kOneDevice | kValidated);
 TEST(SelfTest, passes_every_check_on_this_device_counts_them_and_tells_how_far_it_is) {
   CapturedLog log;
   Options options = makeOptions(&log);
@@ -130,6 +132,7 @@ uint32_t failuresWith(double factor, uint32_t* passed) {
   return result.failed;
 }
 
+RUNS_ON(kEachDevice);
 TEST(SelfTest, fails_kernels_of_which_one_value_is_off_or_no_number) {
   uint32_t passed = 0;
   EXPECT_EQ(failuresWith(1.0, &passed), 0u);
@@ -139,6 +142,7 @@ TEST(SelfTest, fails_kernels_of_which_one_value_is_off_or_no_number) {
   EXPECT_GT(failuresWith(std::nan(""), &passed), all * 3 / 4);
 }
 
+RUNS_ON(kEachDevice);
 TEST(SelfTest, ends_when_asked_to) {
   Options options = makeOptions();
   options.progress = onProgress;
@@ -155,6 +159,7 @@ TEST(SelfTest, ends_when_asked_to) {
   EXPECT_LT(findings.checks.size(), 100u);
 }
 
+RUNS_ON(kNightly);
 TEST(SelfTest, keeps_the_fastest_candidates_in_the_cache_folder) {
   if (!onVulkan()) {
     GTEST_SKIP() << "the target is not Vulkan";

@@ -8,12 +8,14 @@
 
 #include "support/distances.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_session {
 namespace {
 
 // ---- Stopping ------------------------------------------------------------------------------------
 
+RUNS_ON(kEachDevice);
 TEST(Session, another_thread_can_cancel_and_the_session_goes_on_as_if_nothing_had_been) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, sessionOptions(&log, 64));
@@ -58,6 +60,7 @@ TEST(Session, another_thread_can_cancel_and_the_session_goes_on_as_if_nothing_ha
   EXPECT_EQ(ids, greedy(loaded, n + 5));
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, a_cancelled_evaluation_keeps_the_chunks_before) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 200, 16));
@@ -74,6 +77,7 @@ TEST(Session, a_cancelled_evaluation_keeps_the_chunks_before) {
   EXPECT_EQ(ORIEL_OK, append(loaded, {1}));
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, an_evaluation_that_its_callback_stops_keeps_the_chunk_and_shows_no_more) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 200, 16));
@@ -105,6 +109,7 @@ TEST(Session, an_evaluation_that_its_callback_stops_keeps_the_chunk_and_shows_no
   EXPECT_EQ(ORIEL_OK, oriel_session_logits(loaded.session.get(), &logits, &count));
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, a_callback_stops_after_the_token_it_was_shown) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -126,6 +131,7 @@ TEST(Session, a_callback_stops_after_the_token_it_was_shown) {
   EXPECT_EQ(4u, greedy(loaded, 4).size());
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, a_callback_that_stopped_is_not_called_again_with_the_rest_of_a_character) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -157,6 +163,7 @@ TEST(Session, a_callback_that_stopped_is_not_called_again_with_the_rest_of_a_cha
   EXPECT_EQ(0, calls.after_stop);
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, max_tokens_is_exact) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -174,6 +181,7 @@ TEST(Session, max_tokens_is_exact) {
   }
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, a_stop_token_ends_a_generation_unless_told_otherwise) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -194,6 +202,7 @@ TEST(Session, a_stop_token_ends_a_generation_unless_told_otherwise) {
 
 // ---- Positions ------------------------------------------------------------------------------------
 
+RUNS_ON(kEachDevice);
 TEST(Session, stats_follow_the_window_as_it_fills_and_slides) {
   CapturedLog log;
   Options options = cpuOptions(&log, 20, 8);
@@ -256,6 +265,7 @@ TEST(Session, a_prompt_longer_than_the_window_streams) {
   EXPECT_LT(relativeL2(at_once, logitsOf(loaded)), 1e-4);
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, events_show_the_text_of_the_ids) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, cpuOptions(&log));

@@ -5,10 +5,12 @@
 #include <limits>
 
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_session_refusals {
 namespace {
 
+RUNS_ON(kEachDevice);
 TEST(Session, an_empty_session_has_nothing_to_show_or_continue) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -24,6 +26,7 @@ TEST(Session, an_empty_session_has_nothing_to_show_or_continue) {
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_logits(loaded.session.get(), &logits, &count));
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, text_that_is_not_utf8_is_refused_with_one_line) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -43,6 +46,7 @@ TEST(Session, text_that_is_not_utf8_is_refused_with_one_line) {
   EXPECT_EQ(tokens(loaded, with_nul, 0).size(), statsOf(loaded).position);
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, ids_outside_the_vocabulary_are_refused_and_nothing_changes) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -65,6 +69,7 @@ TEST(Session, ids_outside_the_vocabulary_are_refused_and_nothing_changes) {
   }
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, there_is_one_at_a_time) {
   CapturedLog log;
   Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -78,6 +83,7 @@ TEST(Session, there_is_one_at_a_time) {
   oriel_session_destroy(second);
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, a_model_without_weights_has_none) {
   CapturedLog log;
   Options options = cpuOptions(&log);
@@ -92,6 +98,7 @@ TEST(Session, a_model_without_weights_has_none) {
 }
 
 // 64-bit positions must not wrap during a session.
+RUNS_ON(kEachDevice);
 TEST(Session, positions_that_no_session_can_begin_at_are_refused) {
   CapturedLog log;
   Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -115,6 +122,7 @@ TEST(Session, positions_that_no_session_can_begin_at_are_refused) {
   EXPECT_EQ(4u, errorLines(log));
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, structs_without_their_size_are_refused) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -142,6 +150,7 @@ TEST(Session, structs_without_their_size_are_refused) {
   EXPECT_EQ(1u, statsOf(loaded).position);
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, structs_of_a_newer_app_are_taken_when_what_is_new_is_zero) {
   struct Newer {
     oriel_stats stats;
@@ -167,6 +176,7 @@ TEST(Session, structs_of_a_newer_app_are_taken_when_what_is_new_is_zero) {
                                                          nullptr, nullptr, nullptr));
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, sampling_options_out_of_range_are_refused_with_one_line) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -192,6 +202,7 @@ TEST(Session, sampling_options_out_of_range_are_refused_with_one_line) {
   EXPECT_TRUE(refused(options));
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, null_arguments_are_refused) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(nullptr, nullptr, 0, nullptr, nullptr));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_reset(nullptr));
@@ -213,6 +224,7 @@ TEST(Session, null_arguments_are_refused) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_logits(loaded.session.get(), nullptr, nullptr));
 }
 
+RUNS_ON(kEachDevice);
 TEST(Session, a_prefix_that_leaves_no_room_is_a_context_error) {
   CapturedLog log;
   Options options = cpuOptions(&log, 0, 0);

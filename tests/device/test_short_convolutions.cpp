@@ -7,6 +7,7 @@
 #include "support/against_float64.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_short_convolutions {
 namespace {
@@ -40,6 +41,7 @@ std::vector<int32_t> part(const std::vector<int32_t>& all, size_t begin, size_t 
 
 // ---- Chunks and bytes ----------------------------------------------------------------------------
 
+RUNS_ON(kCpu);
 TEST_F(ShortConvolutions, see_the_same_however_the_text_is_cut) {
   const std::vector<int32_t> all = ids(90);
   const std::vector<float> want = logitsAfter(windowOptions(kSinks, 30, 64), all);
@@ -64,6 +66,7 @@ TEST_F(ShortConvolutions, take_no_bytes_for_a_longer_window) {
 
 // ---- Going back ----------------------------------------------------------------------------------
 
+RUNS_ON(kCpu);
 TEST_F(ShortConvolutions, rewinding_gives_back_their_columns_or_is_refused) {
   const std::vector<int32_t> all = ids(60);
   constexpr uint32_t kChunk = 6;
@@ -93,6 +96,7 @@ TEST_F(ShortConvolutions, rewinding_gives_back_their_columns_or_is_refused) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(ShortConvolutions, rewinding_within_the_first_tokens_gives_back_the_zeros_before_them) {
   const Options options = windowOptions(kSinks, 20, 8);
   for (const uint64_t position : {1u, 2u, 3u}) {
@@ -176,6 +180,7 @@ TEST_F(ShortConvolutions, a_cancelled_evaluation_keeps_the_columns_of_the_chunks
 
 // ---- Snapshots -----------------------------------------------------------------------------------
 
+RUNS_ON(kCpu);
 TEST_F(ShortConvolutions, a_snapshot_goes_on_to_the_bit) {
   struct Case {
     oriel_kv_format format;
@@ -233,6 +238,7 @@ TEST_F(ShortConvolutions, a_snapshot_says_nothing_of_what_was_taken_back) {
   EXPECT_LE(differ, 5 * sizeof(int32_t) + sizeof(uint64_t));
 }
 
+RUNS_ON(kCpu);
 TEST_F(ShortConvolutions, after_a_snapshot_it_goes_back_as_far_as_before) {
   const Options options = windowOptions(kSinks, 24, 8);
   const std::vector<int32_t> all = ids(100);

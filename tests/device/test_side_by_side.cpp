@@ -6,6 +6,7 @@
 
 #include "support/random_families.h"
 #include "support/side_by_side.h"
+#include "support/tiers.h"
 #include "support/watched_model.h"
 
 namespace oriel_internal::test::test_side_by_side {
@@ -91,6 +92,7 @@ TEST(SideBySide, each_says_what_it_says_alone) {
 }
 
 // More sessions than a step can have tokens.
+RUNS_ON(kCpu);
 TEST(SideBySide, more_sessions_than_a_step_takes) {
   constexpr uint32_t kSessions = 5;
   const Sessions sessions(kTrained, severalOptions(kSessions, 96, 2),
@@ -111,6 +113,7 @@ std::vector<FamilyParam> families() {
 
 class SideBySideFamilies : public testing::TestWithParam<FamilyParam> {};
 
+RUNS_ON(kCpu);
 TEST_P(SideBySideFamilies, each_says_what_it_says_alone) {
   constexpr uint32_t kSessions = 4;
   const TemporaryModel file(GetParam()->model);
@@ -262,6 +265,7 @@ TEST(SideBySide, threads_meet) {
 }
 
 // One step at a time, in turn: while one reads a long prompt the other continues.
+RUNS_ON(kCpu);
 TEST(SideBySide, a_long_prompt_holds_nobody_up) {
   Watched watched(severalOptions(2, 96, 8), 2);
   const std::vector<int32_t> ids = someIds(8, 500);
@@ -293,6 +297,7 @@ TEST(SideBySide, a_long_prompt_holds_nobody_up) {
   EXPECT_GT(after - before, 50u) << "tokens while 200 batches were read";
 }
 
+RUNS_ON(kCpu);
 TEST(SideBySide, a_cancel_ends_one_reply_and_no_other) {
   constexpr uint32_t kSessions = 4;
   const Sessions sessions(kTrained, severalOptions(kSessions),
@@ -369,6 +374,7 @@ TEST(SideBySide, a_lost_device_is_lost_for_all) {
 
 // --- Allowed calls ---------------------------------------------------------------------------------
 
+RUNS_ON(kCpu);
 TEST(SideBySide, rows_of_an_evaluation_stay_what_they_are_while_others_go_on) {
   constexpr uint32_t kSessions = 2;
   const Sessions sessions(kTrained, severalOptions(kSessions),
@@ -399,6 +405,7 @@ TEST(SideBySide, rows_of_an_evaluation_stay_what_they_are_while_others_go_on) {
 }
 
 // No session holds the device during a callback.
+RUNS_ON(kCpu);
 TEST(SideBySide, a_callback_may_wait_for_a_thread_that_uses_another_session) {
   struct Calling {
     oriel_session* other;
@@ -426,6 +433,7 @@ TEST(SideBySide, a_callback_may_wait_for_a_thread_that_uses_another_session) {
   EXPECT_EQ(11u, calling.calls);
 }
 
+RUNS_ON(kCpu);
 TEST(SideBySide, many_replies_are_refused_as_a_whole) {
   constexpr uint32_t kSessions = 2;
   const Sessions sessions(kTrained, severalOptions(kSessions),

@@ -10,6 +10,7 @@
 
 #include "support/api.h"
 #include "support/files.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_speed {
 namespace {
@@ -75,6 +76,7 @@ oriel_prediction predictionAt(const FullPlan& plan, uint64_t depth) {
 }
 
 // A single test, since measuring is slow on some devices.
+RUNS_ON(kCpu);
 TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is_damaged) {
   oriel_speed first = measure(kModel);
   first.kernels_changed = 0;  // specific to that call; only rates are compared

@@ -9,6 +9,7 @@
 #include "support/distances.h"
 #include "support/files.h"
 #include "support/random_families.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_state_formats {
 namespace {
@@ -29,6 +30,7 @@ uint64_t savedBytes(const RandomLlama& model, uint32_t layers, uint32_t versions
   return uint64_t{layers} * versions * model.state.values() * model.state.key_dim * 2;
 }
 
+RUNS_ON(kCpu);
 TEST(StateFormats, fewer_bytes_cost_a_little_and_save_what_they_are_to) {
   struct Case {
     const char* family;
@@ -67,6 +69,7 @@ TEST(StateFormats, fewer_bytes_cost_a_little_and_save_what_they_are_to) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(StateFormats, models_without_states_do_without_a_format) {
   const std::string path = ORIEL_TEST_DATA "/models/llama-q8_0.gguf";
   const std::vector<int32_t> ids = someIds(20, 384);
@@ -83,6 +86,7 @@ TEST(StateFormats, models_without_states_do_without_a_format) {
   EXPECT_TRUE(log.says("auto, f32, f16 or int8"));
 }
 
+RUNS_ON(kCpu);
 TEST(StateFormats, a_snapshot_is_exact_in_sessions_of_its_format_alone) {
   const TemporaryModel file(randomFamily("qwen35"));
   const std::vector<int32_t> ids = someIds(40, 200);

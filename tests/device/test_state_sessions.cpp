@@ -9,6 +9,7 @@
 #include "support/files.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_state_sessions {
 namespace {
@@ -80,6 +81,7 @@ std::vector<int32_t> head(const std::vector<int32_t>& all, size_t count) {
   return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)};
 }
 
+RUNS_ON(kCpu);
 TEST_P(StateSessions, take_their_checkpoints_bytes_and_no_others) {
   const FullPlan none = planOf(fresh(0));
   const FullPlan three = planOf(fresh(3));
@@ -95,6 +97,7 @@ TEST_P(StateSessions, take_their_checkpoints_bytes_and_no_others) {
   EXPECT_EQ(none.host_bytes, three.host_bytes);
 }
 
+RUNS_ON(kCpu);
 TEST_P(StateSessions, that_went_back_are_those_that_were_never_further_to_the_bit) {
   const std::vector<int32_t> all = ids(61);
   for (const uint32_t count : {0u, 2u}) {
@@ -117,6 +120,7 @@ TEST_P(StateSessions, that_went_back_are_those_that_were_never_further_to_the_bi
   }
 }
 
+RUNS_ON(kCpu);
 TEST_P(StateSessions, edit_the_last_turn_by_reading_that_turn_alone) {
   const Loaded loaded = fresh(2);
   turn(loaded, "What is the name of the big dog in the house?");
@@ -136,6 +140,7 @@ TEST_P(StateSessions, edit_the_last_turn_by_reading_that_turn_alone) {
   EXPECT_LT(relativeL2(logitsOf(loaded), logitsOf(other)), 1e-3);
 }
 
+RUNS_ON(kCpu);
 TEST_P(StateSessions, go_on_from_a_snapshot_to_the_bit_with_any_number_of_checkpoints) {
   const auto save = [](const Loaded& loaded) { return savedBytes(loaded.session.get()); };
   const Loaded loaded = fresh(3, 60);
@@ -153,6 +158,7 @@ TEST_P(StateSessions, go_on_from_a_snapshot_to_the_bit_with_any_number_of_checkp
   EXPECT_EQ(save(loaded), save(other));
 }
 
+RUNS_ON(kCpu);
 TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
   double distance[2] = {};
   for (const bool forgets : {false, true}) {
@@ -188,6 +194,7 @@ TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
   EXPECT_GT(distance[0], 4 * distance[1]) << "a trace of what was evicted";
 }
 
+RUNS_ON(kCpu);
 TEST_P(StateSessions, forget_whole_turns_or_not_at_all) {
   Loaded loaded = fresh(0);
   loaded.session.reset();

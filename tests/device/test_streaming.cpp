@@ -9,6 +9,7 @@
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/float64_model.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_streaming {
 namespace {
@@ -72,6 +73,7 @@ TEST(Streaming, before_the_window_fills_a_ring_equals_a_full_cache_to_the_bit) {
   EXPECT_EQ(want, evaluate(ring, ids));
 }
 
+RUNS_ON(kCpu);
 TEST(Streaming, chunk_size_does_not_change_what_is_seen) {
   const std::string model = ORIEL_TEST_DATA "/models/llama-q4_0.gguf";
   const std::vector<int32_t> ids = someIds(200, 384);
@@ -134,10 +136,12 @@ void expectMeanNllOfTheReference(uint32_t span) {
   EXPECT_GE(compared, 3);
 }
 
+RUNS_ON(kCpu);
 TEST(Streaming, mean_nll_of_stories260k_equals_the_reference_in_windows_of_64) {
   expectMeanNllOfTheReference(64);
 }
 
+RUNS_ON(kCpu);
 TEST(Streaming, mean_nll_of_stories260k_equals_the_reference_in_windows_of_128) {
   expectMeanNllOfTheReference(128);
 }
@@ -185,14 +189,17 @@ void expectGreedyTokensOfTheReference(const std::string& name, size_t least_own)
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Streaming, six_hundred_greedy_tokens_equal_the_reference) {
   expectGreedyTokensOfTheReference("stories260K", 21);
 }
 
+RUNS_ON(kCpu);
 TEST(Streaming, six_hundred_greedy_tokens_of_short_convolutions_equal_the_reference) {
   expectGreedyTokensOfTheReference("lfm2", 17);
 }
 
+RUNS_ON(kCpu);
 TEST(Streaming, six_hundred_greedy_tokens_of_states_equal_the_reference) {
   expectGreedyTokensOfTheReference("qwen35", 1);
 }
@@ -236,12 +243,14 @@ void expectLossesOfTheReference(const std::string& model, const std::string& gol
   EXPECT_EQ(2, compared);
 }
 
+RUNS_ON(kCpu);
 TEST(Streaming, losses_of_short_convolutions_equal_the_reference) {
   ORIEL_NEED_DATA(model, "models/lfm2.gguf");
   ORIEL_NEED_DATA(golden, "streaming/lfm2-sampled.json");
   expectLossesOfTheReference(model, golden);
 }
 
+RUNS_ON(kCpu);
 TEST(Streaming, losses_of_states_equal_the_reference) {
   ORIEL_NEED_DATA(model, "models/qwen35.gguf");
   ORIEL_NEED_DATA(golden, "streaming/qwen35-random-ids.json");

@@ -14,6 +14,7 @@
 #include "oriel/advanced.h"
 #include "support/random_families.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_stress_sessions {
 namespace {
@@ -265,8 +266,10 @@ void stress(const char* path, const char* format) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(StressSessions, every_status_is_one_of_the_contract) { stress(kTrained, nullptr); }
 
+RUNS_ON(kCpu);
 TEST(StressSessions, of_layers_that_keep_states) {
   const TemporaryModel file(randomFamily("mamba2"));
   stress(file.path().c_str(), "mistral-v1");

@@ -15,6 +15,7 @@
 #include "support/random_families.h"
 #include "support/scratch_folder.h"
 #include "support/sessions.h"
+#include "support/tiers.h"
 
 #if !defined(_WIN32)
 #include <fcntl.h>
@@ -116,6 +117,7 @@ TEST_F(TrimOnDevice, every_level_and_back_again_and_again_keeps_bytes_and_words)
   EXPECT_EQ(0u, errorLines(log)) << log.errors();
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, levels_follow_each_other_and_lower_ones_do_nothing) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, sessionOptions(&log));
@@ -133,6 +135,7 @@ TEST_F(TrimOnDevice, levels_follow_each_other_and_lower_ones_do_nothing) {
   EXPECT_EQ(reply(other, "And now?", 2), reply(loaded, "And now?", 2));
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, going_back_after_a_trim_is_what_it_was_before_it) {
   CapturedLog log;
   RandomLlama lfm2 = smallLfm2();
@@ -207,6 +210,7 @@ TEST_F(TrimOnDevice, arguments_are_checked) {
   EXPECT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded, greedyOptions(3)).status);
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, a_trimmed_model_loses_its_session_and_gets_another) {
   CapturedLog log;
   Ledger ledger;
@@ -234,6 +238,7 @@ TEST_F(TrimOnDevice, a_trimmed_model_loses_its_session_and_gets_another) {
   EXPECT_EQ(0u, filesInFolder());
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, a_conversation_that_is_kept_nowhere_is_not_given_up) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, sessionOptions(&log));
@@ -279,6 +284,7 @@ TEST_F(TrimOnDevice, conversations_are_built_again_from_their_transcripts) {
   EXPECT_EQ(reply(other, "What is my name?", 12), reply(loaded, "What is my name?", 12));
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, what_was_paused_first_is_built_again_too) {
   CapturedLog log;
   Options options = sessionOptions(&log);
@@ -348,6 +354,7 @@ std::string nameless(const std::filesystem::path& folder) {
 }
 #endif
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, a_model_that_came_as_a_descriptor_needs_no_path) {
   CapturedLog log;
   const std::string file = copyOfModel();
@@ -421,6 +428,7 @@ TEST_F(TrimOnDevice, memory_that_is_refused_leaves_the_model_trimmed_until_there
   EXPECT_EQ(reply(other, "And now?", 2), reply(loaded, "And now?", 2));
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, a_resume_shows_progress_and_can_be_stopped) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, sessionOptions(&log));
@@ -559,6 +567,7 @@ class Replying {
 
 void linger() { std::this_thread::sleep_for(std::chrono::milliseconds(150)); }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, a_paused_reply_waits_between_two_tokens_and_goes_on_as_if_nothing_had_been) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, sessionOptions(&log));
@@ -593,6 +602,7 @@ TEST_F(TrimOnDevice, a_paused_reply_waits_between_two_tokens_and_goes_on_as_if_n
   EXPECT_EQ(logitsOf(other), logitsOf(loaded));
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, a_reply_that_waits_can_be_cancelled) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, sessionOptions(&log));
@@ -613,6 +623,7 @@ TEST_F(TrimOnDevice, a_reply_that_waits_can_be_cancelled) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, a_trim_waits_for_the_reply_that_runs) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, sessionOptions(&log));

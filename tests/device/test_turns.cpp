@@ -7,6 +7,8 @@
 #include "support/distances.h"
 #include "support/ledger.h"
 #include "support/sessions.h"
+#include "support/target.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_turns {
 namespace {
@@ -44,6 +46,7 @@ uint32_t pinnedTokens(const std::string& system) {
   return static_cast<uint32_t>(count);
 }
 
+RUNS_ON(kCpu);
 TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
   CapturedLog log;
   const std::string system = "You are a kind and patient helper.";
@@ -83,6 +86,7 @@ TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
   EXPECT_EQ("", log.errors());
 }
 
+RUNS_ON(kCpu);
 TEST(Turns, split_turns_evicts_token_by_token) {
   CapturedLog log;
   const Options options = cpuOptions(&log, 64);
@@ -103,6 +107,7 @@ TEST(Turns, split_turns_evicts_token_by_token) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Turns, a_turn_longer_than_the_window_is_seen_as_far_as_it_fits) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 32));
@@ -139,6 +144,7 @@ std::string words(uint32_t n) {
   return text;
 }
 
+RUNS_ON(kCpu);
 TEST(Turns, what_is_left_of_a_turn_longer_than_half_the_window_stays_in_sight) {
   constexpr uint32_t kWindow = 128;
   for (const uint32_t seed : {1u, 2u, 3u}) {
@@ -176,6 +182,7 @@ TEST(Turns, what_is_left_of_a_turn_longer_than_half_the_window_stays_in_sight) {
 }
 
 // A document in the first question used to disappear at the second one.
+RUNS_ON(kCpu);
 TEST(Turns, a_document_is_still_read_at_the_next_question) {
   constexpr uint32_t kWindow = 128;
   CapturedLog log;
@@ -212,6 +219,7 @@ TEST(Turns, a_document_is_still_read_at_the_next_question) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Turns, what_is_seen_does_not_depend_on_the_chunk) {
   std::vector<uint64_t> expected;
   for (const uint32_t chunk : {1u, 7u, 32u}) {
@@ -227,6 +235,7 @@ TEST(Turns, what_is_seen_does_not_depend_on_the_chunk) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Turns, the_view_of_a_new_session_is_empty) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 32));
@@ -317,6 +326,7 @@ TEST(Rewind, to_the_beginning_makes_everything_possible_that_was_at_first) {
 }
 
 // A device may have started the token after the reply. Counting it on all devices makes their sessions equal.
+RUNS_ON(kCpu);
 TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_less) {
   CapturedLog log;
   const uint32_t chunk = 16;
@@ -348,6 +358,7 @@ TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_les
 }
 
 // Overwritten tokens are lost, even when going back in several steps.
+RUNS_ON(kCpu);
 TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   CapturedLog log;
   const uint32_t chunk = 16;
@@ -366,6 +377,7 @@ TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 300 - chunk));
 }
 
+RUNS_ON(kCpu);
 TEST(Rewind, forgets_turns_and_logits_of_what_it_takes_back) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -392,7 +404,8 @@ TEST(Rewind, forgets_turns_and_logits_of_what_it_takes_back) {
   EXPECT_EQ(2u, turnsOf(loaded).size());
 }
 
-TEST(Turns, ten_thousand_take_no_more_than_planned_and_read_each_message_once) {
+RUNS_ON(kCpu);
+TEST(Turns, thousands_take_no_more_than_planned_and_read_each_message_once) {
   Ledger ledger;
   CapturedLog log;
   Options options = cpuOptions(&log, 200);
@@ -404,7 +417,8 @@ TEST(Turns, ten_thousand_take_no_more_than_planned_and_read_each_message_once) {
   ReplyOptions two_tokens = greedyOptions(2);
   two_tokens.set("ignore_stop", true);
   uint64_t turn_tokens = 0;
-  for (int turn = 0; turn < 10000; ++turn) {
+  const int turns = allCases() ? 10000 : 2500;
+  for (int turn = 0; turn < turns; ++turn) {
     const uint64_t position = statsOf(loaded).position;
     ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", "Hello there!", 12));
     ASSERT_EQ(ORIEL_OK,

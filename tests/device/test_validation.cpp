@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "support/api.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_validation {
 namespace {
@@ -25,6 +26,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
+RUNS_ON(kOneDevice | kValidated);
 TEST(Validation, a_whole_life_loads_prefills_slides_evaluates_resets_and_loads_again) {
   const TemporaryFolder cache;
   std::vector<int32_t> first_life;

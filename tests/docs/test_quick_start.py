@@ -130,6 +130,11 @@ class QuickStart(unittest.TestCase):
                 run("gcc", *STRICT, "-fsyntax-only", f"-I{self.home}/.local/include", "sample.c", cwd=self.folder)
                 count += 1
         self.assertGreater(count, 9)
+        (self.folder / "sample.cpp").write_text(
+            "#include <oriel/oriel.hpp>\n#include <cmath>\nvoid sample(oriel::Session &session, int unwanted) {\n"
+            "auto show = [](std::string_view) {};\n" + blocks("quick-start", "cpp")[1] + "}\n")
+        run("g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{self.home}/.local/include", "sample.cpp",
+            cwd=self.folder)
 
 
 if __name__ == "__main__":

@@ -91,9 +91,9 @@ class Site(unittest.TestCase):
         found = [[one["address"] for one in one_query] for one_query in json.loads(done.stdout)]
         self.assertIn("docs/reference/options.html", " ".join(found[0]))
         self.assertIn("docs/sessions.html", " ".join(found[1]))
-        self.assertIn("apps/desktop/README.html", found[2][0])
+        self.assertIn("contrib/desktop/README.html", found[2][0])
         self.assertEqual([[], []], found[3:5])
-        self.assertIn("apps/desktop/README.html", found[5][0])
+        self.assertIn("contrib/desktop/README.html", found[5][0])
 
     def test_wide_tables_move_by_themselves(self):
         """On a phone: within a frame that the keyboard reaches, with the first column in place."""

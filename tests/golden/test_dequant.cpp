@@ -47,8 +47,7 @@ void expectBits(const std::vector<float>& want, const std::vector<float>& got) {
 class Dequant : public testing::TestWithParam<const char*> {};
 
 TEST_P(Dequant, equals_the_reference_to_the_bit) {
-  const nlohmann::json golden =
-      readJson(std::string(ORIEL_TEST_DATA "/dequant/") + GetParam() + ".json");
+  const nlohmann::json golden = readJson(ORIEL_TEST_DATA "/dequant.json")[GetParam()];
   WeightType type;
   ASSERT_TRUE(weightTypeOf(golden["ggml_type_id"], &type));
   std::vector<uint8_t> file;

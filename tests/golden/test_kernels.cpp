@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "support/kernel_fixture.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels {
 namespace {
@@ -112,6 +113,7 @@ TEST_P(Kernels, embed_gives_the_scaled_row_of_each_token_in_the_slice_and_touche
 
 // ---- rms_norm ------------------------------------------------------------------------------------
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, rms_norm_divides_by_the_root_mean_square_and_multiplies_by_the_weight) {
   constexpr uint32_t kChunk = 3;
   for (const uint32_t cols : {8u, 20u, 127u, 576u, 2049u}) {
@@ -287,6 +289,7 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, matmul_covers_more_rows_than_one_side_of_a_grid_has_workgroups) {
   // Narrow rows, so that the largest vocabulary stays a small matrix. Processors know no grids.
   const uint32_t n_rows = onVulkan() || allCases() ? kMaxVocabulary : kMaxVocabulary / 8;
@@ -347,6 +350,7 @@ double activated(const GatedActivationPush& p, double x) {
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, gated_activation_multiplies_what_it_makes_of_the_gate_with_up) {
   constexpr uint32_t kChunk = 3;
   struct Case {
@@ -406,6 +410,7 @@ TEST_P(Kernels, gated_activation_multiplies_what_it_makes_of_the_gate_with_up) {
 
 // ---- Layer norms, and effects on products --------------------------------------------------------
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, layer_norms_take_the_mean_off_each_row) {
   constexpr uint32_t kChunk = 3, kRows = 3, kCols = 37;
   Random random(11);
@@ -451,6 +456,7 @@ TEST_P(Kernels, layer_norms_take_the_mean_off_each_row) {
 
 // ---- Chains --------------------------------------------------------------------------------------
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, an_op_sees_what_the_ones_before_it_wrote) {
   // A permutation applied repeatedly: any read before the write is detected.
   constexpr uint32_t kCols = 256, kTimes = 40;
@@ -485,6 +491,7 @@ TEST_P(Kernels, an_op_sees_what_the_ones_before_it_wrote) {
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, allocated_bytes_equal_planned_bytes) {
   KernelRig rig(3, 16);
   rig.input(std::vector<float>(5000));

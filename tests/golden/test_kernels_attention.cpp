@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "support/kernel_fixture.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_attention {
 namespace {
@@ -17,6 +18,7 @@ struct RopeCase {
   bool halves;  // pairs (i, i + rope_dims / 2) instead of (2i, 2i + 1)
 };
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, rope_append_rotates_both_queries_and_stores_keys_and_values_in_their_slots) {
   constexpr uint32_t kChunk = 4, kSinks = 3, kRing = 7;
   const RopeCase cases[] = {{1, 1, 8, 8, false},    {4, 2, 16, 16, true},    {3, 3, 20, 20, false},
@@ -215,6 +217,7 @@ AttentionPush attentionPush(const AttentionCase& shape, uint32_t query_stride, u
   return push;
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, attention_weighs_the_visible_slots_whatever_the_split) {
   constexpr uint32_t kChunk = 6;
   const AttentionCase cases[] = {
@@ -292,6 +295,7 @@ TEST_P(Kernels, attention_weighs_the_visible_slots_whatever_the_split) {
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, attention_reads_nothing_from_slots_that_are_not_visible) {
   const AttentionCase shapes[] = {{2, 1, 32, 4, 200, 1, 204}, {2, 1, 32, 4, 200, 4, 51}};
   for (const AttentionCase& shape : shapes) {
@@ -337,6 +341,7 @@ TEST_P(Kernels, attention_reads_nothing_from_slots_that_are_not_visible) {
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, attention_survives_scores_far_apart_and_empty_splits) {
   // One key far above all others, in the last split but one; the last split is empty, and its old contents have no
   // effect.
@@ -364,6 +369,7 @@ TEST_P(Kernels, attention_survives_scores_far_apart_and_empty_splits) {
 
 // ---- Both ----------------------------------------------------------------------------------------
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, the_cache_outlives_a_step_and_is_zero_after_load_and_after_clearing) {
   constexpr uint32_t kDim = 8, kRing = 6;
   const AttentionCase shape = {1, 1, kDim, 0, kRing, 1, kRing};

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "support/kernel_fixture.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_experts {
 namespace {
@@ -140,6 +141,7 @@ std::vector<float> routerInputs(uint32_t tokens, uint32_t n_experts, uint32_t st
   return in;
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, route_chooses_the_best_experts_and_of_equals_the_first) {
   constexpr uint32_t kChunk = 9;
   for (const RouteCase& c :
@@ -208,6 +210,7 @@ TEST_P(Kernels, route_chooses_the_best_experts_and_of_equals_the_first) {
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, sort_routes_puts_those_of_an_expert_together_in_their_order) {
   constexpr uint32_t kChunk = 70;
   for (const auto& [n_experts, n_used] :
@@ -273,6 +276,7 @@ void checkExperts(const KernelRig& rig, const Stack& stack, const RouteTable& ro
   }
 }
 
+RUNS_ON(kNightly, "shared");
 TEST_P(Kernels, expert_matmul_multiplies_each_token_with_its_experts) {
   constexpr uint32_t kChunk = 40;
   using T = WeightType;
@@ -327,6 +331,7 @@ TEST_P(Kernels, expert_matmul_multiplies_each_token_with_its_experts) {
   }
 }
 
+RUNS_ON(kNightly, "shared");
 TEST_P(Kernels, expert_matmul_finds_experts_in_slots_and_leaves_those_alone_that_have_none) {
   constexpr uint32_t kChunk = 9, kExperts = 7, kSlots = 3;
   for (const WeightType type : {WeightType::kQ4_0, WeightType::kF16}) {
@@ -503,6 +508,8 @@ struct Mixture {
   }
 };
 
+RUNS_ON(kEachDevice | kValidated);
+RUNS_ON(kOneDevice | kValidated, "shared");
 TEST_P(Kernels, a_mixture_gives_a_token_the_same_alone_and_in_a_chunk) {
   constexpr uint32_t kChunk = 21, kCols = 64, kFf = 96;
   for (const WeightType type : {WeightType::kQ4_0, WeightType::kQ8_0, WeightType::kF32}) {

@@ -9,6 +9,7 @@
 #include "kv/kv_side.h"
 #include "support/attended.h"
 #include "support/kernel_fixture.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_heads {
 namespace {
@@ -233,6 +234,7 @@ class Layer {
   AttentionPush attend_ = {};
 };
 
+RUNS_ON(kNightly, "shared");
 TEST_P(Kernels, heads_of_any_size_are_stored_and_seen_in_every_pair_of_formats) {
   // 512: Gemma 4's full layers. 258: just above a former limit, not a multiple of the vector size.
   const HeadCase cases[] = {{8, 1, 512, 512, 3}, {8, 2, 512, 128, 1}, {4, 1, 320, 320, 2},

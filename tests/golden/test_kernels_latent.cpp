@@ -7,6 +7,7 @@
 
 #include "kv/kv_side.h"
 #include "support/kernel_fixture.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_latent {
 namespace {
@@ -48,6 +49,7 @@ void addHeads(KernelRig* rig, const HeadShape& shape, const std::vector<PackedMa
   }
 }
 
+RUNS_ON(kNightly, "shared");
 TEST_P(Kernels, head_matmul_multiplies_every_head_with_its_own_matrix) {
   constexpr uint32_t kChunk = 11;
   for (uint32_t type = 0; type < kWeightTypes; ++type) {
@@ -108,6 +110,7 @@ TEST_P(Kernels, head_matmul_multiplies_every_head_with_its_own_matrix) {
 
 // ---- hadamard ------------------------------------------------------------------------------------
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, hadamard_spreads_rows_in_place) {
   constexpr uint32_t kChunk = 3;
   for (const auto& [rows, cols] : {std::pair{1u, 8u}, std::pair{5u, 40u}, std::pair{16u, 512u},
@@ -169,6 +172,7 @@ std::vector<double> turned(const float* from, const LatentShape& shape, const do
   return out;
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, latent_append_completes_queries_and_remembers_latents_and_keys) {
   constexpr uint32_t kChunk = 4, kSinks = 3, kRing = 7, kFirst = 10;
   size_t number = 0;
@@ -297,6 +301,7 @@ struct Seen {
   uint32_t n_sinks, begin, count;
 };
 
+RUNS_ON(kNightly, "shared");
 TEST_P(Kernels, latent_attention_is_the_softmax_weighted_sum_of_what_each_token_sees) {
   constexpr uint32_t kChunk = 7;
   size_t number = 0;

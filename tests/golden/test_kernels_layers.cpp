@@ -11,6 +11,7 @@
 
 #include "kv/kv_side.h"
 #include "support/kernel_fixture.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_layers {
 namespace {
@@ -25,6 +26,7 @@ double rmsNormed(const std::vector<float>& in, size_t row, uint32_t cols, uint32
          static_cast<double>(weight[c]);
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, rms_norm_over_heads_leaves_their_neighbours_alone_also_in_place) {
   constexpr uint32_t kChunk = 4, kHeads = 3, kFirst = 24;
   for (const uint32_t cols : {8u, 20u, 128u, 250u, 256u}) {
@@ -65,6 +67,7 @@ TEST_P(Kernels, rms_norm_over_heads_leaves_their_neighbours_alone_also_in_place)
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, rms_norm_of_a_product_adds_to_the_residual) {
   constexpr uint32_t kChunk = 3, kCols = 172, kStride = 176;
   Random random(5);
@@ -140,6 +143,8 @@ struct MeanLayer {
   BufferRef keys, values, out;
 };
 
+RUNS_ON(kEachDevice);
+RUNS_ON(kNightly, "shared");
 TEST_P(Kernels, a_local_layer_has_slots_a_window_and_rotations_of_its_own) {
   constexpr uint32_t kChunk = 3, kDim = MeanLayer::kDim;
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
@@ -197,6 +202,7 @@ void releaseGuarded(void* block, size_t bytes, void*) {
   ::munmap(static_cast<uint8_t*>(block) + bytes - size, size + kGuard);
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, attention_reads_nothing_behind_the_cache) {
   if (onVulkan()) {
     GTEST_SKIP() << "a device's memory has no guard page";
@@ -259,6 +265,7 @@ struct LowBitCase {
   uint32_t n_heads, n_kv_heads, head_dim, splits;
 };
 
+RUNS_ON(kNightly, "shared");
 TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
   constexpr uint32_t kChunk = 5, kSinks = 3, kRing = 300, kSeen = 290;  // some whole blocks
   constexpr KvFormat kF = KvFormat::kF16, k8 = KvFormat::kInt8, k4 = KvFormat::kInt4;
@@ -365,6 +372,7 @@ TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
   }
 }
 
+RUNS_ON(kNightly, "shared");
 TEST_P(Kernels, rope_append_stores_low_bit_values_as_scalar_code_does) {
   constexpr uint32_t kSinks = 1, kRing = 3, kSlot = 2;
   for (const KvFormat format : {KvFormat::kInt8, KvFormat::kInt4}) {
@@ -409,6 +417,7 @@ TEST_P(Kernels, rope_append_stores_low_bit_values_as_scalar_code_does) {
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, rope_append_rotates_by_the_table_it_is_told_and_not_at_all_without_dims) {
   constexpr uint32_t kDim = 16, kWords = 3 * kDim;
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kInt8}) {

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "support/kernel_fixture.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_parts {
 namespace {
@@ -17,6 +18,7 @@ StepRun runOf(uint32_t n_tokens) { return n_tokens == 1 ? StepRun::kDecode : Ste
 
 // ---- Norms, tables and activations of parts of a row ---------------------------------------------------
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, rms_norm_of_a_part_goes_to_another_part_and_is_multiplied_by_a_factor) {
   constexpr uint32_t kChunk = 5, kCols = 37, kRows = 2, kInStride = 128, kOutStride = 160;
   constexpr uint32_t kFirst = 9, kOutFirst = 50;
@@ -73,6 +75,7 @@ TEST_P(Kernels, rms_norm_of_a_part_goes_to_another_part_and_is_multiplied_by_a_f
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, embed_takes_the_rows_of_the_step_and_adds_them) {
   constexpr uint32_t kChunk = 6;
   for (const WeightType type : {WeightType::kQ8_0, WeightType::kF16, WeightType::kQ5_1}) {
@@ -118,6 +121,7 @@ TEST_P(Kernels, embed_takes_the_rows_of_the_step_and_adds_them) {
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, gated_activation_takes_the_gate_from_anywhere_and_has_rows_for_each_token) {
   constexpr uint32_t kChunk = 3, kStride = 100, kGate = 60, kUp = 20, kCols = 37, kOutStride = 64;
   for (const uint32_t rows : {1u, 4u}) {
@@ -150,6 +154,7 @@ TEST_P(Kernels, gated_activation_takes_the_gate_from_anywhere_and_has_rows_for_e
 
 // ---- The end of a chunk --------------------------------------------------------------------------
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, tail_moves_the_row_of_one_token_to_the_first) {
   constexpr uint32_t kChunk = 7, kStride = 96;
   for (const uint32_t cols : {1u, 37u, kStride}) {
@@ -171,6 +176,7 @@ TEST_P(Kernels, tail_moves_the_row_of_one_token_to_the_first) {
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, a_fill_ends_where_the_memories_are_full_and_the_tail_goes_on_with_one_token) {
   constexpr uint32_t kChunk = 4, kCols = 32;
   KernelRig rig(kChunk);

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "support/float64_state_ops.h"
 #include "support/kernel_fixture.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_state {
 namespace {
@@ -151,6 +152,7 @@ std::vector<float> scanInputs(const StateCase& shape, uint32_t stride, Random* r
   return in;
 }
 
+RUNS_ON(kNightly, "shared");
 TEST_P(Kernels, state_scan_follows_its_rule_in_every_format) {
   size_t number = 0;
   for (const StateCase& shape : kCases) {
@@ -284,6 +286,7 @@ std::vector<float> randomGates(const StateCase& shape, Random* random) {
   return gates;
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, state_inputs_convolve_and_keep_the_last_columns) {
   constexpr uint32_t kTaps[] = {4, 2, 3, kMaxConvTaps};
   uint32_t step = 0;
@@ -355,6 +358,7 @@ struct GateCase {
   bool sigmoid, has_norm, norm_last, weight_rows;
 };
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, gated_norm_gates_before_or_after_it_norms_also_in_place) {
   constexpr uint32_t kTokens = 7, kFirst = 11;
   const GateCase cases[] = {

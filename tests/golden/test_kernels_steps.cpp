@@ -12,6 +12,7 @@
 #include "plan/memory_layout.h"
 #include "support/attended.h"
 #include "support/kernel_fixture.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_steps {
 namespace {
@@ -20,6 +21,7 @@ double real(float value) { return static_cast<double>(value); }
 
 // ---- Outputs -------------------------------------------------------------------------------------
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, rms_norm_of_outputs_takes_the_tokens_that_are_asked_for_and_scales_them) {
   constexpr uint32_t kChunk = 9, kOutputs = 7, kCols = 173, kInStride = 176, kOutStride = 192;
   for (const float scale : {1.0f, 0.37f}) {
@@ -59,6 +61,7 @@ TEST_P(Kernels, rms_norm_of_outputs_takes_the_tokens_that_are_asked_for_and_scal
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, a_head_of_several_outputs_gives_every_row_of_logits_and_the_best_of_the_last) {
   constexpr uint32_t kChunk = 8, kOutputs = 7, kCols = 64, kVocab = 37;
   constexpr float kCap = 1.5f;
@@ -124,6 +127,7 @@ TEST_P(Kernels, a_head_of_several_outputs_gives_every_row_of_logits_and_the_best
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, soft_cap_bends_every_output_and_nothing_else) {
   constexpr uint32_t kOutputs = 7;
   for (const uint32_t cols : {1u, 30u, 129u, 5001u}) {
@@ -154,6 +158,7 @@ TEST_P(Kernels, soft_cap_bends_every_output_and_nothing_else) {
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, top_tokens_are_those_of_the_last_output) {
   constexpr uint32_t kOutputs = 3;
   for (const uint32_t n_vocab : {131u, 5003u}) {
@@ -193,6 +198,7 @@ struct CacheCase {
   uint32_t n_heads, n_kv_heads, head_dim, splits;
 };
 
+RUNS_ON(kNightly, "shared");
 TEST_P(Kernels, attention_bends_scores_that_have_a_cap) {
   constexpr uint32_t kChunk = 5, kSinks = 3, kRing = 150, kSeen = 140;
   constexpr KvFormat kF = KvFormat::kF16, k8 = KvFormat::kInt8, k4 = KvFormat::kInt4;
@@ -393,6 +399,7 @@ struct SharedLayer {
   AttentionPush attend = {};
 };
 
+RUNS_ON(kNightly, "shared");
 TEST_P(Kernels, sessions_side_by_side_store_and_see_their_own_memories_alone) {
   constexpr uint32_t kChunk = 5, kSessions = 3, kRows = 40;
   constexpr KvFormat kFormats[] = {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4};
@@ -466,6 +473,7 @@ TEST_P(Kernels, sessions_side_by_side_store_and_see_their_own_memories_alone) {
 
 // ---- Norms after RoPE ------------------------------------------------------------------------------
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, norms_after_rope_multiply_queries_and_keys_before_they_are_rounded) {
   constexpr uint32_t kSinks = 1, kRing = 3, kChunk = 2;
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {

@@ -10,6 +10,7 @@
 #include "exec/top_tokens.h"
 #include "plan/memory_layout.h"
 #include "support/kernel_fixture.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_top {
 namespace {
@@ -62,6 +63,7 @@ void expectBest(const TopTokens& top, const std::vector<float>& logits) {
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, top_tokens_are_the_first_of_all_that_are_sorted) {
   for (const uint32_t n_vocab :
        {1u, 5u, 127u, 128u, 129u, 160u, 161u, 300u, 2047u, 2048u, 2049u, 5000u, 49152u, 262144u}) {
@@ -91,6 +93,7 @@ TEST_P(Kernels, top_tokens_are_the_first_of_all_that_are_sorted) {
 }
 
 // The likeliest tokens of many vocabularies have the lowest ids.
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, top_tokens_are_found_where_they_are_neighbours) {
   std::vector<float> logits(50000);
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -106,6 +109,7 @@ TEST_P(Kernels, top_tokens_are_found_where_they_are_neighbours) {
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, top_tokens_have_the_lowest_of_many_equals_first) {
   for (const uint32_t n_vocab : {200u, 5000u, 49152u}) {
     for (const uint32_t values : {1u, 2u, 40u, 1000u}) {
@@ -126,6 +130,7 @@ TEST_P(Kernels, top_tokens_have_the_lowest_of_many_equals_first) {
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, top_tokens_are_none_where_no_logit_is_a_number) {
   for (const float nothing : {-kInfinity, static_cast<float>(NAN)}) {
     const std::vector<float> logits(3000, nothing);
@@ -137,6 +142,7 @@ TEST_P(Kernels, top_tokens_are_none_where_no_logit_is_a_number) {
   }
 }
 
+RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, top_blocks_have_keys_that_order_as_their_best_logits_do) {
   Random random(3);
   std::vector<float> logits = random.normals(7000);

@@ -9,6 +9,7 @@
 #include "support/float64_model.h"
 #include "support/golden.h"
 #include "support/random_llama.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_logits {
 namespace {
@@ -21,6 +22,10 @@ std::string caseName(const testing::TestParamInfo<GoldenModel>& tested) {
 
 class ModelLogits : public testing::TestWithParam<GoldenModel> {};
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "llama_f16", "gemma2", "lfm2", "gemma4_e", "deepseek2", "qwen3moe", "qwen35",
+        "granitehybrid", "falcon_h1", "stories260K");
+RUNS_ON(kEachDevice, "llama_q4_k_m");
 TEST_P(ModelLogits, equal_the_float64_reference) {
   const GoldenModel& c = GetParam();
   ORIEL_NEED_DATA(model, "models/" + c.name + ".gguf");
@@ -132,6 +137,7 @@ std::vector<GoldenModel> everyModel() {
 INSTANTIATE_TEST_SUITE_P(Models, ModelLogits, testing::ValuesIn(everyModel()), caseName);
 
 // Shapes that no published model has: odd rows, every GQA ratio, heads of any even size.
+RUNS_ON(kCpu);
 TEST(Logits, odd_shapes_equal_the_float64_reference) {
   struct Shape {
     uint32_t n_embd, n_heads, n_kv_heads, head_dim, n_ff;

@@ -6,6 +6,7 @@
 #include "support/file_blocks.h"
 #include "support/files.h"
 #include "support/random_llama.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_low_bit {
 namespace {
@@ -87,6 +88,7 @@ class File {
 
 class LowBit : public testing::TestWithParam<size_t> {};
 
+RUNS_ON(kCpu);
 TEST_P(LowBit, logits_are_those_of_the_same_numbers_in_f32) {
   const Pair pair = files(GetParam());
   const File low_bit(pair.low_bit);

@@ -11,6 +11,7 @@
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/product.h"
+#include "support/tiers.h"
 
 #ifdef ORIEL_VULKAN
 
@@ -25,6 +26,8 @@ INSTANTIATE_TEST_SUITE_P(Device, Matmul, testing::Bool(), [](const auto& tested)
   return std::string(tested.param ? "as_gpu" : "as_it_is");
 });
 
+RUNS_ON(kEachGpu);
+RUNS_ON(kOneGpu, "as_gpu");
 TEST_P(Matmul, every_candidate_multiplies_every_row_and_writes_nothing_else) {
   int dot_products = 0;
   for (uint32_t t = 0; t < kWeightTypes; ++t) {
@@ -72,6 +75,8 @@ TEST_P(Matmul, every_candidate_multiplies_every_row_and_writes_nothing_else) {
   }
 }
 
+RUNS_ON(kNightly);
+RUNS_ON(kOneGpu, "as_gpu");
 TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_nothing_else) {
   constexpr uint32_t kChunk = 35;
   int dot_products = 0;
@@ -131,6 +136,8 @@ TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_noth
   }
 }
 
+RUNS_ON(kEachGpu | kValidated);
+RUNS_ON(kOneGpu | kValidated, "as_gpu");
 TEST_P(Matmul, staged_inputs_follow_what_the_ops_before_wrote) {
   // A permutation applied many times over through the same two vectors, by products with dot products: an
   // input that was staged too early or kept too long shows. Q8_0 holds 64 and 0 exactly.
@@ -246,18 +253,21 @@ class MatmulChoice : public testing::Test {
   fs::path folder_;
 };
 
+RUNS_ON(kOneGpu);
 TEST_F(MatmulChoice, is_kept_for_executors_to_come) {
   EXPECT_FALSE(load(0).measured);
   ASSERT_FALSE(file().empty());
   EXPECT_TRUE(load().measured);
 }
 
+RUNS_ON(kOneGpu);
 TEST_F(MatmulChoice, made_with_other_features_is_not_used) {
   load(0, "all");
   EXPECT_TRUE(load(UINT32_MAX, "all").measured);
   EXPECT_FALSE(load(UINT32_MAX, "").measured);
 }
 
+RUNS_ON(kOneGpu);
 TEST_F(MatmulChoice, from_a_damaged_or_cut_file_is_not_used_and_one_line_says_so) {
   load(0);
   std::ifstream in(file(), std::ios::binary);
@@ -364,6 +374,7 @@ const std::vector<std::string> kDotModels = {
     "llama-q8_0", "llama-q4_0", "llama-q4_1",   "llama-q5_0", "llama-q5_1", "llama-q2_k",
     "llama-q3_k", "llama-q4_k", "llama-q4_k_m", "llama-q5_k", "llama-q6_k"};
 
+RUNS_ON(kNightly);
 TEST_F(MatmulChoiceOf, dot_products_keep_logits_within_what_the_float_kernels_are_held_to) {
   if (keepFirst(MatmulUse::kVector, "dot") == 0) {
     GTEST_SKIP() << "the device has no packed integer dot product, or it is turned off";
@@ -371,6 +382,7 @@ TEST_F(MatmulChoiceOf, dot_products_keep_logits_within_what_the_float_kernels_ar
   checkLogits(MatmulUse::kVector, "dot products", kDotModels);
 }
 
+RUNS_ON(kNightly);
 TEST_F(MatmulChoiceOf,
        dot_products_for_chunks_keep_logits_within_what_the_float_kernels_are_held_to) {
   if (keepFirst(MatmulUse::kChunk, "dot") == 0) {
@@ -379,6 +391,7 @@ TEST_F(MatmulChoiceOf,
   checkLogits(MatmulUse::kChunk, "dot products", {"llama-q8_0", "llama-q4_0", "llama-q4_k_m"});
 }
 
+RUNS_ON(kNightly);
 TEST_F(MatmulChoiceOf, half_precision_keeps_logits_within_what_the_float_kernels_are_held_to) {
   if (keepFirst(MatmulUse::kChunk, "half") == 0) {
     GTEST_SKIP() << "the device has no arithmetic in f16, or it is turned off";
@@ -388,6 +401,7 @@ TEST_F(MatmulChoiceOf, half_precision_keeps_logits_within_what_the_float_kernels
   checkLogits(MatmulUse::kChunk, "half precision", models);
 }
 
+RUNS_ON(kOneGpu);
 TEST_F(MatmulChoiceOf, matrix_units_keep_logits_within_what_the_float_kernels_are_held_to) {
   if (keepFirst(MatmulUse::kChunk, "matrix") == 0) {
     GTEST_SKIP() << "the device has no matrix units that multiply f16, they are turned off, or "
@@ -399,6 +413,7 @@ TEST_F(MatmulChoiceOf, matrix_units_keep_logits_within_what_the_float_kernels_ar
   checkLogits(MatmulUse::kChunk, "matrix units", models);
 }
 
+RUNS_ON(kOneGpu);
 TEST_F(MatmulChoice, names_of_features_that_do_not_exist_are_refused_with_those_that_do) {
   KernelRig rig;
   rig.options.disabled_features = "subgroup,warp_speed";

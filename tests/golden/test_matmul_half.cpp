@@ -6,6 +6,7 @@
 
 #include "support/distances.h"
 #include "support/product.h"
+#include "support/tiers.h"
 
 #ifdef ORIEL_VULKAN
 
@@ -123,6 +124,7 @@ PackedMatrix matrixOfBytes(uint32_t rows, uint32_t cols, float scale, int8_t qua
                   std::vector<double>(rows * cols, quant * static_cast<double>(halfToFloat(half))));
 }
 
+RUNS_ON(kEachGpu);
 TEST_P(MatmulInHalves, inputs_of_any_size_are_multiplied) {
   // Sizes of tokens: ordinary, about the largest that f16 holds, far above, about the smallest, far below.
   constexpr float kSizes[] = {1.0f,  2e4f,  65504.0f, 7e4f,  1e6f,   3e9f,   1e20f,
@@ -154,6 +156,7 @@ TEST_P(MatmulInHalves, inputs_of_any_size_are_multiplied) {
   EXPECT_LT(worst, 4e-3) << "as the self-test has it";
 }
 
+RUNS_ON(kEachGpu);
 TEST_P(MatmulInHalves, weights_of_any_size_are_multiplied) {
   constexpr uint32_t kRows = 5, kTokens = 3;
   const std::vector<float> half_sizes = {6e4f, 7e-4f, 1.0f, 3e-2f};
@@ -178,6 +181,7 @@ TEST_P(MatmulInHalves, weights_of_any_size_are_multiplied) {
   }
 }
 
+RUNS_ON(kEachGpu);
 TEST_P(MatmulInHalves, the_largest_weights_with_the_largest_inputs_do_not_overflow) {
   constexpr uint32_t kRows = 5, kTokens = 3, kCols = 4 * kUnit;
   const uint8_t candidate = firstOf(WeightType::kQ8_0, "half");
@@ -197,6 +201,7 @@ TEST_P(MatmulInHalves, the_largest_weights_with_the_largest_inputs_do_not_overfl
   }
 }
 
+RUNS_ON(kEachGpu);
 TEST_P(MatmulInHalves, long_rows_are_as_exact_as_short_ones) {
   // All terms of one sign: a running sum in halves would stop growing at 2048 times a term.
   constexpr uint32_t kCols[2] = {2 * kUnit, 63 * kUnit};
@@ -232,6 +237,7 @@ TEST_P(MatmulInHalves, long_rows_are_as_exact_as_short_ones) {
   EXPECT_LT(errors[1], errors[0]) << "roundings that are independent average out";
 }
 
+RUNS_ON(kEachGpu);
 TEST_P(MatmulInHalves, inputs_staged_in_two_ways_in_turns_follow_what_the_ops_before_wrote) {
   // A permutation applied many times over through the same two vectors by products in halves; each time another
   // takes the same input as integers, where the device has those.
@@ -288,6 +294,7 @@ TEST_P(MatmulInHalves, inputs_staged_in_two_ways_in_turns_follow_what_the_ops_be
   }
 }
 
+RUNS_ON(kEachGpu);
 TEST_P(MatmulInHalves, turned_off_by_name_they_are_gone_and_matrix_units_with_them) {
   if (firstOf(WeightType::kQ8_0, "half") == 0) {
     GTEST_SKIP() << kNoHalves;

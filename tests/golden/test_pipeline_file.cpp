@@ -12,6 +12,7 @@
 #include <fstream>
 
 #ifdef ORIEL_VULKAN
+#include "support/tiers.h"
 #include "support/vulkan_rig.h"
 #include "vulkan/driver_watch.h"
 
@@ -70,6 +71,7 @@ class PipelineFile : public VulkanExecutor {
   PipelineStats stats_;   ///< of the latest load
 };
 
+RUNS_ON(kEachGpu);
 TEST_F(PipelineFile, is_written_by_the_first_load_and_used_by_the_second) {
   EXPECT_EQ(loadAndRun(), 0u);
   ASSERT_TRUE(fs::exists(folder_));
@@ -77,6 +79,7 @@ TEST_F(PipelineFile, is_written_by_the_first_load_and_used_by_the_second) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
 }
 
+RUNS_ON(kOneGpu);
 TEST_F(PipelineFile, is_not_handed_to_the_driver_when_any_byte_is_damaged_or_missing) {
   loadAndRun();
   const std::vector<char> good = read();
@@ -95,11 +98,13 @@ TEST_F(PipelineFile, is_not_handed_to_the_driver_when_any_byte_is_damaged_or_mis
   EXPECT_GT(loadAndRun(), 0u);
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(PipelineFile, that_cannot_be_written_fails_nothing) {
   std::ofstream(folder_) << "a file where the folder should be";
   EXPECT_EQ(loadAndRun(), 0u);
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(PipelineFile, spares_a_second_start_all_compiling) {
   loadAndRun();
   const PipelineStats first = stats_;
@@ -117,6 +122,7 @@ TEST_F(PipelineFile, spares_a_second_start_all_compiling) {
   EXPECT_EQ(stats_.from_cache, stats_.total);
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(PipelineFile, hits_that_a_driver_reports_are_counted_and_all_pipelines_ask) {
   // Software drivers store nothing: this one reports all its input as found.
   static size_t handed;
@@ -174,6 +180,7 @@ TEST_F(PipelineFile, hits_that_a_driver_reports_are_counted_and_all_pipelines_as
 }
 
 #if !defined(_WIN32)
+RUNS_ON(kEachGpu);
 TEST_F(PipelineFile, that_a_driver_did_not_survive_is_not_handed_to_it_again) {
   watched_ = true;
   loadAndRun();

@@ -11,6 +11,7 @@
 #include "support/distances.h"
 #include "support/encoding.h"
 #include "support/files.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_states {
 namespace {
@@ -44,6 +45,8 @@ std::vector<std::vector<float>> slotsOf(const oriel_model& model, uint32_t layer
 
 class States : public testing::TestWithParam<std::string> {};
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "qwen35", "granitehybrid");
 TEST_P(States, equal_the_float64_reference) {
   const std::string name = GetParam();
   ORIEL_NEED_DATA(path, "models/" + name + ".gguf");

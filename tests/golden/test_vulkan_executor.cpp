@@ -8,6 +8,7 @@
 
 #ifdef ORIEL_VULKAN
 #include "support/stopped.h"
+#include "support/tiers.h"
 #include "support/vulkan_rig.h"
 
 namespace oriel_internal::test::test_vulkan_executor {
@@ -16,6 +17,7 @@ namespace {
 /// A time limit that ends soon, and is still more than a copy needs while kernels are compiled.
 constexpr uint32_t kHastyMs = 1000;
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, a_step_submits_once_and_creates_allocates_and_records_nothing) {
   VulkanTap tap;
   Copier copier;
@@ -38,6 +40,7 @@ TEST_F(VulkanExecutor, a_step_submits_once_and_creates_allocates_and_records_not
   EXPECT_EQ(tap.calls["vkQueueSubmit"], 1);
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, only_ops_that_touch_the_same_words_wait_for_each_other) {
   // Two products of 16 rows each: independent, into the same columns, or chained.
   const auto barriers = [](uint32_t second_column, bool chained) {
@@ -67,6 +70,7 @@ TEST_F(VulkanExecutor, only_ops_that_touch_the_same_words_wait_for_each_other) {
   EXPECT_EQ(barriers(32, true), apart + 1);
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, every_object_created_is_destroyed) {
   VulkanTap tap;
   {
@@ -85,6 +89,7 @@ TEST_F(VulkanExecutor, every_object_created_is_destroyed) {
   EXPECT_EQ(tap.calls["vkCreateComputePipelines"], tap.calls["vkDestroyPipeline"]);
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, an_executor_can_use_the_device_of_another_one) {
   VulkanTap tap;
   Copier copier;
@@ -105,6 +110,7 @@ TEST_F(VulkanExecutor, an_executor_can_use_the_device_of_another_one) {
   EXPECT_TRUE(copier.copies());
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, ops_that_are_timed_give_the_results_of_a_step) {
   VulkanTap tap;
   {
@@ -129,6 +135,7 @@ TEST_F(VulkanExecutor, ops_that_are_timed_give_the_results_of_a_step) {
 }
 
 // giveBack() stops the threads that compile. The remaining kernels are compiled at the end of the upload.
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, arenas_may_come_and_go_while_kernels_compile) {
   constexpr ArenaSet kSome = arenaBit(ArenaKind::kCache) | arenaBit(ArenaKind::kActivations);
   for (uint32_t i = 0; i < 4; ++i) {
@@ -141,6 +148,7 @@ TEST_F(VulkanExecutor, arenas_may_come_and_go_while_kernels_compile) {
   }
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, running_out_of_device_memory_is_a_status_of_its_own) {
   VulkanTap tap;
   tap.fail = [](const std::string& call, int nth) {
@@ -152,6 +160,7 @@ TEST_F(VulkanExecutor, running_out_of_device_memory_is_a_status_of_its_own) {
   EXPECT_TRUE(copier.rig.log.says("memory")) << copier.rig.log.errors();
 }
 
+RUNS_ON(kOneGpu);
 TEST_F(VulkanExecutor, a_lost_device_fails_every_later_call_and_can_still_be_destroyed) {
   VulkanTap tap;
   Copier copier;
@@ -171,6 +180,7 @@ TEST_F(VulkanExecutor, a_lost_device_fails_every_later_call_and_can_still_be_des
   EXPECT_TRUE(tap.calls.empty());
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, a_device_that_does_not_answer_in_time_is_a_timeout_and_stays_one) {
   VulkanTap tap;
   Copier copier;
@@ -188,6 +198,7 @@ TEST_F(VulkanExecutor, a_device_that_does_not_answer_in_time_is_a_timeout_and_st
   tap.fail = nullptr;  // it comes back before it is destroyed
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, a_device_that_never_answers_is_left_alone_when_destroyed) {
   VulkanTap tap;
   {
@@ -206,6 +217,7 @@ TEST_F(VulkanExecutor, a_device_that_never_answers_is_left_alone_when_destroyed)
 
 #ifndef _WIN32
 // The result of a wait that was suspended past its deadline: the device was not asked meanwhile.
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, time_in_which_the_process_was_stopped_is_not_the_devices) {
   VulkanTap tap;
   Copier copier;
@@ -251,6 +263,7 @@ struct Loss {
   Copier copier;
 };
 
+RUNS_ON(kOneGpu);
 TEST_F(VulkanExecutor, a_lost_device_is_one_line_and_one_wait_wherever_it_was_lost) {
   for (const VkResult result : {VK_TIMEOUT, VK_ERROR_DEVICE_LOST}) {
     for (const int way : {0, 1, 2, 3, 4}) {
@@ -295,6 +308,7 @@ TEST_F(VulkanExecutor, a_lost_device_is_one_line_and_one_wait_wherever_it_was_lo
   }
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, a_device_number_that_does_not_exist_is_refused_with_a_reason) {
   Copier copier;
   copier.rig.options.device_number = 99;
@@ -303,6 +317,7 @@ TEST_F(VulkanExecutor, a_device_number_that_does_not_exist_is_refused_with_a_rea
 }
 
 // The library's handling of the device "auto", with the CPU in reserve.
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, a_device_that_cannot_be_set_up_is_a_warning_where_it_is_optional) {
   const struct {
     const char* call;
@@ -335,6 +350,7 @@ TEST_F(VulkanExecutor, a_device_that_cannot_be_set_up_is_a_warning_where_it_is_o
   }
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, devices_are_listed_as_they_are_numbered) {
   CapturedLog log;
   size_t needed = 0;
@@ -364,6 +380,7 @@ TEST_F(VulkanExecutor, devices_are_listed_as_they_are_numbered) {
   }
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, an_arena_that_the_device_rounds_up_is_counted_and_far_more_is_refused) {
   static uint64_t more;
   static constexpr VulkanDriverTap driver_tap = {[](VulkanApi* api) {
@@ -393,6 +410,7 @@ TEST_F(VulkanExecutor, an_arena_that_the_device_rounds_up_is_counted_and_far_mor
   EXPECT_TRUE(copier.rig.log.says("planned")) << copier.rig.log.errors();
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, a_device_with_every_extension_is_asked_for_all_of_them_once) {
   static std::vector<std::string> asked;
   static PFN_vkEnumerateDeviceExtensionProperties real_list;
@@ -458,6 +476,7 @@ struct LongChunk {
   std::vector<BufferRef> outs;
 };
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, a_long_step_is_several_submissions_and_all_of_it_is_done) {
   VulkanTap tap;
   LongChunk chunk;
@@ -480,6 +499,7 @@ TEST_F(VulkanExecutor, a_long_step_is_several_submissions_and_all_of_it_is_done)
   }
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, nothing_is_submitted_once_a_step_was_told_to_stop) {
   VulkanTap tap;
   LongChunk chunk;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #ifdef ORIEL_VULKAN
+#include "support/tiers.h"
 #include "support/vulkan_rig.h"
 
 namespace oriel_internal::test::test_vulkan_experts {
@@ -153,6 +154,7 @@ struct FetchingLayer {
   BufferRef in, place, routes, slots, out;
 };
 
+RUNS_ON(kEachGpu | kValidated);
 TEST_F(VulkanExecutor, experts_are_fetched_between_routing_and_products_in_every_round) {
   for (const WeightType type : {WeightType::kF32, WeightType::kQ8_0, WeightType::kQ6_K}) {
     FetchingLayer layer(type);
@@ -169,6 +171,7 @@ TEST_F(VulkanExecutor, experts_are_fetched_between_routing_and_products_in_every
   }
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, a_step_submits_once_for_each_fetch_and_once_more) {
   VulkanTap tap;
   FetchingLayer layer;
@@ -193,6 +196,7 @@ TEST_F(VulkanExecutor, a_step_submits_once_for_each_fetch_and_once_more) {
   EXPECT_EQ(layer.rig.floats(layer.out)[0], KernelRig::kUntouched) << "no expert had a slot";
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, a_fetch_that_fails_ends_the_run_with_its_status_and_the_next_run_works) {
   FetchingLayer layer;
   ASSERT_TRUE(layer.rig.load().ok()) << layer.rig.log.errors();
@@ -211,6 +215,7 @@ TEST_F(VulkanExecutor, a_fetch_that_fails_ends_the_run_with_its_status_and_the_n
   }
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, a_run_that_is_to_stop_fetches_no_more) {
   FetchingLayer layer;
   ASSERT_TRUE(layer.rig.load().ok()) << layer.rig.log.errors();
@@ -222,6 +227,7 @@ TEST_F(VulkanExecutor, a_run_that_is_to_stop_fetches_no_more) {
   layer.expectProducts(kChunk);
 }
 
+RUNS_ON(kEachGpu | kValidated);
 TEST_F(VulkanExecutor, a_plan_with_experts_on_file_needs_somebody_who_fetches_them) {
   FetchingLayer layer;
   layer.rig.options.experts = nullptr;
@@ -231,6 +237,7 @@ TEST_F(VulkanExecutor, a_plan_with_experts_on_file_needs_somebody_who_fetches_th
   EXPECT_FALSE(other.rig.executor->runsAhead());
 }
 
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, a_step_may_fetch_more_often_than_it_has_other_pieces) {
   constexpr int kFetches = 300;
   KernelRig rig;
@@ -259,6 +266,7 @@ TEST_F(VulkanExecutor, a_step_may_fetch_more_often_than_it_has_other_pieces) {
   EXPECT_EQ(rig.floats(sum)[0], static_cast<float>(kFetches));
 }
 
+RUNS_ON(kEachGpu | kValidated);
 TEST_F(VulkanExecutor, products_of_other_experts_of_a_stack_do_not_wait_for_each_other) {
   const auto barriers = [](uint32_t second_first, bool slots) {
     VulkanTap tap;
@@ -308,6 +316,7 @@ struct FillAndTail {
   BufferRef b, c;
 };
 
+RUNS_ON(kEachGpu | kValidated);
 TEST_F(VulkanExecutor, filling_runs_the_first_ops_of_a_chunk_and_a_tail_goes_on_with_one_token) {
   VulkanTap tap;
   FillAndTail step;

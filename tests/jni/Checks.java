@@ -27,7 +27,7 @@ class Checks {
   static final String SUM = "What is 45 + 38?";
   static final String SUM_REPLY = goldenReply("sum");
 
-  /** From what models/oriel-tiny/recipe computed for the Q8_0 file, the second in the golden data. */
+  /** From what lab/oriel-tiny computed for the Q8_0 file, the second in the golden data. */
   private static String goldenReply(String name) {
     try {
       String golden = new String(

@@ -66,6 +66,7 @@ ELSEWHERE = {
     "ORIEL_DLLTOOL": "scripts/cross.sh windows-x64",
     "ORIEL_PROGRAM_LTO": "builds for Windows, and those of other compilers than gcc, are without",
     "ORIEL_DESKTOP": "scripts/desktop.sh",
+    "ORIEL_BUILD_LAB": "scripts/nightly.sh",
     "ORIEL_UNITY": "scripts/test.sh",
     "ORIEL_FUZZ": "scripts/fuzz.sh",
     "ORIEL_WASM_THREADS": "scripts/web.sh",

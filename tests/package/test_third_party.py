@@ -57,7 +57,7 @@ class Notices(unittest.TestCase):
         self.assertLess(5, len(rows))
         for licence, _ in rows:
             self.assertNotIn("GPL", licence)
-        linked = re.findall(r'find_library\([^)]* DOC "[^"(]*\(([\w.-]+)\)"\)', text_of("apps/desktop/CMakeLists.txt"))
+        linked = re.findall(r'find_library\([^)]* DOC "[^"(]*\(([\w.-]+)\)"\)', text_of("contrib/desktop/CMakeLists.txt"))
         self.assertLess(3, len(linked))
         self.assertLessEqual(set(linked), {package for _, package in rows})
 

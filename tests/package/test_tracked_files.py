@@ -9,7 +9,7 @@ LARGE = 1_000_000  # bytes
 TREE = 40 << 20  # bytes of all tracked files
 
 # Files that are larger today, and their limits. Every new version adds its size to every clone, so replace them rarely,
-# and never by larger ones (models/oriel-tiny/README.md).
+# and never by larger ones (lab/oriel-tiny/README.md).
 KNOWN = {
     "models/oriel-tiny/oriel-tiny-q8_0.gguf": 9066240,
     "tests/data/models/gemma3.gguf": 2227616,

@@ -1,6 +1,8 @@
 // `oriel serve` as the published OpenAI client sees it. ORIEL_URL, ORIEL_TOOLS_URL: two servers, the second with a
 // chat template that knows tools. Run by scripts/serve_clients.sh.
 import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
+import {readFileSync, writeFileSync} from 'node:fs';
 import {test} from 'node:test';
 import OpenAI from 'openai';
 
@@ -13,6 +15,12 @@ const model = (await openai.models.list()).data[0].id;
 const tools = [{type: 'function', function: {name: 'get_weather', description: 'Weather of a city', strict: true,
   parameters: {type: 'object', properties: {city: {type: 'string', enum: ['Lisbon', 'Oslo']},
     days: {type: 'integer', minimum: 1, maximum: 7}}, required: ['city', 'days'], additionalProperties: false}}}];
+
+test('the sample of docs/serve.md', () => {
+  const [, sample] = readFileSync(process.env.ORIEL_PAGE, 'utf8').match(/^```js\n(.*?)^```$/ms);
+  writeFileSync('sample.mjs', sample.replace('http://127.0.0.1:8080', process.env.ORIEL_PAGE_URL));
+  assert.match(execFileSync(process.execPath, ['sample.mjs'], {encoding: 'utf8'}), /[A-Za-z]{2,}/);
+});
 
 test('models', async () => {
   assert.equal((await openai.models.retrieve(model)).id, model);

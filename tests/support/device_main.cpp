@@ -3,7 +3,8 @@
 //   vulkan=ICD        the Vulkan driver with this ICD json, and no other
 //   validation=ICD    the same under the Khronos validation layer with synchronisation validation; any
 //                     message fails the run
-// Each pattern of a filter must match a test. The exit code is 77 if all tests were skipped.
+// ORIEL_TEST_PLACES (support/tiers.h) gives the tiers of a run without a filter. Each pattern of a filter must match a test,
+// and each mark of a tier. The exit code is 77 if all tests were skipped.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -18,6 +19,7 @@
 #include "os/os.h"
 #include "support/kept_memory.h"
 #include "support/target.h"
+#include "support/tiers.h"
 
 namespace {
 
@@ -134,7 +136,11 @@ int main(int argc, char** argv) {
   }
   // The set of tests depends on the target, so they are registered here.
   testing::InitGoogleTest(&argc, argv);
-  if (!filterNamesTests()) {
+  using namespace oriel_internal::test;
+  const std::string faults =
+      filterByTier(ORIEL_TEST_PLACES, kOneDevice, ORIEL_TEST_EVERY_TIER || allCases());
+  std::cerr << faults;
+  if (!faults.empty() || !filterNamesTests()) {
     return 1;
   }
   const int result = RUN_ALL_TESTS();

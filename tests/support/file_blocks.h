@@ -1,5 +1,5 @@
 // Rows in file format and their values: one value at a time, from the formats' definitions. Shares only half.h and the
-// published codebooks with the library; all entries of these are in tests/data/dequant. Tests only.
+// published codebooks with the library; all entries of these are in tests/data/dequant.json. Tests only.
 #pragma once
 
 #include <cmath>

@@ -1,9 +1,18 @@
+// Runs the unit tests. An ordinary run leaves out the tier kNightly (support/tiers.h).
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <iostream>
+
 #include "support/kept_memory.h"
+#include "support/tiers.h"
 
 int main(int argc, char** argv) {
   oriel_internal::test::keepFreedMemory();
   testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
+  using namespace oriel_internal::test;
+  const bool every_tier = ORIEL_TEST_EVERY_TIER || std::getenv("ORIEL_TEST_ALL") != nullptr;
+  const std::string faults = filterByTier(kOnCpu, kCpu, every_tier);
+  std::cerr << faults;
+  return faults.empty() ? RUN_ALL_TESTS() : 1;
 }

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "support/describe.h"
+#include "support/target.h"
 
 namespace oriel_internal::test::test_more_memory {
 namespace {
 
-constexpr uint32_t kSizes = 100;  ///< in either spacing
+/// In either spacing.
+uint32_t sizeCount() { return allCases() ? 100 : 35; }
 constexpr uint64_t kPlenty = uint64_t{1} << 42;
 
 FullPlan planOf(const std::string& name, const Options& options, uint64_t memory_bytes) {
@@ -34,11 +36,12 @@ std::vector<uint64_t> sizesOf(const std::string& name, const Options& options,
   const double range = 1.05 * static_cast<double>(mostBytes(name, options, offload) - least);
   constexpr double kFirst = 65536;
   std::vector<uint64_t> sizes = {least};
-  for (uint32_t i = 0; i < kSizes; ++i) {
-    const double step = std::pow(range / kFirst, i / (kSizes - 1.0));
+  const uint32_t count = sizeCount();
+  for (uint32_t i = 0; i < count; ++i) {
+    const double step = std::pow(range / kFirst, i / (count - 1.0));
     sizes.push_back(least + static_cast<uint64_t>(kFirst * step));
     // And evenly, which puts as many sizes where slots are added.
-    sizes.push_back(least + static_cast<uint64_t>(range * (i + 1) / kSizes));
+    sizes.push_back(least + static_cast<uint64_t>(range * (i + 1) / count));
   }
   std::sort(sizes.begin(), sizes.end());
   return sizes;

@@ -1,6 +1,7 @@
 // Features of the native addon only.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -166,5 +167,51 @@ describe('addon', { skip }, () => {
     await assert.rejects(Oriel.load(file, { engine: 'gpu' }), /engine is "gpu": give auto/);
     await assert.rejects(Oriel.load(file, { engine: '/nowhere.node' }), /the native addon cannot be loaded/);
     await assert.rejects(Oriel.load(file, { ...options, temperatur: 1 }), { status: 'argument' });
+  });
+});
+
+describe('samples of docs/web.md', { skip }, () => {
+  const page = readFileSync(new URL('../../docs/web.md', import.meta.url), 'utf8');
+  const oriel = new URL('../src/node.js', import.meta.url).href;
+  const block = (begin) => {
+    const [found] = page.match(new RegExp(`^    ${begin.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}.*\n(?:(?:    .*)?\n)*`, 'm'));
+    return found.replace(/^ {4}/gm, '');
+  };
+  const run = (code) => {
+    const folder = mkdtempSync(join(tmpdir(), 'oriel-'));
+    writeFileSync(join(folder, 'sample.mjs'), code.replace(/'oriel'|'\.\/oriel\/src\/index\.js'/, `'${oriel}'`)
+      .replace(/'[\w./-]*\.gguf'/, `'${file}'`).replaceAll('{ memory:', `{ engine: '${engine}', memory:`));
+    const said = execFileSync(process.execPath, ['sample.mjs'], { cwd: folder, encoding: 'utf8' });
+    rmSync(folder, { recursive: true });
+    return said;
+  };
+
+  test('hello_in_node_and_in_a_browser', () => {
+    const [, hello] = block('mkdir -p build/hello').match(/<<'END'\n(.*)^END$/ms);
+    assert.match(run(hello), /[A-Za-z]{2,}/);
+    const script = block('<script').replace(/<.*>\n/g, '');
+    assert.match(run(`globalThis.document = { body: process.stdout };
+process.stdout.append = process.stdout.write;
+${script}`), /[A-Za-z]{2,}/);
+  });
+
+  test('options_and_saved_sessions', () => {
+    const said = run(`import { Oriel } from 'oriel';
+const source = 'model.gguf', options = { memory: '40MB' };
+${block('const model = await Oriel.load(source')}
+const chat = model.session();
+await chat.reply('Hello!', { maxTokens: 8 }).result;
+const { position } = await chat.stats();
+${block('const kept')}
+console.log(position > 0 && (await chat2.stats()).position === position);
+await again.dispose();`);
+    assert.equal(said, 'true\n');
+  });
+
+  test('errors', async () => {
+    const lines = block('the option "prefilBatch"').trim().split('\n');
+    for (const [i, wrong] of [{ prefilBatch: 64 }, { kv: 'k3v3' }].entries()) {
+      await assert.rejects(Oriel.load(file, { ...options, ...wrong }), (error) => error.message.includes(lines[i]), lines[i]);
+    }
   });
 });

@@ -1,4 +1,4 @@
-// The page in a real browser without a window: with and without the headers that allow threads.
+// The page in a real browser without a window, as docs/web.md serves it: with and without the headers that allow threads.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';

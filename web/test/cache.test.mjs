@@ -1,6 +1,7 @@
 // Cached models, in Node with a file system of its own that has OPFS's calls; browser.test.mjs has the real one.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { after, before, beforeEach, test } from 'node:test';
 
@@ -93,6 +94,17 @@ test('a_model_is_fetched_once', async () => {
   await forgetModel(url);
   await cachedModel(url);
   assert.equal(asked.length, 2);
+});
+
+test('the_sample_of_docs_web_md_runs', async () => {
+  const page = readFileSync(new URL('../../docs/web.md', import.meta.url), 'utf8');
+  const [, sample] = page.match(/^    import { cachedModel } from 'oriel\/cache';\n((?:    .*\n)+)/m);
+  const AsyncFunction = (async () => {}).constructor;
+  const names = ['cachedModel', 'Oriel', 'sha256', 'progress', 'signal'];
+  const run = new AsyncFunction(...names, `${sample.replace('https://example.org/model.gguf', url)}; return model;`);
+  const loaded = await run(cachedModel, { load: async (...given) => given }, undefined, () => {}, new AbortController().signal);
+  assert.ok((await bytesOf(loaded[0])).equals(file));
+  assert.equal(typeof loaded[1].memory, 'string');
 });
 
 test('a_download_that_ended_goes_on', async () => {

@@ -20,7 +20,7 @@ final class OrielTests: XCTestCase {
     let files: [File]
   }
 
-  /// A question and the greedy reply to it, computed by models/oriel-tiny/recipe in float64.
+  /// A question and the greedy reply to it, computed by lab/oriel-tiny in float64.
   private func golden(_ name: String) throws -> (question: String, reply: String) {
     let file = root.appendingPathComponent("tests/data/oriel-tiny-golden.json")
     let golden = try JSONDecoder().decode(Golden.self, from: Data(contentsOf: file))

@@ -1,0 +1,218 @@
+"""Trains a prefix for a page of text: keys and values that replace the page in a session (a Cartridge).
+
+    python3 cartridge_page.py --out data/page
+    python3 cartridge.py --model ../../models/oriel-tiny/oriel-tiny-q8_0.gguf --page data/page/page.txt \\
+        --questions data/page/study.txt --tokens 32 --out data/page/page.gguf \\
+        --test data/page/test.json
+
+The page is a user message. The teacher is the model with the whole page in its context; it answers the questions (one
+a line, without answers). Training changes a prefix of a few tokens until the model after that prefix (the student)
+answers like the teacher: KL(teacher || student) at every token of the answers.  The weights do not change.  After
+Eyuboglu et al., "Cartridges" (2025, arXiv 2506.06266):
+the prefix is initialised with the keys and values of the page's first tokens; the first one, which gets much
+attention, is not trained.
+
+Needs numpy; with a fast BLAS (Debian: libopenblas0) it takes a minute or two.  The same machine gives
+the same bits.
+"""
+import argparse
+import json
+import time
+
+import numpy as np
+
+import gguf
+from dialogue import render
+from prefix_model import PrefixModel, softmax
+from rng import Rng
+
+FORMAT = "oriel-prefix"
+VERSION = 1
+HEARD = "I will remember that."  # the assistant's reply to the page
+LONGEST = 60  # tokens of an answer
+
+
+def page_ids(tok, page):
+    return tok.encode(render(None, [{"user": page, "assistant": HEARD}]))
+
+
+def question_ids(tok, question):
+    return tok.encode(render(None, [{"user": question}]))
+
+
+class Example:
+    """A question with the teacher's answer, and what the teacher expects at each token of it."""
+
+    def __init__(self, model, tok, page, question):
+        asked = question_ids(tok, question)
+        answer = model.answer(asked, page, LONGEST, tok.im_end)
+        self.ids = asked + answer
+        self.first = len(asked) - 1
+        states, _, _ = model.forward(np.asarray([self.ids]), page)
+        self.expected = softmax(model.logits(states[0, self.first :]))
+
+
+def loss_of(model, prefix, examples, with_grad=True):
+    """-> mean KL(teacher || student) per token in nats, and its gradient"""
+    ids = np.zeros((len(examples), max(len(e.ids) for e in examples)), int)
+    for row, e in zip(ids, examples):
+        row[: len(e.ids)] = e.ids
+    states, _, kept = model.forward(ids, prefix)
+    rows = np.concatenate([np.full(len(e.expected), b) for b, e in enumerate(examples)])
+    at = np.concatenate([np.arange(e.first, len(e.ids)) for e in examples])
+    expected = np.concatenate([e.expected for e in examples])
+    p = softmax(model.logits(states[rows, at]))
+    tiny = np.finfo(p.dtype).tiny
+    loss = (expected * (np.log(expected + tiny) - np.log(p + tiny))).sum() / len(at)
+    if not with_grad:
+        return loss, None
+    g = np.zeros_like(states)
+    g[rows, at] = (p - expected) @ model.output / len(at)
+    return loss, model.backward(g, kept)
+
+
+class Adam:
+    def __init__(self, values, betas=(0.9, 0.98), eps=1e-8):
+        self.values, self.betas, self.eps, self.steps = values, betas, eps, 0
+        self.mean = [np.zeros_like(x) for x in values]
+        self.square = [np.zeros_like(x) for x in values]
+
+    def step(self, grads, rate):
+        self.steps += 1
+        a, b = self.betas
+        for x, g, m, s in zip(self.values, grads, self.mean, self.square):
+            m += (1 - a) * (g - m)
+            s += (1 - b) * (g * g - s)
+            x -= rate * (m / (1 - a**self.steps)) / (np.sqrt(s / (1 - b**self.steps)) + self.eps)
+
+
+def windows(tok, page, tokens):
+    """Parts of the page, in whole sentences, each at most `tokens` tokens."""
+    sentences, out = [s.rstrip(".") + "." for s in page.split(". ")], []
+    while sentences:
+        n = 1
+        while n < len(sentences) and len(page_ids(tok, " ".join(sentences[: n + 1]))) <= tokens:
+            n += 1
+        out.append(" ".join(sentences[:n]))
+        del sentences[:n]
+    return out
+
+
+def score(model, tok, prefix, questions):
+    """-> how many answers are right, mean -log probability of the right answers' tokens in nats"""
+    right, loss, count = 0, 0.0, 0
+    for q in questions:
+        asked, answer = question_ids(tok, q["question"]), tok.encode(q["answer"] + "<|im_end|>")
+        said = tok.decode(model.answer(asked, prefix, LONGEST, tok.im_end))
+        right += q["right"].casefold() in said.casefold()
+        states, _, _ = model.forward(np.asarray([asked + answer[:-1]]), prefix)
+        p = softmax(model.logits(states[0, len(asked) - 1 :]))
+        loss -= np.log(p[np.arange(len(answer)), answer]).sum()
+        count += len(answer)
+    return right, loss / count
+
+
+def compare(model, tok, text, prefix, questions, say=print):
+    """Compares the prefix with the page, and with parts of the page of the same number of tokens."""
+    tokens, ids = prefix[0].shape[2], page_ids(tok, text)
+    of = lambda ids: score(model, tok, model.read(ids), questions)
+    put = lambda name, n, s: say(f"{name}, {n} tokens: {s[0]:.4g} of {len(questions)} right, {s[1]:.2f} nats a token")
+    put("the page", len(ids), of(ids))
+    put("its beginning", tokens, of(ids[:tokens]))
+    parts = [of(page_ids(tok, part)) for part in windows(tok, text, tokens)]
+    put(f"mean of its {len(parts)} parts", tokens, np.mean(parts, 0))
+    put("the best part", tokens, max(parts))
+    put("the prefix", tokens, score(model, tok, prefix, questions))
+
+
+def batches(rng, examples, size):
+    """All examples once, in batches of similar length and random order."""
+    order = list(range(len(examples)))
+    rng.shuffle(order)
+    order.sort(key=lambda i: len(examples[i].ids) // 4)
+    cut = [order[i : i + size] for i in range(0, len(order), size)]
+    rng.shuffle(cut)
+    return [[examples[i] for i in batch] for batch in cut]
+
+
+def train(model, prefix, examples, steps, size, rate, seed, say=print):
+    """Changes the prefix in place; the rate falls to zero along a cosine."""
+    rng, adam, queue, begin, mean = Rng(f"cartridge-{seed}"), Adam(prefix), [], time.time(), None
+    for step in range(steps):
+        queue = queue or batches(rng, examples, size)
+        loss, grads = loss_of(model, prefix, queue.pop())
+        for g in grads:
+            g[:, :, 0] = 0  # the first token is kept
+        adam.step(grads, rate * (1 + np.cos(np.pi * step / steps)) / 2)
+        mean = loss if mean is None else 0.95 * mean + 0.05 * loss
+        if (step + 1) % 50 == 0 or step + 1 == steps:
+            say(f"step {step + 1}: KL {mean:.4f} a token, {time.time() - begin:.0f} s", flush=True)
+
+
+def fingerprint(weights):
+    """As prefixFingerprint() in runtime/exec/prefix_file.h: hashBytes() over nothing, then over each weight."""
+    odd, mask = 0xD6E8FEB86659FD93, (1 << 64) - 1
+    h = 0x9E3779B97F4A7C15
+    for word in [0] + [int(x) | 4 << 56 for x in weights.astype("<f4").view("<u4")]:
+        h = (h ^ word) * odd & mask
+        h ^= h >> 32
+    return h
+
+
+def rounded(x):
+    """As the file has it."""
+    return x.astype(np.float16).astype(x.dtype)
+
+
+def write(path, model, prefix, ids):
+    """docs/sessions.md says what the keys mean."""
+    meta = [
+        ("general.architecture", gguf.STRING, FORMAT),
+        ("oriel.prefix.version", gguf.U32, VERSION),
+        ("oriel.prefix.tokens", gguf.U32, prefix[0].shape[2]),
+        ("oriel.prefix.layers", gguf.U32, model.layers),
+        ("oriel.prefix.vocab_size", gguf.U32, len(model.w["token_embd.weight"])),
+        ("oriel.prefix.model_architecture", gguf.STRING, model.meta["general.architecture"]),
+        ("oriel.prefix.model_name", gguf.STRING, model.meta["general.name"]),
+        ("oriel.prefix.fingerprint", gguf.U64, fingerprint(model.w["output_norm.weight"])),
+        ("oriel.prefix.text_tokens", gguf.ARRAY, (gguf.I32, ids)),
+    ]
+    sides = [(f"prefix.{name}.{i}", gguf.F16, side[i]) for i in range(model.layers) for name, side in zip("kv", prefix)]
+    gguf.write(path, meta, sides)
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--model", required=True)
+    ap.add_argument("--page", required=True, help="a text file: what the prefix stands for")
+    ap.add_argument("--questions", required=True, help="a text file: what to study it by, one a line")
+    ap.add_argument("--tokens", type=int, default=32, help="of the prefix")
+    ap.add_argument("--steps", type=int, default=200)
+    ap.add_argument("--batch", type=int, default=16, help="questions a step")
+    ap.add_argument("--rate", type=float, default=0.03)
+    ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--out", required=True)
+    ap.add_argument("--test", help="questions of cartridge_page.py to compare it by")
+    a = ap.parse_args()
+    model = PrefixModel(a.model)
+    tok = model.tokenizer()
+    with open(a.page, encoding="utf-8") as f:
+        text = f.read().strip()
+    ids = page_ids(tok, text)
+    with open(a.questions, encoding="utf-8") as f:
+        questions = f.read().split("\n")
+    if not 2 <= a.tokens < len(ids):
+        ap.error(f"--tokens: the page has {len(ids)}; give 2 or more, and fewer than that")
+    page = model.read(ids)
+    examples = [Example(model, tok, page, q) for q in questions if q.strip()]
+    print(f"{len(ids)} tokens of text, {len(examples)} questions", flush=True)
+    prefix = [np.ascontiguousarray(side[:, :, : a.tokens]) for side in page]
+    train(model, prefix, examples, a.steps, a.batch, a.rate, a.seed)
+    write(a.out, model, prefix, ids)
+    if a.test:
+        with open(a.test, encoding="utf-8") as f:
+            compare(model, tok, text, [rounded(side) for side in prefix], json.load(f))
+
+
+if __name__ == "__main__":
+    main()
