@@ -12,6 +12,7 @@
 #include "support/files.h"
 #include "support/recovery.h"
 #include "support/scratch_folder.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_pictures {
 namespace {
