@@ -482,7 +482,7 @@ TEST(Pictures, saved_rows_with_changed_numbers_are_refused_or_can_be_used) {
   EXPECT_GT(taken, 100u);
 }
 
-// The conversation still has ids of rows, so its snapshot is one with pictures.
+// The conversation still has ids of rows. Its snapshot must state that they are rows.
 TEST(Pictures, rows_that_made_room_for_a_stopped_picture_are_saved_as_gone) {
   SmallStore stopped;
   stopped.hold(7, 2, 3, 10);
