@@ -486,6 +486,7 @@ TEST(Pictures, saved_rows_with_changed_numbers_are_refused_or_can_be_used) {
 TEST(Pictures, rows_that_made_room_for_a_stopped_picture_are_saved_as_gone) {
   SmallStore stopped;
   stopped.hold(7, 2, 3, 10);
+  stopped.hold(9, 2, 3, 20);
   ASSERT_NE(nullptr, stopped.store->room(12, 0));
   stopped.store->truncate(5);
   EXPECT_FALSE(stopped.store->holds(0, 1));
