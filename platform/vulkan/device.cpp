@@ -368,8 +368,22 @@ Status VulkanDevice::createLogical(const Log& log) {
   return kOk;
 }
 
+void VulkanDevice::share(const VulkanDevice& other, const char* trust_dir) {
+  api = other.api;
+  physical = other.physical;
+  device = other.device;
+  queue = other.queue;
+  caps = other.caps;
+  number = other.number;
+  is_shared = true;
+  char path[1024];
+  if (trust_dir != nullptr && makeCachePath(caps, trust_dir, "contact", path, sizeof(path))) {
+    (void)watch.begin(path, caps.driver_version);
+  }
+}
+
 void VulkanDevice::destroy() {
-  if (device != VK_NULL_HANDLE) {
+  if (device != VK_NULL_HANDLE && !is_shared) {
     api.vkDestroyDevice(device, nullptr);
   }
   if (instance != VK_NULL_HANDLE && api.vkDestroyInstance != nullptr) {

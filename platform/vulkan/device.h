@@ -16,13 +16,16 @@ struct VulkanDevice {
   VkQueue queue = VK_NULL_HANDLE;
   DeviceCaps caps = {};
   uint32_t number = 0;  ///< 1 + index in the driver's order
-  Verdict verdict;      ///< the known facts about it; ExecutorOptions::verdict has priority
+  bool is_shared = false;
+  Verdict verdict;  ///< the known facts about it; ExecutorOptions::verdict has priority
   mutable DriverWatch watch;
 
   /// Loads Vulkan, creates the instance, chooses a device (options.device_number or the best) and creates it.
   /// Logs the reason for each refused device. `skip`: bit i refuses device i; `why` is the reason for the
   /// last refused one.
   Status create(const ExecutorOptions& options, uint32_t skip = 0, const char* why = "");
+  /// Uses the device of `other`, which must live longer. `trust_dir`: as in ExecutorOptions.
+  void share(const VulkanDevice& other, const char* trust_dir);
   void destroy();
 
  private:

@@ -115,6 +115,8 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   Status takeDevice(const ExecutorOptions& options);
   /// Opens the device with the kernels of the plan.
   Status openDevice(const ExecutorOptions& options, uint32_t refused, const char* why);
+  /// Uses the device of `other` if all kernels of the plan are trusted there.
+  Status shareDevice(const VulkanExecutor& other, const ExecutorOptions& options, bool* shares);
   void closeDevice();
   bool wantsTest(const ExecutorOptions& options) const;
   /// Runs the self-test and turns off kernels with wrong results.

@@ -14,6 +14,23 @@ Status VulkanExecutor::openDevice(const ExecutorOptions& options, uint32_t refus
   return choosePipelines();
 }
 
+Status VulkanExecutor::shareDevice(const VulkanExecutor& other, const ExecutorOptions& options,
+                                   bool* shares) {
+  device_.share(other.device_, options.trust_dir);
+  choices_.create(device_.caps, verdict(), options_.cache_dir, options.log);
+  ORIEL_TRY(choosePipelines());
+  bool trusted = !wantsTest(options);
+  for (uint32_t i = 0; i < pipelines_.count(); ++i) {
+    trusted = trusted && verdict().state(pipelines_.shader(i)) != KernelState::kWrong;
+  }
+  *shares = trusted || options_.uses_wrong;
+  if (!*shares) {
+    device_.watch.end();
+    closeDevice();
+  }
+  return kOk;
+}
+
 void VulkanExecutor::closeDevice() {
   pipelines_.release(device_);
   attention_groups_ = AttentionGroups();
@@ -34,7 +51,18 @@ Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
   uint32_t refused = 0;
   char why[128] = "";
   uint32_t turned_off = 0;
+  if (const auto* const beside = static_cast<const VulkanExecutor*>(options.beside);
+      beside != nullptr) {
+    device_.verdict = beside->device_.verdict;
+  }
   for (uint32_t tests = 0;;) {
+    if (options.beside != nullptr) {
+      bool shares = false;
+      ORIEL_TRY(shareDevice(*static_cast<const VulkanExecutor*>(options.beside), asked, &shares));
+      if (shares) {
+        return arenas_.take(device_, plan_, kAllArenas, options.log);
+      }
+    }
     ORIEL_TRY(openDevice(asked, refused, why));
     asked.counts_start = false;
     const uint32_t number = device_.number;

@@ -334,25 +334,24 @@ struct DeviceMemory {
 };
 DeviceMemory deviceMemory(const LoadOptions& options);
 
-/// Weights that the executor does not hold itself.
-struct WeightsElsewhere {
-  WeightsElsewhere(ExpertFetch* on_file,
-                   PreparedWeights* mapped = nullptr)  // NOLINT: implicit on purpose
-      : experts(on_file), prepared(mapped) {}
-  ExpertFetch* experts;       ///< null: the plan holds all of them
-  PreparedWeights* prepared;  ///< null: they are written
+/// Parts of an executor that belong to others.
+struct SharedParts {
+  ExpertFetch* experts = nullptr;       ///< null: the plan holds all of them
+  PreparedWeights* prepared = nullptr;  ///< null: weights are written
+  const Executor* beside = nullptr;  ///< as in ExecutorOptions; decides between the CPU and Vulkan
 };
 
 /// On the device that the options name.
 Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& plan,
                       const ExecutorMemory& memory, const oriel_allocator& allocator,
-                      const WeightsElsewhere& elsewhere, const Log& log, const StopCheck* stop,
+                      const SharedParts& shared, const Log& log, const StopCheck* stop,
                       Executor** executor);
 
-// Creates the encoder's executor, after ModelPictures::handOver(); again after a device was lost. A no-op without
-// pictures.
+// Creates the encoder's executor, after ModelPictures::handOver(). `beside`: the text model's executor, which must live
+// until leavePictures(); null: none. A no-op without pictures.
 Status loadPictures(const LoadOptions& options, ExecutorUse use, const oriel_allocator& allocator,
-                    const Log& log, const StopCheck* stop, ModelPictures* pictures);
+                    const Executor* beside, const Log& log, const StopCheck* stop,
+                    ModelPictures* pictures);
 
 }  // namespace oriel_internal
 

@@ -83,7 +83,7 @@ Status checkDeviceTrust(const LoadOptions& options, const Log& log) {
 
 Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& plan,
                       const ExecutorMemory& memory, const oriel_allocator& allocator,
-                      const WeightsElsewhere& elsewhere, const Log& log, const StopCheck* stop,
+                      const SharedParts& shared, const Log& log, const StopCheck* stop,
                       Executor** executor) {
   ExecutorOptions executor_options;
   executor_options.stop = stop;
@@ -97,15 +97,19 @@ Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& p
   executor_options.disabled_features = options.disabled_features;
   executor_options.allocator = &allocator;
   executor_options.log = log;
-  executor_options.experts = elsewhere.experts;
-  executor_options.prepared = elsewhere.prepared;
+  executor_options.experts = shared.experts;
+  executor_options.prepared = shared.prepared;
+  executor_options.beside = shared.beside;
+  const DeviceKind device = shared.beside != nullptr && isCpuName(shared.beside->deviceName())
+                                ? DeviceKind::kCpu
+                                : options.device;
 #if ORIEL_VULKAN
   ModelKernelTester tester;
   trust(options, use, &tester, &executor_options);
-  if (options.device == DeviceKind::kVulkan) {
+  if (device == DeviceKind::kVulkan) {
     return createVulkanExecutor(plan, executor_options, memory, executor);
   }
-  if (options.device == DeviceKind::kAuto) {
+  if (device == DeviceKind::kAuto) {
     executor_options.device_is_optional = true;
 #if ORIEL_CPU_SIMD
     executor_options.not_software = cpuExecutorUsable();
@@ -122,7 +126,7 @@ Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& p
   }
 #else
   (void)use;
-  if (options.device == DeviceKind::kVulkan) {
+  if (device == DeviceKind::kVulkan) {
     return log.fail(ORIEL_ERROR_NO_DEVICE, "this build has no Vulkan: use the CPU");
   }
 #endif

@@ -299,8 +299,8 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
       ORIEL_TRY(prepared->pictures.source->expectUnchanged(log));
       model->pictures->handOver(&prepared->pictures);
     }
-    ORIEL_TRY(loadPictures(model->wish.asked(), ExecutorUse::kModel, model->allocator, shared,
-                           &stop, model->pictures));
+    ORIEL_TRY(loadPictures(model->wish.asked(), ExecutorUse::kModel, model->allocator,
+                           model->executor, shared, &stop, model->pictures));
   }
   describeDevice(model);
   ORIEL_TRY(prepared->source.expectUnchanged(log));
@@ -453,10 +453,10 @@ void oriel_model_free(oriel_model* model) {
     (void)refuse(*model, model->log, answer);
     return;
   }
+  dropPictures(model->pictures);
   if (model->executor != &model->no_device) {
     destroyExecutor(model->executor);
   }
-  dropPictures(model->pictures);
   dropWeightsOnFile(model->on_file);
   const oriel_allocator allocator = model->allocator;
   const uint64_t bytes = model->host_bytes;

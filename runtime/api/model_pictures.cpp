@@ -91,14 +91,15 @@ Status takePictures(const LoadOptions& options, PictureFile* file, const Log& lo
 }
 
 Status loadPictures(const LoadOptions& options, ExecutorUse use, const oriel_allocator& allocator,
-                    const Log& log, const StopCheck* stop, ModelPictures* pictures) {
+                    const Executor* beside, const Log& log, const StopCheck* stop,
+                    ModelPictures* pictures) {
   if (pictures == nullptr) {
     return kOk;
   }
   PictureEncoder& encoder = pictures->encoder;
-  destroyExecutor(pictures->executor);
-  pictures->executor = nullptr;
-  ORIEL_TRY(createExecutor(options, use, encoder.plan(), encoder.memory(), allocator, nullptr, log,
+  SharedParts shared;
+  shared.beside = beside;
+  ORIEL_TRY(createExecutor(options, use, encoder.plan(), encoder.memory(), allocator, shared, log,
                            stop, &pictures->executor));
   ORIEL_TRY(pictures->executor->finishLoad());
   pictures->executor->stopBy(nullptr);
@@ -106,9 +107,33 @@ Status loadPictures(const LoadOptions& options, ExecutorUse use, const oriel_all
   return kOk;
 }
 
-void dropPictures(ModelPictures* pictures) {
+// The weights are read again for every picture, so all arenas can go.
+Status trimPictures(ModelPictures* pictures) {
+  return pictures != nullptr && pictures->executor != nullptr
+             ? pictures->executor->giveBack(kAllArenas)
+             : Status(kOk);
+}
+
+Status resumePictures(ModelPictures* pictures) {
+  if (pictures == nullptr || pictures->executor == nullptr) {
+    return kOk;
+  }
+  ORIEL_TRY(pictures->executor->takeAgain(kAllArenas));
+  ORIEL_TRY(pictures->executor->finishLoad());
+  pictures->encoder.use(pictures->executor);
+  return kOk;
+}
+
+void leavePictures(ModelPictures* pictures) {
   if (pictures != nullptr) {
     destroyExecutor(pictures->executor);
+    pictures->executor = nullptr;
+  }
+}
+
+void dropPictures(ModelPictures* pictures) {
+  if (pictures != nullptr) {
+    leavePictures(pictures);
     pictures->~ModelPictures();
   }
 }

@@ -54,6 +54,11 @@ inline uint64_t executorBytes(const ModelPictures* pictures) {
 /// a file. `file` must outlive the call only.
 Status takePictures(const LoadOptions& options, PictureFile* file, const Log& log, Arena* arena,
                     ModelPictures** pictures);
+/// Gives the encoder's arenas back for a while, and takes them again. No picture is encoded in between. Accept null.
+Status trimPictures(ModelPictures* pictures);
+Status resumePictures(ModelPictures* pictures);
+/// Destroys the executor. Accepts null.
+void leavePictures(ModelPictures* pictures);
 /// Destroys the executor and closes the file; the arena keeps the memory. Accepts null.
 void dropPictures(ModelPictures* pictures);
 

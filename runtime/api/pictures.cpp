@@ -50,11 +50,6 @@ Status checkPair(const VisionDesc& vision, const ModelDesc& text, const Log& log
                     "file of this model",
                     text.architecture);
   }
-  if (vision.projector == Projector::kGemma4 && text.layer_input == 0) {
-    return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "pictures in a Gemma 4 without per-layer inputs (12B and larger) are not "
-                    "supported: use E2B or E4B, or leave \"mmproj\" out");
-  }
   return kOk;
 }
 
@@ -109,6 +104,16 @@ Status describeInput(const VisionDesc& vision, uint32_t image_rows, const GgufFi
   input->parts = 1 + vision.n_deepstack;
   input->rows_held = std::max(kRowsHeld, mostRows(vision, image_rows));
   readDimensions(file, *text, input);
+  // Files have no key for this. The publisher's models with per-layer inputs are the ones without it.
+  if (vision.projector == Projector::kGemma4 && text->layer_input == 0) {
+    input->rows_together = image_rows;
+  }
+  if (input->rows_together > kMaxChunk) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "this model reads all rows of a picture in one batch of at most %u tokens, and "
+                    "\"image_tokens\" is %u: use 280 or less",
+                    kMaxChunk, image_rows);
+  }
   text->pictures = input;
   return kOk;
 }

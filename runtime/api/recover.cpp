@@ -135,6 +135,7 @@ bool Recovery::leaveDevice() {
   }
   const bool drained = old->drain();
   (void)old->forget();  // only the part on the host
+  leavePictures(model_.pictures);
   use(&model_.no_device);
   destroyExecutor(old);
   if (model_.on_file != nullptr) {
@@ -194,11 +195,12 @@ Status Recovery::tryDevice(const DeviceChoices::One& choice) {
   ExpertFetch* const experts = model_.on_file != nullptr ? &model_.on_file->experts : nullptr;
   Executor* executor = nullptr;
   ORIEL_TRY(createExecutor(model_.wish.on(choice.kind, choice.number), ExecutorUse::kModel,
-                           model_.plan, model_.executor_memory, model_.allocator, experts,
+                           model_.plan, model_.executor_memory, model_.allocator, {experts},
                            model_.device_log.log(), nullptr, &executor));
   use(executor);
   ORIEL_TRY(loadPictures(model_.wish.on(choice.kind, choice.number), ExecutorUse::kModel,
-                         model_.allocator, model_.device_log.log(), nullptr, model_.pictures));
+                         model_.allocator, executor, model_.device_log.log(), nullptr,
+                         model_.pictures));
   ORIEL_TRY(refillDevice(&model_, &call_, {onWeights, this}));
   if (model_.trimmed.level == ORIEL_TRIM_CACHE || model_.prefix == nullptr ||
       model_.prefix->tokens == 0) {

@@ -98,6 +98,7 @@ Status Trimmer::trim(oriel_trim_level level, const char* folder) {
     trimmed_.spill.remove();
     return status;
   }
+  const Status pictures = trimPictures(model_.pictures);
   if (level >= ORIEL_TRIM_WEIGHTS && model_.on_file != nullptr) {
     model_.on_file->experts.forgetSlots();
   }
@@ -105,7 +106,7 @@ Status Trimmer::trim(oriel_trim_level level, const char* folder) {
     trimmed_.spill.remove();
   }
   setLevel(level);
-  return kOk;
+  return pictures;
 }
 
 void Trimmer::setLevel(oriel_trim_level level) {
@@ -189,6 +190,7 @@ Status Trimmer::resume(const LoadProgress& progress) {
   }
   if (const Status status = takeAgain(progress); !status.ok()) {
     (void)executor_.giveBack(arenasOf(trimmed_.level));
+    (void)trimPictures(model_.pictures);
     return status;
   }
   const bool all = trimmed_.level == ORIEL_TRIM_ALL;
@@ -259,6 +261,7 @@ Status Trimmer::takeAgain(const LoadProgress& progress) {
   }
   ORIEL_TRY(executor_.takeAgain(gone & ~(kWeightsArena | kIoArena)));
   ORIEL_TRY(executor_.finishLoad());
+  ORIEL_TRY(resumePictures(model_.pictures));
   ORIEL_TRY(takeSpilled());
   return enterSessions();
 }

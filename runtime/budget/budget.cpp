@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/choices.h"
 #include "kv/token_ids.h"
+#include "model/picture_input.h"
 #include "plan/memory_layout.h"
 
 namespace oriel_internal {
@@ -66,9 +67,8 @@ class Weigher {
         checkpoints_(state_bytes_ != 0 ? request.checkpoints : 0) {}
 
   BudgetChoice weigh() {
-    const uint32_t least_chunk = request_.chunk != 0 ? request_.chunk : kMinChunk;
     uint32_t window = windows_.least;
-    uint32_t chunk = model_.encoder ? stepOf(window) : least_chunk;
+    uint32_t chunk = model_.encoder ? stepOf(window) : leastChunk();
     BudgetChoice choice;
     choice.formats = formats_;
     choice.refused = refusal();
@@ -106,9 +106,7 @@ class Weigher {
 
   // True if the smallest choice can be bound by a kernel and allocated.
   bool possible() const {
-    return isPossible(windows_.least, model_.encoder        ? stepOf(windows_.least)
-                                      : request_.chunk != 0 ? request_.chunk
-                                                            : kMinChunk);
+    return isPossible(windows_.least, model_.encoder ? stepOf(windows_.least) : leastChunk());
   }
 
  private:
@@ -256,16 +254,17 @@ class Weigher {
       return;
     }
     if (request_.window != 0) {
-      *chunk = std::max(kMinChunk, std::min(mostChunk(), *window / kMinChunk * kMinChunk));
-      while (*chunk > kMinChunk && !fits(*window, *chunk)) {
+      *chunk = std::max(leastChunk(), std::min(mostChunk(), *window / kMinChunk * kMinChunk));
+      while (*chunk > leastChunk() && !fits(*window, *chunk)) {
         *chunk -= kMinChunk;
       }
       return;
     }
     // More memory never reduces the window or the chunk: the window that makes a chunk affordable does not depend on the
     // memory, and a smaller chunk never allows a longer window.
-    for (uint32_t candidate = mostChunk(); candidate >= kMinChunk; candidate -= kMinChunk) {
-      const uint32_t enough = candidate == kMinChunk ? windows_.least : windowForChunk(candidate);
+    const uint32_t least = leastChunk();
+    for (uint32_t candidate = mostChunk(); candidate >= least; candidate -= kMinChunk) {
+      const uint32_t enough = candidate == least ? windows_.least : windowForChunk(candidate);
       if (fits(enough, candidate)) {
         *window = std::min(largestWindow(candidate), longest);
         *chunk = candidate;
@@ -276,14 +275,24 @@ class Weigher {
   }
 
   uint32_t mostChunk() const {
-    return std::max(request_.most_chunk,
-                    expertLimits(model_).count != 0 ? kMaxAutoChunkOfExperts : kMaxAutoChunk);
+    const uint32_t automatic =
+        std::max(request_.most_chunk,
+                 expertLimits(model_).count != 0 ? kMaxAutoChunkOfExperts : kMaxAutoChunk);
+    return std::max(leastChunk(), automatic);
+  }
+
+  // The requested chunk, or the smallest one that can be chosen.
+  uint32_t leastChunk() const {
+    const uint32_t rows = model_.pictures != nullptr ? model_.pictures->rows_together : 0;
+    return request_.chunk != 0
+               ? request_.chunk
+               : std::max(kMinChunk, (rows + kMinChunk - 1) / kMinChunk * kMinChunk);
   }
 
   // The shortest window that justifies a chunk.
   uint32_t windowForChunk(uint32_t chunk) const {
     const uint64_t extra =
-        bytesOf(windows_.least, chunk).total() - bytesOf(windows_.least, kMinChunk).total();
+        bytesOf(windows_.least, chunk).total() - bytesOf(windows_.least, leastChunk()).total();
     const uint64_t per_token = std::max<uint64_t>(1, memoryGrowth(model_, formats_).per_token);
     const uint64_t enough = std::max<uint64_t>(uint64_t{kWindowPerChunk} * chunk,
                                                kCacheShareForChunk * extra / per_token);
@@ -301,7 +310,8 @@ class Weigher {
   uint32_t checkpoints_;
 };
 
-Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log) {
+Status checkRanges(const ModelDesc& model, const BudgetRequest& request, uint32_t sinks,
+                   const Log& log) {
   if (request.window > kMaxWindow) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a window of %u tokens is out of range: ask for at most %u", request.window,
@@ -322,6 +332,13 @@ Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log)
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a chunk of %u tokens is out of range: ask for at most %u", request.chunk,
                     kMaxChunk);
+  }
+  const uint32_t rows = model.pictures != nullptr ? model.pictures->rows_together : 0;
+  if (request.chunk != 0 && request.chunk < rows) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "\"prefill_batch\" is %u, and this model reads all %u rows of a picture in one "
+                    "batch: give at least that, or fewer \"image_tokens\"",
+                    request.chunk, rows);
   }
   if (request.checkpoints > kMaxCheckpoints) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "%u checkpoints are out of range: ask for at most %u",
@@ -617,7 +634,7 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
   *budget = Budget();
   const uint32_t sinks =
       model.encoder ? 0 : std::max(request.sinks, request.pinned) + request.recall;
-  ORIEL_TRY(checkRanges(request, sinks, log));
+  ORIEL_TRY(checkRanges(model, request, sinks, log));
   WindowRange windows;
   ORIEL_TRY(windowRange(model, request, sinks, log, &windows));
 

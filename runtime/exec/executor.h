@@ -308,6 +308,8 @@ struct ExecutorOptions {
   bool uses_wrong = false;
   bool forgets_wrong = false;
   uint32_t activation_bits = 16;  ///< bits of the rounded inputs of quantised weights: 16 or 8
+  /// An executor of the same kind that outlives this one. This one uses its Vulkan device; both need the same caller.
+  const Executor* beside = nullptr;
   const oriel_allocator* allocator = nullptr;
   const StopCheck* stop = nullptr;  ///< as in stopBy()
   Log log;

@@ -47,7 +47,7 @@ Status Feeder::feedBatches(const int32_t* ids, size_t count, uint32_t most, cons
   ORIEL_TRY(stepper_.readAhead(ids, count));
   for (size_t done = 0; done < count && !(stop != nullptr && *stop);) {
     ORIEL_TRY(betweenSteps());
-    const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, most));
+    const uint32_t n = batchOf(count - done, most, [&](uint32_t i) { return ids[done + i]; });
     ORIEL_TRY(read(ids + done, n, done + n == count));
     done += n;
   }
@@ -172,9 +172,14 @@ class Feeder::TextFeed final : public TokenSink {
     uint64_t left = 0;
     ORIEL_TRY(words().count(picture, feeder_.context_.log, &left));
     feeder_.call_.expect(left - 1);
+    const bool together = pictures_->input().rows_together != 0;
     uint32_t row = 0;
     return words().forEach(picture, [&](int32_t id) -> Status {
-      if (TokenIds::isRow(id) && row++ == 0 && pictures_->input().in_dimensions &&
+      const bool begins = TokenIds::isRow(id) && row++ == 0;
+      if (begins && together && n_kept_ + picture.rows > feeder_.context_.plan->chunk_tokens) {
+        ORIEL_TRY(flush(false));
+      }
+      if (begins && pictures_->input().in_dimensions &&
           !pictures_->addSpan(feeder_.at_.position + n_kept_, picture.rows, picture.columns[1])) {
         return feeder_.context_.log.fail(
             ORIEL_ERROR_CONTEXT, "the session has %u pictures: reset it", PictureStore::kMostSpans);
@@ -450,13 +455,12 @@ Status Feeder::readStale() {
 // ---- Held tokens ---------------------------------------------------------------------------------
 
 Status Feeder::readAgain(uint64_t end, bool ends) {
-  const uint32_t most = context_.plan->chunk_tokens;
   const WipedCopy<SamplerState> sampler = at_.sampler;
   const uint32_t prompt_tokens = at_.prompt_tokens;
   Status status = kOk;
   while (at_.position < end && status.ok()) {
     WipedArray<int32_t, kMaxChunk> ids;
-    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(end - at_.position, most));
+    const uint32_t n = heldBatch(at_.position, end);
     memory_.ids.copy(at_.position, n, ids);
     status = feed(ids, n, ends && at_.position + n == end);
     call_.counts.read_again += status.ok() && !call_.recovers ? n : 0;

@@ -20,6 +20,8 @@
 // - the identity of the conversation, and whether it goes back
 #pragma once
 
+#include <algorithm>
+
 #include "base/workspace.h"
 #include "exec/stepper.h"
 
@@ -98,6 +100,12 @@ class Feeder {
   /// Removes the tokens that attention has just evicted from the states.
   Status forgetEvicted();
 
+  /// Tokens of the next batch of held tokens, from `position` up to `end`.
+  uint32_t heldBatch(uint64_t position, uint64_t end) const {
+    return batchOf(end - position, context_.plan->chunk_tokens,
+                   [&](uint32_t i) { return memory_.ids.at(position + i); });
+  }
+
   /// Records that the memory was computed with the session's adapters.
   void standAdapters();
   /// Completes the work that readAnew() or a change of adapters left unfinished.
@@ -119,6 +127,21 @@ class Feeder {
   class TextFeed;
   class EmbedFeed;
 
+  /// Tokens of the next batch of at most `most` among `count`. idOf(i): id of the i-th. If rows of a picture see each
+  /// other, they stay in one batch.
+  template <typename IdOf>
+  uint32_t batchOf(uint64_t count, uint32_t most, const IdOf& idOf) const {
+    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(count, most));
+    const PictureStore* const pictures = memory_.pictures;
+    if (n == count || pictures == nullptr || pictures->input().rows_together == 0) {
+      return n;
+    }
+    uint32_t whole = n;
+    while (whole != 0 && TokenIds::isRow(idOf(whole)) && TokenIds::isRow(idOf(whole - 1))) {
+      --whole;
+    }
+    return whole != 0 ? whole : n;
+  }
   template <typename Read>
   Status feedBatches(const int32_t* ids, size_t count, uint32_t most, const Read& read,
                      const bool* stop = nullptr);

@@ -95,7 +95,8 @@ class PictureStore {
 
   // As a whole.
 
-  bool isEmpty() const { return n_held_ == 0 && n_spans_ == 0; }
+  /// True if no picture was added since forget().
+  bool isEmpty() const { return next_ == 0 && n_spans_ == 0; }
   bool hasSpans() const { return n_spans_ != 0; }
   void forget();
   void copyFrom(const PictureStore& other);

@@ -135,7 +135,7 @@ void SessionMemory::willStore(uint64_t end) {
 }
 
 void SessionMemory::fillToken(void* step, uint32_t row, uint64_t begin, uint64_t t, int32_t id,
-                              uint32_t output) const {
+                              uint32_t output, uint32_t ahead) const {
   const uint32_t n_views = context_.model->n_views;
   const StepBlock block(step);
   const uint64_t floor = floorOf(t);
@@ -145,6 +145,9 @@ void SessionMemory::fillToken(void* step, uint32_t row, uint64_t begin, uint64_t
                       is_row ? kPicturePlace + row : context_.index};
   for (uint32_t view = 0; view < n_views; ++view) {
     block.view(row, view) = viewOf(view, t, floor, begin);
+    if (context_.model->views[view].kind == ViewKind::kSliding) {
+      block.view(row, view).count += ahead;
+    }
   }
   float* const tables =
       block.floats(stepRotationWord(context_.plan->chunk_tokens, n_views, rotations_.words, row));

@@ -105,9 +105,10 @@ class SessionMemory {
   // Steps.
 
   void willStore(uint64_t end);
-  /// Fills in the views and rotations of token t at row `row` of a step block, for a step after `begin` tokens.
-  void fillToken(void* step, uint32_t row, uint64_t begin, uint64_t t, int32_t id,
-                 uint32_t output) const;
+  /// Fills in the views and rotations of token t at row `row` of a step block, for a step after `begin` tokens. The
+  /// token also sees the next `ahead` tokens of the step, in layers with a window of their own.
+  void fillToken(void* step, uint32_t row, uint64_t begin, uint64_t t, int32_t id, uint32_t output,
+                 uint32_t ahead = 0) const;
   /// The same for token `place` of a text, number `index` in the step.
   void fillText(void* step, const TextOfStep& text, uint32_t index, uint32_t place,
                 int32_t id) const;

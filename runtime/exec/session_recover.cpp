@@ -46,8 +46,7 @@ class Session::RecoverySteps final : public ReplaySteps {
     if (*exact && (marks & TokenIds::kBatch) == 0) {
       return 1;
     }
-    const uint32_t most = static_cast<uint32_t>(
-        std::min<uint64_t>(end - position, session_.context_.plan->chunk_tokens));
+    const uint32_t most = session_.feeder_.heldBatch(position, end);
     uint32_t n = 1;
     for (; n < most; ++n) {
       const uint32_t begins = ids.marks(position + n) & TokenIds::kBegins;

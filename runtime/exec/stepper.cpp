@@ -67,8 +67,11 @@ void Stepper::fillPictures(const int32_t* ids, uint32_t count) const {
 void Stepper::fillBlock(void* step, uint64_t position, const int32_t* ids, uint32_t count,
                         StepOutputs outputs) const {
   fillHeader(step, count, outputs.count);
-  for (uint32_t i = 0; i < count; ++i) {
-    memory_.fillToken(step, i, position, position + i, ids[i], outputs.first + i);
+  const bool together = memory_.pictures != nullptr && memory_.pictures->input().rows_together != 0;
+  for (uint32_t i = count, ahead = 0; i-- > 0;) {
+    const bool sees = together && i + 1 < count && TokenIds::isRow(ids[i]);
+    ahead = sees && TokenIds::isRow(ids[i + 1]) ? ahead + 1 : 0;
+    memory_.fillToken(step, i, position, position + i, ids[i], outputs.first + i, ahead);
   }
 }
 

@@ -17,6 +17,9 @@ struct PictureInput {
   PictureWords words = PictureWords::kNone;
   uint32_t parts = 1;  ///< vectors of n_embd values in a row; part j > 0 is added after layer j - 1
   uint32_t rows_held = 0;  ///< rows that a session holds, of all its pictures
+  /// Nonzero: the most rows of a picture, which see each other in layers with a window of their own. A batch then has
+  /// all rows of a picture.
+  uint32_t rows_together = 0;
   /// Rotary pairs have positions in several dimensions (M-RoPE): time, row and column. Text has the same position in
   /// all of them.
   bool in_dimensions = false;

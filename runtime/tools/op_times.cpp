@@ -87,7 +87,7 @@ Status OpTimer::load() {
   ORIEL_TRY(take(measuring.used(), &blocks_[0]));
   Arena arena(blocks_[0].data, measuring.used());
   ORIEL_TRY(build(&arena));
-  ORIEL_TRY(createExecutor(options_, ExecutorUse::kProbe, plan_, memory, allocator_, nullptr, log_,
+  ORIEL_TRY(createExecutor(options_, ExecutorUse::kProbe, plan_, memory, allocator_, {}, log_,
                            nullptr, &executor_));
   ORIEL_TRY(loadWeights(prepared_.source.gguf(), plan_, LoadProgress(), {allocator_}, log_,
                         executor_, nullptr));

@@ -43,7 +43,8 @@ class PictureRowsCall {
     Arena arena(blocks_[0].data, measure.used());
     ORIEL_TRY(takePictures(options_, &file_, log_, &arena, &pictures_));
     pictures_->handOver(&file_);
-    return loadPictures(options_, ExecutorUse::kProbe, allocator_, log_, nullptr, pictures_);
+    return loadPictures(options_, ExecutorUse::kProbe, allocator_, nullptr, log_, nullptr,
+                        pictures_);
   }
 
   Status encode(const Picture& picture, oriel_picture_rows_fn on_rows, void* user) {

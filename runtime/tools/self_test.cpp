@@ -36,15 +36,15 @@ Status makeForChecks(const void* context, const Plan& plan, bool baseline,
   }
   const ExecutorUse use = choice.begun ? ExecutorUse::kSelfTest : ExecutorUse::kSelfTestBegins;
   choice.begun = true;
-  return createExecutor(options, use, plan, memory, choice.allocator, nullptr, logOf(options),
-                        nullptr, executor);
+  return createExecutor(options, use, plan, memory, choice.allocator, {}, logOf(options), nullptr,
+                        executor);
 }
 
 Status makeForProbe(const void* context, const Plan& plan, const ExecutorMemory& memory,
                     Executor** executor) {
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
-  return createExecutor(choice.options, ExecutorUse::kProbe, plan, memory, choice.allocator,
-                        nullptr, logOf(choice.options), nullptr, executor);
+  return createExecutor(choice.options, ExecutorUse::kProbe, plan, memory, choice.allocator, {},
+                        logOf(choice.options), nullptr, executor);
 }
 
 Status timeCandidates(const DeviceChoice& choice, MatmulUse use, const Log& log,

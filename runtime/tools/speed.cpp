@@ -16,8 +16,8 @@ struct DeviceChoice {
 Status makeExecutor(const void* context, const Plan& plan, const ExecutorMemory& memory,
                     Executor** executor) {
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
-  return createExecutor(*choice.options, ExecutorUse::kProbe, plan, memory, choice.allocator,
-                        nullptr, logOf(*choice.options), nullptr, executor);
+  return createExecutor(*choice.options, ExecutorUse::kProbe, plan, memory, choice.allocator, {},
+                        logOf(*choice.options), nullptr, executor);
 }
 
 Status checkDevice(const LoadOptions& options) {

@@ -10,6 +10,9 @@
 #include "support/distances.h"
 #include "support/encoding.h"
 #include "support/files.h"
+#include "support/recovery.h"
+#include "support/scratch_folder.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_pictures {
 namespace {
@@ -96,25 +99,39 @@ std::vector<int32_t> heldIds(const SessionPtr& session) {
   return ids;
 }
 
+/// Golden's Gemma 4 in which the rows of a picture see each other. Its encoder is another model's, too.
+constexpr char kTogether[] = "gemma4-nople";
+
+std::string chatsOf(const std::string& name) {
+  return "vision/" + std::string(name == kTogether ? "more-" : "chat-") + name + ".json";
+}
+
 /// A model with eyes, and golden's data for it.
-class Pictures : public testing::Test {
+class Pictures : public ScratchFolder {
  protected:
   void open(const std::string& name, uint32_t chunk, uint32_t sessions = 1) {
-    chats_ = readJson(dataFile("vision/chat-" + name + ".json"));
-    images_ = readJson(dataFile("vision/images-" + name + ".json"));
+    loaded_ = {};
+    Options options;
+    describe(name, &options);
+    options.set("prefill_batch", chunk);
+    options.set("sessions", sessions);
+    loaded_ = load(dataFile(chats_["text_model"]), options);
+    ASSERT_TRUE(loaded_.session) << log_.errors();
+  }
+  /// Reads golden's data and the options for this model.
+  void describe(const std::string& name, Options* options) {
+    chats_ = readJson(dataFile(chatsOf(name)));
+    images_ =
+        readJson(dataFile("vision/images-" + (name == kTogether ? "gemma4v" : name) + ".json"));
     const std::string mmproj = dataFile(chats_["mmproj"]);
     ModelFile file;
     ASSERT_TRUE(file.open(mmproj.c_str(), defaultAllocator(), Log()).ok());
     ASSERT_TRUE(readVisionDesc(file.gguf(), Log(), &desc_).ok());
-    Options options = makeOptions(&log_);
-    options.memory_bytes = 256u << 20;
-    options.set("prefill_batch", chunk);
-    options.set("kv", "f16");
-    options.set("window", 1024);
-    options.set("sessions", sessions);
-    options.set("mmproj", mmproj.c_str());
-    loaded_ = load(dataFile(chats_["text_model"]), options);
-    ASSERT_TRUE(loaded_.session) << log_.errors();
+    *options = makeOptions(&log_);
+    options->memory_bytes = 256u << 20;
+    options->set("kv", "f16");
+    options->set("window", 1024);
+    options->set("mmproj", mmproj.c_str());
   }
   Status add(const nlohmann::json& messages, GoldenPictures* pictures,
              const SessionPtr* session = nullptr) {
@@ -133,8 +150,9 @@ class Pictures : public testing::Test {
 class PictureChats : public Pictures, public testing::WithParamInterface<std::string> {};
 
 TEST_P(PictureChats, equal_the_float64_reference) {
-  ORIEL_NEED_DATA(path, "vision/chat-" + GetParam() + ".json");
-  for (const uint32_t chunk : {0u, 1u, 7u}) {
+  ORIEL_NEED_DATA(path, chatsOf(GetParam()));
+  const bool together = GetParam() == kTogether;
+  for (const uint32_t chunk : {0u, together ? 299u : 1u, together ? 512u : 7u}) {
     open(GetParam(), chunk);
     ASSERT_TRUE(loaded_.session);
     for (const nlohmann::json& chat : chats_["cases"]) {
@@ -168,7 +186,7 @@ TEST_P(PictureChats, equal_the_float64_reference) {
 
 INSTANTIATE_TEST_SUITE_P(, PictureChats,
                          testing::Values("gemma4v", "gemma4v-std", "qwen3vl", "qwen3vl-deepstack",
-                                         "lfm2", "lfm2-nonorm", "idefics3"),
+                                         "lfm2", "lfm2-nonorm", "idefics3", kTogether),
                          [](const auto& name) {
                            std::string text = name.param;
                            std::replace(text.begin(), text.end(), '-', '_');
@@ -185,7 +203,7 @@ class PictureTravels : public Pictures, public testing::WithParamInterface<std::
 };
 
 TEST_P(PictureTravels, two_pictures_are_the_same_after_going_back_a_fork_and_a_snapshot) {
-  ORIEL_NEED_DATA(path, "vision/chat-" + GetParam() + ".json");
+  ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   open(GetParam(), 0, /*sessions=*/2);
   ASSERT_TRUE(loaded_.session);
   const SessionPtr& session = loaded_.session;
@@ -219,7 +237,7 @@ TEST_P(PictureTravels, two_pictures_are_the_same_after_going_back_a_fork_and_a_s
 }
 
 TEST_P(PictureTravels, held_pictures_are_read_again_from_the_transcript) {
-  ORIEL_NEED_DATA(path, "vision/chat-" + GetParam() + ".json");
+  ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   open(GetParam(), 0);
   ASSERT_TRUE(loaded_.session);
   const SessionPtr& session = loaded_.session;
@@ -240,12 +258,169 @@ TEST_P(PictureTravels, held_pictures_are_read_again_from_the_transcript) {
 
 INSTANTIATE_TEST_SUITE_P(, PictureTravels,
                          testing::Values("gemma4v", "qwen3vl", "qwen3vl-deepstack", "lfm2",
-                                         "idefics3"),
+                                         "idefics3", kTogether),
                          [](const auto& name) {
                            std::string text = name.param;
                            std::replace(text.begin(), text.end(), '-', '_');
                            return text;
                          });
+
+TEST_P(PictureTravels, after_a_lost_device_and_with_drafts) {
+  ORIEL_NEED_DATA(path, chatsOf(GetParam()));
+  open(GetParam(), 0);
+  ASSERT_TRUE(loaded_.session);
+  GoldenPictures pictures(images_, desc_);
+  ASSERT_TRUE(add(chats_["cases"][1]["messages"], &pictures).ok()) << log_.errors();
+  (void)answer(loaded_.session, 24);
+  const Answer want = ask(loaded_.session);
+  loaded_ = {};
+
+  Options options;
+  describe(GetParam(), &options);
+  options.set("speculate", 4);
+  LosableModel losing(dataFile(chats_["text_model"]), options);
+  ASSERT_TRUE(losing.model) << log_.errors();
+  const SessionPtr session = newSession(losing.model);
+  GoldenPictures again(images_, desc_);
+  ASSERT_TRUE(add(chats_["cases"][1]["messages"], &again, &session).ok()) << log_.errors();
+  (void)answer(session, 24);
+  losing.lose(Work::kRun, 1);
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, say(session, "So?"));
+  EXPECT_EQ(0u, recoveredOf(session.get()).tokens_dropped);
+  const Answer got = ask(session);
+  EXPECT_EQ(want.ids, got.ids);
+  EXPECT_LT(relativeL2(got.logits, want.logits), 2e-3);
+  EXPECT_EQ(2, again.encoded) << "the rows are held";
+}
+
+/// The encoder itself, with a picture of an app.
+class PictureEncoders : public Pictures {
+ protected:
+  oriel_status addNoise(const SessionPtr& session) {
+    std::vector<uint8_t> pixels(48 * 48 * 3);
+    for (size_t i = 0; i < pixels.size(); ++i) {
+      pixels[i] = static_cast<uint8_t>(i * i * 31 + i / 7);
+    }
+    const oriel_picture picture = {pixels.data(), 48, 48, 0, ORIEL_RGB8};
+    const std::string json =
+        R"({"role":"user","content":[{"type":"image","picture":0},{"type":"text","text":"So?"}]})";
+    return oriel_chat_add_pictures(session.get(), json.data(), json.size(), &picture, 1);
+  }
+  Answer answerToNoise() {
+    EXPECT_EQ(ORIEL_OK, addNoise(loaded_.session)) << log_.errors();
+    return answer(loaded_.session, 8);
+  }
+  uint64_t hostBytes() {
+    oriel_stats stats = ORIEL_STATS_INIT;
+    EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded_.session.get(), &stats));
+    return stats.host_bytes;
+  }
+};
+
+TEST_F(PictureEncoders, give_their_memory_back) {
+  ORIEL_NEED_DATA(path, chatsOf("gemma4v"));
+  open("gemma4v", 0);
+  ASSERT_TRUE(loaded_.session);
+  const Answer want = answerToNoise();
+  const uint64_t before = hostBytes();
+  const uint64_t encoder = executorBytes(loaded_.model.get()->pictures);
+  EXPECT_GT(encoder, 1u << 20);
+  for (const oriel_trim_level level : {ORIEL_TRIM_SCRATCH, ORIEL_TRIM_WEIGHTS, ORIEL_TRIM_ALL}) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+    ASSERT_EQ(ORIEL_OK, oriel_trim(loaded_.model.get(), level, nullptr)) << log_.errors();
+    EXPECT_EQ(before - encoder, hostBytes());
+    EXPECT_NE(ORIEL_OK, addNoise(loaded_.session)) << "memory is given back";
+    ASSERT_EQ(ORIEL_OK, oriel_resume(loaded_.model.get(), nullptr, nullptr)) << log_.errors();
+    EXPECT_EQ(before, hostBytes());
+    const Answer got = answerToNoise();
+    EXPECT_EQ(want.ids, got.ids);
+    EXPECT_EQ(want.logits, got.logits);
+  }
+}
+
+TEST_F(PictureEncoders, are_made_again_after_they_lost_their_device) {
+  ORIEL_NEED_DATA(path, chatsOf("gemma4v"));
+  open("gemma4v", 0);
+  ASSERT_TRUE(loaded_.session);
+  const Answer want = answerToNoise();
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+  ModelPictures& pictures = *loaded_.model->pictures;
+  LosingExecutor losing(pictures.executor);
+  losing.lose_in = Work::kRun;
+  losing.after = 7;
+  pictures.encoder.use(&losing);
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, addNoise(loaded_.session));
+  EXPECT_EQ(0u, statsOf(loaded_).position);
+  (void)recoveredOf(loaded_.session.get());
+  const Answer got = answerToNoise();
+  EXPECT_EQ(want.ids, got.ids);
+  EXPECT_EQ(want.logits, got.logits);
+}
+
+RUNS_ON(kCpu);
+TEST_F(Pictures, are_refused_with_retrieval) {
+  ORIEL_NEED_DATA(path, chatsOf("gemma4v"));
+  Options options;
+  describe("gemma4v", &options);
+  const std::string folder = this->path("");
+  options.set("retrieval", 16u << 20).set("retrieval_folder", folder);
+  oriel_model* loaded = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
+            oriel_model_load(dataFile(chats_["text_model"]).c_str(), &options, &loaded));
+  EXPECT_NE(std::string::npos, log_.errors().find("retrieval keeps no pictures"));
+}
+
+TEST_F(Pictures, are_evicted_like_text) {
+  ORIEL_NEED_DATA(path, chatsOf("gemma4v"));
+  for (const std::string& name : {std::string("gemma4v"), std::string(kTogether)}) {
+    SCOPED_TRACE(name);
+    Options options;
+    describe(name, &options);
+    options.set("window", 600);
+    loaded_ = {};
+    loaded_ = load(dataFile(chats_["text_model"]), options);
+    ASSERT_TRUE(loaded_.session) << log_.errors();
+    GoldenPictures pictures(images_, desc_);
+    for (int i = 0; i < 6; ++i) {
+      const char* const file = i % 2 == 0 ? "vision/img-gfit-a.png" : "vision/img-gfit-b.png";
+      const nlohmann::json image = {{"type", "image"}, {"path", file}};
+      const nlohmann::json text = {{"type", "text"}, {"text", "So?"}};
+      const nlohmann::json message = {{"role", "user"},
+                                      {"content", nlohmann::json::array({image, text})}};
+      ASSERT_TRUE(add(nlohmann::json::array({message}), &pictures).ok()) << log_.errors();
+      (void)answer(loaded_.session, 4);
+    }
+    EXPECT_EQ(2, pictures.encoded) << "their rows are held";
+    EXPECT_GT(statsOf(loaded_).position, 1700u);
+    const std::vector<uint8_t> saved = savedBytes(loaded_.session.get());
+    const auto ask = [&] {
+      EXPECT_EQ(ORIEL_OK, oriel_chat_add(loaded_.session.get(), "user", "And?", 4));
+      return answer(loaded_.session, 8);
+    };
+    const Answer want = ask();
+    ASSERT_EQ(ORIEL_OK, restoreFrom(loaded_.session.get(), saved)) << log_.errors();
+    const Answer got = ask();
+    EXPECT_EQ(want.ids, got.ids);
+    EXPECT_EQ(want.logits, got.logits);
+  }
+}
+
+RUNS_ON(kCpu);
+TEST_F(Pictures, are_refused_in_a_prefix_that_sessions_share) {
+  ORIEL_NEED_DATA(path, chatsOf("lfm2"));
+  Options options;
+  describe("lfm2", &options);
+  options.set("prefix_tokens", 400);
+  loaded_ = load(dataFile(chats_["text_model"]), options);
+  ASSERT_TRUE(loaded_.session) << log_.errors();
+  GoldenPictures pictures(images_, desc_);
+  ASSERT_TRUE(add(chats_["cases"][0]["messages"], &pictures).ok()) << log_.errors();
+  const uint64_t position = statsOf(loaded_).position;
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, oriel_prefix_set(loaded_.model.get(), loaded_.session.get()));
+  EXPECT_NE(std::string::npos, log_.errors().find("has no pictures")) << log_.errors();
+  EXPECT_EQ(position, statsOf(loaded_).position);
+  EXPECT_EQ(8u, answer(loaded_.session, 8).ids.size());
+}
 
 TEST_F(Pictures, that_do_not_fit_leave_the_session_unchanged) {
   ORIEL_NEED_DATA(path, "vision/chat-lfm2.json");
@@ -271,6 +446,29 @@ TEST_F(Pictures, that_do_not_fit_leave_the_session_unchanged) {
                                                           nothing.size(), nullptr, 0));
   EXPECT_EQ(position, statsOf(loaded_).position);
   EXPECT_EQ(16u, answer(loaded_.session, 16).ids.size());
+}
+
+RUNS_ON(kCpu);
+TEST_F(Pictures, whose_rows_see_each_other_need_a_batch_for_a_picture) {
+  ORIEL_NEED_DATA(path, chatsOf(kTogether));
+  const std::string model = dataFile("vision/gemma4-nople.gguf");
+  const std::string mmproj = dataFile("vision/mmproj-gemma4v.gguf");
+  const auto status = [&](uint32_t batch, uint32_t image_tokens) {
+    Options options = makeOptions(&log_);
+    options.set("prefill_batch", batch);
+    options.set("image_tokens", image_tokens);
+    options.set("mmproj", mmproj.c_str());
+    oriel_model* loaded = nullptr;
+    const oriel_status result = oriel_model_load(model.c_str(), &options, &loaded);
+    oriel_model_free(loaded);
+    return result;
+  };
+  EXPECT_EQ(ORIEL_OK, status(0, 0));
+  EXPECT_EQ(ORIEL_OK, status(70, 70));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, status(279, 0));
+  EXPECT_NE(std::string::npos, log_.errors().find("\"prefill_batch\" is 279")) << log_.errors();
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, status(0, 560));
+  EXPECT_NE(std::string::npos, log_.errors().find("\"image_tokens\" is 560")) << log_.errors();
 }
 
 TEST_F(Pictures, are_refused_by_a_model_without_eyes) {

@@ -90,6 +90,27 @@ TEST_F(VulkanExecutor, every_object_created_is_destroyed) {
 }
 
 RUNS_ON(kEachGpu);
+TEST_F(VulkanExecutor, an_executor_can_use_the_device_of_another_one) {
+  VulkanTap tap;
+  Copier copier;
+  copier.rig.options.driver_tap = &VulkanTap::kDriver;
+  ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+  {
+    Copier beside;
+    beside.rig.options.beside = copier.rig.executor;
+    ASSERT_TRUE(beside.rig.load().ok()) << beside.rig.log.errors();
+    EXPECT_EQ(1, tap.calls["vkCreateInstance"]);
+    EXPECT_EQ(1, tap.calls["vkCreateDevice"]);
+    EXPECT_STREQ(copier.rig.executor->deviceName(), beside.rig.executor->deviceName());
+    EXPECT_TRUE(beside.copies());
+    EXPECT_TRUE(copier.copies());
+    EXPECT_TRUE(beside.copies());
+  }
+  EXPECT_EQ(0, tap.calls["vkDestroyDevice"]);
+  EXPECT_TRUE(copier.copies());
+}
+
+RUNS_ON(kEachGpu);
 TEST_F(VulkanExecutor, ops_that_are_timed_give_the_results_of_a_step) {
   VulkanTap tap;
   {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "exec/picture_store.h"
 #include "failure.h"
 #include "pictures/decoders.h"
 #include "support/captured_log.h"
@@ -401,6 +402,100 @@ cli::DecodedPicture numbered() {
 }
 
 // Exif: which side of the upright picture the file's first row and first column are.
+/// A store with room for 12 rows of 2 values, in memory of its own, so that sanitizers see a row too many.
+class SmallStore {
+ public:
+  SmallStore() {
+    input_.rows_held = 12;
+    input_.in_dimensions = true;
+    Arena measure;
+    (void)PictureStore::create(input_, 2, &measure);
+    memory_.resize(measure.used() / sizeof(Piece));
+    Arena arena(memory_.data(), measure.used());
+    store = PictureStore::create(input_, 2, &arena);
+  }
+  void hold(uint64_t hash, uint16_t columns, uint16_t lines, uint64_t begin) {
+    HeldPicture picture;
+    picture.hash = hash;
+    picture.rows = uint32_t{columns} * lines;
+    picture.columns[1] = columns;
+    picture.lines[1] = lines;
+    std::fill_n(store->room(picture.rows, 0), 2 * picture.rows, static_cast<float>(hash));
+    store->add(picture);
+    EXPECT_TRUE(store->addSpan(begin, picture.rows, columns));
+  }
+  std::vector<uint8_t> saved() const {
+    std::vector<uint8_t> bytes(store->savedBytes());
+    store->save(bytes.data());
+    return bytes;
+  }
+
+  PictureStore* store = nullptr;
+
+ private:
+  struct alignas(Arena::kAlignment) Piece {
+    uint8_t bytes[Arena::kAlignment];
+  };
+  PictureInput input_;
+  std::vector<Piece> memory_;
+};
+
+// Snapshots are untrusted. Every number of the saved rows is changed, and every length tried.
+TEST(Pictures, saved_rows_with_changed_numbers_are_refused_or_can_be_used) {
+  SmallStore from;
+  from.hold(7, 2, 3, 10);
+  from.hold(9, 2, 2, 20);
+  const std::vector<uint8_t> saved = from.saved();
+  SmallStore to;
+  ASSERT_TRUE(to.store->load(saved.data(), saved.size(), false));
+  EXPECT_EQ(saved, to.saved());
+  for (size_t bytes = 0; bytes < saved.size(); ++bytes) {
+    const std::vector<uint8_t> cut(saved.begin(), saved.begin() + static_cast<ptrdiff_t>(bytes));
+    EXPECT_FALSE(to.store->load(cut.data(), cut.size(), false)) << bytes;
+  }
+  uint32_t refused = 0;
+  uint32_t taken = 0;
+  for (size_t at = 0; at + 2 <= saved.size(); at += 2) {
+    uint16_t old = 0;
+    std::memcpy(&old, saved.data() + at, sizeof(old));
+    for (const uint16_t value : {uint16_t{0}, uint16_t{1}, uint16_t(old + 1), uint16_t(old - 1),
+                                 uint16_t{0x7fff}, uint16_t{0xffff}}) {
+      std::vector<uint8_t> changed = saved;
+      std::memcpy(changed.data() + at, &value, sizeof(value));
+      to.store->forget();
+      if (!to.store->load(changed.data(), changed.size(), false)) {
+        ++refused;
+        EXPECT_TRUE(to.store->isEmpty()) << at;
+        continue;
+      }
+      ++taken;
+      const std::vector<uint8_t> again = to.saved();
+      EXPECT_EQ(again.size(), to.store->savedBytes());
+      for (uint64_t t = 0; t < 40; ++t) {
+        for (const uint64_t position : to.store->positionOf(t).of) {
+          EXPECT_LE(position, t) << at;
+        }
+      }
+    }
+  }
+  EXPECT_GT(refused, 100u);
+  EXPECT_GT(taken, 100u);
+}
+
+// The conversation still has ids of rows. Its snapshot must state that they are rows.
+TEST(Pictures, rows_that_made_room_for_a_stopped_picture_are_saved_as_gone) {
+  SmallStore stopped;
+  stopped.hold(7, 2, 3, 10);
+  stopped.hold(9, 2, 3, 20);
+  ASSERT_NE(nullptr, stopped.store->room(12, 0));
+  stopped.store->truncate(5);
+  EXPECT_FALSE(stopped.store->holds(0, 1));
+  EXPECT_FALSE(stopped.store->isEmpty());
+  const std::vector<uint8_t> saved = stopped.saved();
+  SmallStore to;
+  EXPECT_TRUE(to.store->load(saved.data(), saved.size(), false));
+}
+
 TEST(Pictures, orientations_stand_upright) {
   const std::vector<std::vector<int>> want = {
       {0, 1, 2, 3, 4, 5}, {2, 1, 0, 5, 4, 3}, {5, 4, 3, 2, 1, 0}, {3, 4, 5, 0, 1, 2},
