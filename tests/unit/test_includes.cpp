@@ -121,9 +121,9 @@ TEST(Includes, the_core_has_its_own_types_beside_those_of_the_c_api) {
 }
 
 // Unity builds compile several tests as one file (ORIEL_UNITY), where helpers with equal names would clash.
-TEST(Includes, a_test_file_has_a_namespace_of_its_own) {
+TEST(Includes, a_test_file_has_namespaces_of_its_own) {
   const std::regex opening("^namespace (oriel.*) \\{");
-  int files = 0;
+  std::map<std::string, std::string> owners;
   for (const char* const folder : {"device", "fuzz", "golden", "unit"}) {
     for (const auto& entry :
          fs::directory_iterator(fs::path(ORIEL_SOURCE_DIR) / "tests" / folder)) {
@@ -136,17 +136,16 @@ TEST(Includes, a_test_file_has_a_namespace_of_its_own) {
       for (std::string line; std::getline(text, line);) {
         std::smatch match;
         if (std::regex_search(line, match, opening)) {
-          const std::string own = "::" + name;
           const std::string space = match[1];
-          EXPECT_TRUE(space.size() > own.size() &&
-                      space.compare(space.size() - own.size(), own.size(), own) == 0)
+          const std::regex own("::(test|fuzz)_[a-z0-9_]+$");
+          EXPECT_TRUE(std::regex_search(space, own)) << entry.path() << ": " << line;
+          EXPECT_TRUE(owners.emplace(space, name).first->second == name)
               << entry.path() << ": " << line;
-          ++files;
         }
       }
     }
   }
-  EXPECT_GT(files, 150);
+  EXPECT_GT(owners.size(), 150u);
 }
 
 // docs/devices.md: all code for a new operating system is in one room.
