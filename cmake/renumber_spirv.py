@@ -9,7 +9,7 @@ Two steps. First ids are numbered anew, which changes no meaning: what is declar
 variables) has the same number in all modules where it is declared alike, and what functions define is numbered in its
 order. Then, from the first function on, the numbers of the second kind are written as distances: a result as RESULT +
 its distance from the result before, another id as OTHER + its distance back from the latest result. The library undoes
-the second step (platform/vulkan/shader_code.cpp).
+the second step (platform/vulkan/shader_table.cpp).
 """
 
 import collections

@@ -148,7 +148,7 @@ def write_normal(folder, version, target):
         f"""// Written by scripts/make_unicode_tables.py; do not edit.
 // From the Unicode Character Database {version}.
 // clang-format off
-#include "text/normal_tables.h"
+#include "text/normalise.h"
 
 namespace oriel_internal {{
 

@@ -1,8 +1,11 @@
 // Converts the typed command line to the parser's form.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "model_handle.h"
 
 namespace CLI {
 class App;
@@ -20,5 +23,47 @@ std::vector<std::string> asParsed(const CLI::App& program, std::vector<std::stri
 
 /// The option to suggest for a name that cannot be translated: "--format" for "--schema". Empty: none.
 std::string optionMeant(const std::string& typed);
+
+}  // namespace cli
+
+namespace CLI {
+
+// The commands. Each adds itself to the program and sets the function that runs after parsing.
+
+class App;
+}  // namespace CLI
+
+namespace cli {
+
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int()> run;  ///< returns the exit code; may throw Failure
+};
+
+Command addChatCommand(CLI::App* program);
+Command addRunCommand(CLI::App* program);
+Command addPlanCommand(CLI::App* program);
+Command addEvalCommand(CLI::App* program);
+Command addCalibrateCommand(CLI::App* program);
+Command addBenchCommand(CLI::App* program);
+Command addTokenizeCommand(CLI::App* program);
+Command addEmbedCommand(CLI::App* program);
+Command addRerankCommand(CLI::App* program);
+Command addRenderCommand(CLI::App* program);
+Command addParseCommand(CLI::App* program);
+Command addInfoCommand(CLI::App* program);
+Command addServeCommand(CLI::App* program);
+Command addModelsCommand(CLI::App* program);
+Command addPullCommand(CLI::App* program);
+Command addDevicesCommand(CLI::App* program);
+Command addDoctorCommand(CLI::App* program);
+Command addOptionsCommand(CLI::App* program);
+Command addCompletionsCommand(CLI::App* program);
+Command addManualCommand(CLI::App* program);
+Command addRemoveCommand(CLI::App* program);
+
+struct CommonOptions;
+/// The output of oriel_device_describe() for this machine's devices.
+Json listDevices(const CommonOptions& common);
 
 }  // namespace cli

@@ -9,10 +9,9 @@
 
 #include "command_line.h"
 #include "failure.h"
-#include "measure/nearest.h"
+#include "measure/divergence.h"
 #include "output.h"
 #include "system.h"
-#include "text_input.h"
 
 namespace cli {
 namespace {

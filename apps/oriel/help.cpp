@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "shell/option_table.h"
+#include "shell/completions.h"
 #include "terminal/wrap.h"
 
 namespace cli {

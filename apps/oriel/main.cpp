@@ -13,16 +13,15 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "commands.h"
 #include "config.h"
 #include "failure.h"
 #include "help.h"
-#include "measure/nearest.h"
+#include "measure/divergence.h"
+#include "options.h"
 #include "output.h"
 #include "system.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
-#include "validators.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-// Owns the library's objects and converts errors to Failure.
+// Reads the library's JSON descriptions.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include <oriel/oriel.h>
 #include <oriel/tools.h>
 #include <oriel/oriel.hpp>
 
-#include "described.h"
 #include "options.h"
 #include "output.h"
 #include "pictures/picture_file.h"
@@ -20,6 +20,40 @@
 #include "terminal/terminal.h"
 
 namespace cli {
+
+/// Returns the output of `call(text, capacity, needed)`, of any length. `*json` is null on failure.
+template <typename Call>
+oriel_status described(Json* json, const Call& call) {
+  std::string text(1 << 14, '\0');
+  size_t needed = 0;
+  oriel_status status = call(text.data(), text.size(), &needed);
+  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    text.resize(needed);
+    status = call(text.data(), text.size(), &needed);
+  }
+  *json = status == ORIEL_OK ? Json::parse(text.c_str()) : Json();
+  return status;
+}
+
+/// A numeric field; 0 if unknown.
+inline uint64_t numberIn(const Json& object, const char* field) {
+  const Json& value = object.at(field);
+  return value.is_number() ? value.get<uint64_t>() : 0;
+}
+inline uint32_t countIn(const Json& object, const char* field) {
+  return static_cast<uint32_t>(numberIn(object, field));
+}
+inline double realIn(const Json& object, const char* field) {
+  const Json& value = object.at(field);
+  return value.is_number() ? value.get<double>() : 0;
+}
+/// "" if missing.
+inline std::string textIn(const Json& object, const char* field) {
+  const Json& value = object.at(field);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+// Owns the library's objects and converts errors to Failure.
 
 /// Keeps the error line of the last failed call, from the library's log callback.
 class Diagnostics {

@@ -1,5 +1,6 @@
 #include "output.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -7,8 +8,11 @@
 #include <cstring>
 
 #include "failure.h"
+#include "sizes.h"
 #include "system.h"
-#include "terminal/shown.h"
+#include "terminal/interrupt.h"
+#include "terminal/terminal.h"
+#include "terminal/wrap.h"
 
 namespace cli {
 namespace {
@@ -90,6 +94,90 @@ std::string replaced(const std::string& text, const std::string& from, const std
     out += text.substr(at, found - at) + to;
   }
   return out + text.substr(at);
+}
+
+std::string inputName(const std::string& path) { return path == "-" ? "stdin" : path; }
+
+TextInput::TextInput(const std::string& path) : path_(path) {
+  if (path != "-" && (file_ = openFile(path, "rb")) == nullptr) {
+    fail(errno);
+  }
+}
+
+TextInput::~TextInput() {
+  if (file_ != nullptr) {
+    std::fclose(file_);
+  }
+}
+
+void TextInput::fail(int error) const {
+  throw Failure{kExitFailed, name() + " cannot be read (" + std::strerror(error) + "): " +
+                                 (path_ == "-" ? "check where the input comes from"
+                                               : "check the path and its permissions")};
+}
+
+void TextInput::readTo(uint64_t bytes) {
+  char buffer[65536];
+  while (!ended_ && text_.size() < bytes) {
+    const long count = file_ == nullptr
+                           ? readStdin(buffer, sizeof(buffer))
+                           : static_cast<long>(std::fread(buffer, 1, sizeof(buffer), file_));
+    if (count < 0 && errno == EINTR && interrupts() != 0) {
+      throw Failure{kExitCancelled, ""};
+    }
+    if (count < 0 || (file_ != nullptr && std::ferror(file_) != 0)) {
+      fail(errno);
+    }
+    ended_ = count == 0;
+    text_.append(buffer, static_cast<size_t>(count));
+    skipByteOrderMark();
+  }
+}
+
+/// Windows editors and shells write one.
+void TextInput::skipByteOrderMark() {
+  constexpr char kMark[] = "\xEF\xBB\xBF";
+  constexpr size_t kBytes = sizeof(kMark) - 1;
+  if (!begun_ && (text_.size() >= kBytes || ended_)) {
+    begun_ = true;
+    text_.erase(0, text_.compare(0, kBytes, kMark) == 0 ? kBytes : 0);
+  }
+}
+
+void TextInput::readAll(uint64_t most_bytes) {
+  readTo(most_bytes + 1);
+  if (text_.size() > most_bytes) {
+    throw Failure{kExitFailed,
+                  name() + " has more than " + formatSize(most_bytes) + ": give it in parts"};
+  }
+}
+
+std::string TextInput::wholeCharacters() const {
+  size_t end = text_.size();
+  for (size_t back = 1; !ended_ && back <= std::min<size_t>(4, text_.size()); ++back) {
+    const unsigned char byte = static_cast<unsigned char>(text_[text_.size() - back]);
+    if ((byte & 0xc0) != 0x80) {  // start of the last character
+      const size_t bytes = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+      end -= bytes > back ? back : 0;
+      break;
+    }
+  }
+  return text_.substr(0, end);
+}
+
+std::string readAll(const std::string& path, uint64_t most_bytes) {
+  TextInput input(path);
+  input.readAll(most_bytes);
+  return input.take();
+}
+
+std::string attachment(const std::string& path) {
+  constexpr uint64_t kMostAttachedBytes = 16 << 20;
+  const std::string text = readAll(path, kMostAttachedBytes);
+  if (text.find('\0') != std::string::npos) {
+    throw Failure{kExitFailed, inputName(path) + " is not a text file: convert it first"};
+  }
+  return inputName(path) + ":\n" + text;
 }
 
 }  // namespace cli

@@ -1,6 +1,6 @@
 #include "report.h"
 
-#include "described.h"
+#include "model_handle.h"
 
 namespace cli {
 

@@ -10,12 +10,11 @@
 #include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
-#include "described.h"
 #include "failure.h"
+#include "model_handle.h"
 #include "options.h"
-#include "shell/option_table.h"
+#include "shell/completions.h"
 #include "sizes.h"
-#include "validators.h"
 
 namespace cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "conversation.h"
 #include "files.h"
-#include "kept_chats.h"
 #include "sizes.h"
 #include "system.h"
 #include "window/app.h"

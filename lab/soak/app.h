@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "oriel/advanced.h"
-#include "support/aligned.h"
+#include "support/gguf_writer.h"
 
 namespace oriel_internal::test {
 

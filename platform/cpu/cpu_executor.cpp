@@ -7,7 +7,6 @@
 #include "base/checked.h"
 #include "cpu/attention_ops.h"
 #include "cpu/expert_products.h"
-#include "cpu/head_products.h"
 #include "cpu/matmul.h"
 #include "cpu/op_groups.h"
 #include "cpu/pool.h"
@@ -15,7 +14,7 @@
 #include "cpu/small_ops.h"
 #include "cpu/state_ops.h"
 #include "exec/host_executor.h"
-#include "exec/reference_weights.h"
+#include "exec/reference_ops.h"
 #include "exec/top_tokens.h"
 
 namespace oriel_internal {

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "cpu/matmul.h"
+#include "cpu/op_groups.h"
 #include "cpu/pool.h"
-#include "cpu/routes.h"
 #include "cpu/small_ops.h"
 
 namespace oriel_internal {

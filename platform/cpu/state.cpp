@@ -4,8 +4,7 @@
 #include <cmath>
 
 #include "base/checked.h"
-#include "base/limits.h"
-#include "exec/reference_state.h"
+#include "exec/reference_ops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/state.cpp"

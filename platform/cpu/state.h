@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cpu/simd.h"
-#include "exec/step_state.h"
+#include "exec/executor.h"
 #include "plan/plan.h"
 
 namespace oriel_internal {

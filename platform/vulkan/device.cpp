@@ -3,9 +3,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "vulkan/cache_file.h"
+#include "vulkan/device_caps.h"
 #include "vulkan/pipeline_cache.h"
-#include "vulkan/vendors.h"
 #include "vulkan/vulkan_executor.h"
 
 namespace oriel_internal {

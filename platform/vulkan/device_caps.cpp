@@ -6,7 +6,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "base/limits.h"
+#include "base/checked.h"
 #include "vulkan/known_devices.h"
 #include "vulkan/shader_table.h"
 

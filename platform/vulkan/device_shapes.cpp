@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "shaders/shared/layout.h"
-#include "vulkan/vendors.h"
+#include "vulkan/device_caps.h"
 
 namespace oriel_internal {
 namespace {
@@ -66,7 +66,7 @@ constexpr DeviceShapes kGpuShapes[] = {
     gpu(vendor::kAny, "", kRow1Tokens4, {8, 16, 32}, kUnits, 1, 1, 1),
 };
 /// Tests divide the work of software devices like this: the largest division of any GPU.
-constexpr const DeviceShapes& kMostShapes = kGpuShapes[2];
+constexpr const DeviceShapes& kLargest = kGpuShapes[2];
 
 constexpr bool fitsSharedMemory(const MatmulShape& shape) {
   return shape.lanes * shape.rows * shape.tokens * sizeof(float) <= 16384;
@@ -87,7 +87,7 @@ const DeviceShapes& shapesOf(const DeviceCaps& caps) {
     return kSoftwareShapes;
   }
   if (caps.divide_as_gpu && caps.type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
-    return kMostShapes;
+    return kLargest;
   }
   return *std::find_if(
       std::begin(kGpuShapes), std::end(kGpuShapes) - 1, [&caps](const DeviceShapes& row) {

@@ -4,8 +4,7 @@
 
 #include <memory>
 
-#include "exec/pace.h"
-#include "vulkan/bindings.h"
+#include "exec/running_call.h"
 #include "vulkan/pipeline_cache.h"
 #include "vulkan/step_commands.h"
 #include "vulkan/transfers.h"

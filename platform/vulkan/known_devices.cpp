@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "vulkan/vendors.h"
+#include "vulkan/device_caps.h"
 
 namespace oriel_internal {
 namespace {
@@ -18,7 +18,7 @@ constexpr uint32_t kHalf = featureBit(VulkanFeature::kFloat16);
 constexpr uint32_t kDot = featureBit(VulkanFeature::kIntegerDot);
 constexpr uint32_t kSubgroupSums = featureBit(VulkanFeature::kSubgroup);
 
-/// The initial limit of a submission (exec/pace.h), which then never grows.
+/// The initial limit of a submission (exec/running_call.h), which then never grows.
 constexpr double kShortSubmission = 1 << 25;
 
 constexpr const char* kNoUnits = "the driver claims matrix units that the device does not have";

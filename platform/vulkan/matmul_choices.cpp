@@ -8,8 +8,8 @@
 
 #include "base/hash.h"
 #include "os/os.h"
-#include "plan/weight_layout.h"
-#include "vulkan/cache_file.h"
+#include "plan/weight_placement.h"
+#include "vulkan/pipeline_cache.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel_internal {

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "base/workspace.h"
+#include "base/scratch.h"
 #include "os/thread.h"
 #include "vulkan/kernels.h"
 

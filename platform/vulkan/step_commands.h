@@ -1,14 +1,36 @@
-// The commands of a step, recorded once in pieces. A submission holds as many pieces as the device can do in a short
-// time.
+// Helpers for recording command buffers.
 #pragma once
 
+#include "plan/plan.h"
 #include "vulkan/attention_groups.h"
-#include "vulkan/commands.h"
+#include "vulkan/device.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipelines.h"
-#include "vulkan/texel_views.h"
 
 namespace oriel_internal {
+
+constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+constexpr VkPipelineStageFlags kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkPipelineStageFlags kIndirect = VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
+constexpr VkAccessFlags kShaderUse = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+
+/// Makes writes (`written`) of the stages `from` visible to accesses (`used`) of the stages `to`.
+void recordBarrier(const VulkanApi& api, VkCommandBuffer commands, VkPipelineStageFlags from,
+                   VkAccessFlags written, VkPipelineStageFlags to, VkAccessFlags used);
+Status beginCommands(const VulkanDevice& device, VkCommandBuffer commands,
+                     VkCommandBufferUsageFlags flags, const Log& log);
+Status endCommands(const VulkanDevice& device, VkCommandBuffer commands, const Log& log);
+
+// Dependencies between the ops of a list.
+
+/// True if `later` must not run concurrently with `earlier`: one writes a piece that the other reads or writes.
+bool mustWait(const Op& later, const Op& earlier);
+
+/// True if two products have the same input and the same staging piece.
+bool shareInput(const Op& a, const Op& b);
+
+// The commands of a step, recorded once in pieces. A submission holds as many pieces as the device can do in a short
+// time.
 
 /// True for an op that the host does between two pieces of a step. It has no kernel.
 inline bool isDoneByHost(const Op& op) { return op.kind == OpKind::kFetchExperts; }
@@ -153,6 +175,27 @@ class StepCommands {
   uint32_t copy_chunk_ = 0;
   uint32_t copy_decode_ = 0;
   uint32_t copy_ahead_[2] = {};
+};
+
+// Descriptor sets of a plan's kernels: one layout for all kernels and one set per op, written
+// once for the present arenas.
+
+class Bindings {
+ public:
+  Status createLayouts(const VulkanDevice& device, const Log& log);
+  VkPipelineLayout layout() const { return pipeline_layout_; }
+  /// Makes the sets and texel views of all ops with kernels, list after list, and stores them in `handles`. After
+  /// a failure `handles` hold the objects that were made.
+  Status createSets(const VulkanDevice& device, const DeviceArenas& arenas, const Plan& plan,
+                    const Log& log, OpHandles* handles);
+  /// Before their arenas are freed; createSets() makes new ones. Having none is not an error.
+  void releaseSets(const VulkanDevice& device);
+  void release(const VulkanDevice& device);
+
+ private:
+  VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
+  VkPipelineLayout pipeline_layout_ = VK_NULL_HANDLE;
+  VkDescriptorPool pool_ = VK_NULL_HANDLE;
 };
 
 }  // namespace oriel_internal

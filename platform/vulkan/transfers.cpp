@@ -1,7 +1,7 @@
 #include "vulkan/transfers.h"
 
-#include "base/wipe.h"
-#include "vulkan/commands.h"
+#include "base/hash.h"
+#include "vulkan/step_commands.h"
 
 namespace oriel_internal {
 namespace {

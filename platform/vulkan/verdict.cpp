@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "os/os.h"
-#include "vulkan/cache_file.h"
+#include "vulkan/pipeline_cache.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel_internal {

@@ -4,9 +4,8 @@
 #include <new>
 
 #include "vulkan/executor_class.h"
-#include "vulkan/expected_time.h"
 #include "vulkan/fused_ops.h"
-#include "vulkan/texel_views.h"
+#include "vulkan/memory.h"
 
 namespace oriel_internal {
 namespace {
@@ -160,7 +159,7 @@ Status VulkanExecutor::runHostOp(const Op& op) {
 }
 
 // Called after the fetch before a body piece. Returns that piece, or, if no expert got a slot, the piece that begins
-// the next round of the same layer. Only work on experts in slots is between rounds (plan/experts.cpp).
+// the next round of the same layer. Only work on experts in slots is between rounds (plan/forward_parts.cpp).
 uint32_t VulkanExecutor::afterIdleRound(const Op* ops, const StepCommands::Range& body,
                                         uint32_t piece) const {
   const Op& op = ops[steps_.piece(piece).host_op];

@@ -8,7 +8,7 @@
 
 #include "api/api.h"
 #include "api/session_call.h"
-#include "base/decimal.h"
+#include "base/half.h"
 #include "base/hash.h"
 
 namespace oriel_internal {

@@ -9,15 +9,14 @@
 #include <type_traits>
 
 #include "api/adapters.h"
-#include "api/device_wish.h"
+#include "api/devices.h"
 #include "api/model_pictures.h"
 #include "api/on_file.h"
-#include "api/pictures.h"
 #include "api/session_texts.h"
 #include "api/struct_fields.h"
 #include "api/trim.h"
 #include "base/descriptions.h"
-#include "base/workspace.h"
+#include "base/scratch.h"
 #include "budget/budget.h"
 #include "budget/calibration_file.h"
 #include "budget/speed.h"

@@ -1,11 +1,30 @@
-// The picture encoder of a model: its mmproj file, its plan and its executor.
+// The pictures that an app hands over, and how they enter the text model.
 #pragma once
 
 #include "base/choices.h"
+#include "exec/picture_store.h"
 #include "gguf/model_file.h"
+#include "model/model_desc.h"
+#include "oriel/advanced.h"
 #include "vision/picture_encoder.h"
+#include "vision/picture_layout.h"
 
 namespace oriel_internal {
+
+/// Describes how this encoder's pictures enter the text model in `file`, and sets text->pictures. Does nothing if
+/// `image_rows` is 0 (no encoder).
+Status describeInput(const VisionDesc& vision, uint32_t image_rows, const GgufFile& file,
+                     const Log& log, ModelDesc* text, PictureInput* input);
+
+/// ORIEL_ERROR_ARGUMENT for a struct that is not valid.
+Status readPicture(const oriel_picture& given, const Log& log, Picture* picture);
+
+/// The rows of a picture with this layout; `first` stays 0.
+void describeRows(const PictureLayout& layout, HeldPicture* picture);
+/// Hashes the picture's pixels and all settings that determine its rows for one encoder. Never 0.
+uint64_t hashOfPicture(const Picture& picture, uint32_t image_rows);
+
+// The picture encoder of a model: its mmproj file, its plan and its executor.
 
 /// An mmproj file that was opened and checked. Borrows memory until it is destroyed: calls that plan have little stack.
 struct PictureFile {

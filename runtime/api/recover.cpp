@@ -1,6 +1,6 @@
 // Continues a session whose device was lost, on a new device, from the host's data.
 #include "api/api.h"
-#include "api/prefix_again.h"
+#include "api/prefix.h"
 #include "api/session_call.h"
 #include "oriel/advanced.h"
 

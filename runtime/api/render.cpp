@@ -1,5 +1,5 @@
 // Whole conversations as text.
-#include "api/check_reply.h"
+#include "api/generate_options.h"
 #include "api/session_call.h"
 #include "chat/turn.h"
 

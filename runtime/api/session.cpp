@@ -1,11 +1,13 @@
-#include "exec/session.h"
-
 #include <algorithm>
 #include <new>
 
-#include "api/one_reply.h"
-#include "base/limits.h"
-#include "base/wipe.h"
+#include "api/generate_options.h"
+#include "api/session_call.h"
+#include "api/session_create.h"
+#include "base/checked.h"
+#include "base/hash.h"
+#include "exec/session.h"
+#include "oriel/advanced.h"
 
 using namespace oriel_internal;
 
@@ -254,4 +256,23 @@ oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t firs
         .code();
   }
   return count > capacity ? ORIEL_ERROR_BUFFER_TOO_SMALL : ORIEL_OK;
+}
+
+using namespace oriel_internal;
+
+oriel_status oriel_session_fork(oriel_session* handle, oriel_session** fork) {
+  if (fork != nullptr) {
+    *fork = nullptr;
+  }
+  if (handle == nullptr || fork == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return callWith(handle, [&](Guard::Call* call) { return forkSession(handle, call, fork); });
+}
+
+oriel_status oriel_session_mark(oriel_session* handle, const char* name) {
+  if (handle == nullptr || name == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return callAlone(handle, [&] { return handle->session->mark(name); });
 }

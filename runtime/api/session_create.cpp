@@ -5,7 +5,6 @@
 
 #include "api/session_call.h"
 #include "base/hash.h"
-#include "base/wipe.h"
 
 namespace oriel_internal {
 namespace {

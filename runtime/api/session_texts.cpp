@@ -3,8 +3,8 @@
 #include <cstring>
 #include <new>
 
-#include "base/wipe.h"
-#include "base/workspace.h"
+#include "base/hash.h"
+#include "base/scratch.h"
 
 namespace oriel_internal {
 namespace {

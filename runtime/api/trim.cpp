@@ -8,7 +8,6 @@
 #include "base/test_gap.h"
 #include "exec/cache_bytes.h"
 #include "exec/load_weights.h"
-#include "exec/memory_copy.h"
 #include "os/os.h"
 #include "plan/memory_layout.h"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/limits.h"
+#include "base/checked.h"
 #include "oriel/advanced.h"
 
 namespace oriel_internal {

@@ -1,8 +1,8 @@
 // Descriptions of plans, models, sessions, files and devices. The describe calls write them as JSON.
 #pragma once
 
+#include "base/checked.h"
 #include "base/choices.h"
-#include "base/limits.h"
 
 namespace oriel_internal {
 

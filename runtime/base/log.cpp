@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/limits.h"
+#include "base/checked.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,12 +1,43 @@
-// A work limit.
+// Cancellation of running work.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "base/stop_check.h"
+#include "base/log.h"
+#include "oriel/advanced.h"
 
 namespace oriel_internal {
+
+/// Long work calls it repeatedly, on the thread that started the work.
+struct StopCheck {
+  bool (*asked)(void* user) = nullptr;  ///< null: never
+  void* user = nullptr;
+
+  bool operator()() const { return asked != nullptr && asked(user); }
+  /// ORIEL_ERROR_CANCELLED if the check asks to stop.
+  Status check() const { return (*this)() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
+};
+
+/// Progress of a load, for the app's callback.
+struct LoadProgress {
+  oriel_progress_fn callback = nullptr;
+  void* user = nullptr;
+  uint64_t done = 0;
+  uint64_t total = 1;  ///< an estimate, until `done` grows
+
+  /// Calls the callback; ORIEL_ERROR_CANCELLED if it asks to stop.
+  Status tell() const {
+    return callback != nullptr && callback(done, total, user) != 0 ? Status(ORIEL_ERROR_CANCELLED)
+                                                                   : kOk;
+  }
+  /// The same for work without a count. This object must outlive it.
+  StopCheck stop() {
+    return {[](void* self) { return !static_cast<const LoadProgress*>(self)->tell().ok(); }, this};
+  }
+};
+
+// A work limit.
 
 /// One step takes a nanosecond or two: following an edge of an automaton, or copying or comparing a byte. After the last
 /// step, or after a stop, all work that spends steps ends.

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/choices.h"
 #include "kv/token_ids.h"
-#include "model/picture_input.h"
+#include "model/model_desc.h"
 #include "plan/memory_layout.h"
 
 namespace oriel_internal {

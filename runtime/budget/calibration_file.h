@@ -2,7 +2,7 @@
 // layer. Skips unknown members. Works on any text of any length, from any source.
 #pragma once
 
-#include "base/limits.h"
+#include "base/checked.h"
 #include "budget/loss.h"
 
 namespace oriel_internal {

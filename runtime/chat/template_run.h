@@ -6,7 +6,7 @@
 #include "base/scratch.h"
 #include "chat/chat_template.h"
 #include "jinja/jinja.h"
-#include "json/json_builder.h"
+#include "json/json_writer.h"
 
 namespace oriel_internal {
 

@@ -1,3 +1,36 @@
+// Message roles that templates and sessions distinguish.
+#pragma once
+
+#include "chat/prepare.h"
+#include "chat/template_run.h"
+#include "json/json.h"
+#include "text/tokenizer.h"
+
+namespace oriel_internal {
+
+/// kNone: no message. Unknown roles count as user.
+enum class Role : uint8_t { kNone, kSystem, kUser, kAssistant, kTool };
+constexpr uint32_t kRoles = 5;
+
+inline Role roleNamed(const JsonText& name) {
+  return name.is("system") || name.is("developer")  ? Role::kSystem
+         : name.is("assistant") || name.is("model") ? Role::kAssistant
+         : name.is("tool") || name.is("ipython") || name.is("function") || name.is("tool_response")
+             ? Role::kTool
+             : Role::kUser;
+}
+
+inline Role roleOf(const JsonValue& message) {
+  const JsonValue* const role = message.find("role");
+  return roleNamed(role != nullptr && role->isString() ? role->text() : JsonText());
+}
+
+/// The usual name; "user" for kNone.
+inline JsonText nameOf(Role role) {
+  constexpr const char* kNames[kRoles] = {"user", "system", "user", "assistant", "tool"};
+  return kNames[static_cast<uint32_t>(role)];
+}
+
 // The text that a template writes for new messages of a conversation.
 //
 // The text of a conversation is the template's rendering of all messages. A session holds the beginning, up to the end
@@ -6,14 +39,6 @@
 //
 // - Knows: messages, a template, the source of each byte of its text.
 // - Must not know: tokens, caches, windows.
-#pragma once
-
-#include "chat/prepare.h"
-#include "chat/roles.h"
-#include "chat/template_run.h"
-#include "text/tokenizer.h"
-
-namespace oriel_internal {
 
 /// Stands for a message's text. A neutral word: some templates look for keywords.
 constexpr char kStandIn[] = "Hello";

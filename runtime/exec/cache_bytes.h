@@ -1,7 +1,7 @@
 // Places of a session's bytes in the cache, and their transfer to and from the device. There are two forms:
 //
 //   memory copy, snapshot  head by head: sinks, ring, scales, in the cache's layout. Forks and prefixes are copied on
-//                          the device (exec/memory_copy.h), snapshots and the file of a trim through the upload ring.
+//                          the device (exec/cache_bytes.h), snapshots and the file of a trim through the upload ring.
 //   retrieval's file       block by block (exec/recall_file.h): 16 tokens of all heads together. In the other form
 //                          each block and turn would be in as many places as there are heads and layers.
 //
@@ -68,5 +68,34 @@ Status readBytes(const Plan& plan, Executor* executor, const BufferRef& from, co
   }
   return kOk;
 }
+
+// The pieces of a plan's arenas that belong to one session, and copies between sessions.
+
+/// Lists all memory of the session with this cache: its rings, its own sinks or `with_sinks`, and with several sessions
+/// the logits and best tokens of its last token. Writes at most `capacity` pieces; *count is their total number.
+void sessionPieces(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                   bool with_sinks, BufferRef* pieces, size_t capacity, size_t* count);
+
+/// The tokens to copy from one session to another.
+struct TokenRange {
+  uint64_t sinks = 0;  ///< number of sinks to copy
+  uint64_t first = 0;  ///< first further token
+  uint64_t end = 0;    ///< end of the further tokens
+};
+
+/// The parts to copy.
+struct MemoryCopy {
+  CacheShape from;
+  CacheShape to;
+  TokenRange tokens;
+  bool sinks = false;       ///< also copy sinks: sessions have their own
+  uint32_t from_state = 0;  ///< source slot of the state; the destination is slot 0
+  /// For a prefix: only memories without sinks.
+  bool beside_sinks = false;
+};
+
+/// `room`: working memory for pieces. Copies as many at a time as fit.
+Status copyMemory(const Plan& plan, const ModelDesc& model, const MemoryCopy& what, void* room,
+                  size_t room_bytes, Executor* executor);
 
 }  // namespace oriel_internal

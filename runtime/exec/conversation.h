@@ -21,8 +21,7 @@
 #include <algorithm>
 
 #include "exec/sampler.h"
-#include "kv/bookmarks.h"
-#include "kv/turns.h"
+#include "kv/window.h"
 
 namespace oriel_internal {
 

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <thread>
 
-#include "base/limits.h"
-#include "base/status.h"
+#include "base/checked.h"
+#include "base/log.h"
 
 namespace oriel_internal {
 

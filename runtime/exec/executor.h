@@ -1,14 +1,47 @@
-// The interface of a device that carries out a plan.
+// A session's use of the model's adapters: their scales, and the first token of activated ones.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/log.h"
-#include "base/stop_check.h"
+#include "base/steps.h"
 #include "exec/matmul_tuning.h"
+#include "model/adapters.h"
 #include "plan/plan.h"
 
 namespace oriel_internal {
+
+struct AdapterUse {
+  static constexpr uint64_t kNever = UINT64_MAX;
+
+  explicit AdapterUse(const Adapters& adapters) {
+    for (uint32_t i = 0; i < adapters.count; ++i) {
+      scale[i] = adapters.list[i].scale;
+      from[i] = adapters.list[i].n_invocation != 0 ? kNever : 0;
+    }
+  }
+  /// The factor for an adapter's products in token `t`.
+  float at(const AdapterGate& gate, uint64_t t) const {
+    return t >= from[gate.adapter] ? scale[gate.adapter] * gate.factor : 0.0f;
+  }
+  void markStale(uint64_t position) { stale_from = std::min(stale_from, position); }
+
+  float scale[kMaxAdapters] = {};
+  uint64_t from[kMaxAdapters] = {};  ///< first token that the adapter applies to
+  uint64_t searched = 0;             ///< tokens searched for invocations
+  uint64_t stale_from = kNever;      ///< tokens from here on were computed with other scales
+  bool reads_again = false;
+};
+
+// Slots of a recurrent state in a step, in host memory.
+
+struct StepState {
+  const uint32_t* read = nullptr;  ///< null: the state is zeros
+  uint32_t* written = nullptr;     ///< another slot
+};
+
+// The interface of a device that carries out a plan.
 
 /// The op lists of one submission. The head is kHead if the step block asks for one output, kOutputs if it asks for
 /// more.

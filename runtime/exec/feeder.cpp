@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "exec/picture_tokens.h"
+#include "exec/picture_store.h"
 #include "os/os.h"
 
 namespace oriel_internal {

@@ -22,7 +22,7 @@
 
 #include <algorithm>
 
-#include "base/workspace.h"
+#include "base/scratch.h"
 #include "exec/stepper.h"
 
 namespace oriel_internal {

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "base/limits.h"
+#include "base/checked.h"
 
 struct oriel_session;
 

@@ -5,11 +5,11 @@
 
 #include "base/half.h"
 #include "base/hash.h"
-#include "base/workspace.h"
-#include "exec/reference_weights.h"
+#include "base/scratch.h"
+#include "exec/reference_ops.h"
 #include "plan/codebooks.h"
 #include "plan/repack.h"
-#include "plan/weight_layout.h"
+#include "plan/weight_placement.h"
 
 namespace oriel_internal {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/status.h"
+#include "base/log.h"
 
 namespace oriel_internal {
 

@@ -10,7 +10,10 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "model/picture_input.h"
+#include "base/steps.h"
+#include "kv/token_ids.h"
+#include "model/model_desc.h"
+#include "text/tokenizer.h"
 
 namespace oriel_internal {
 
@@ -117,6 +120,61 @@ class PictureStore {
   HeldPicture held_[kMostHeld];  ///< oldest first
   HeldPicture pending_[kMostPending];
   PictureSpan spans_[kMostSpans];  ///< oldest first
+};
+
+// The pictures of a call, and how they become rows.
+
+class PictureSource {
+ public:
+  virtual uint32_t count() const = 0;
+  /// Checks a picture and describes its rows; `first` stays 0.
+  virtual Status layOut(uint32_t index, const Log& log, HeldPicture* picture) = 0;
+  /// Writes its rows. The caller holds the device's turn.
+  virtual Status encode(uint32_t index, const Log& log, const StopCheck& stop, float* rows) = 0;
+
+ protected:
+  ~PictureSource() = default;
+};
+
+// The tokens of a picture in a text: control tokens and rows.
+
+class PictureTokens {
+ public:
+  PictureTokens(const Tokenizer& tokenizer, PictureWords words)
+      : tokenizer_(tokenizer), words_(words) {}
+
+  /// The token that a picture replaces.
+  int32_t placeholder() const { return find(rowOf(words_).token); }
+  /// ORIEL_ERROR_UNSUPPORTED if the vocabulary lacks a token that every picture needs.
+  Status check(const Log& log) const;
+  /// The same for the tokens of this picture. *count: its tokens.
+  Status count(const HeldPicture& picture, const Log& log, uint64_t* count) const;
+  /// Calls emit(id) for each token, in order; id -1: the vocabulary lacks it.
+  template <typename Emit>
+  Status forEach(const HeldPicture& picture, const Emit& emit) const {
+    const PictureWordsRow& row = rowOf(words_);
+    uint32_t next = picture.first;
+    ORIEL_TRY(row.before != nullptr ? emit(find(row.before)) : Status(kOk));
+    for (uint32_t tile = 0; tile < picture.tiles(); ++tile) {
+      char name[48];
+      for (uint32_t i = 0; nameOf(picture, tile, i, name, sizeof(name)); ++i) {
+        ORIEL_TRY(emit(find(name)));
+      }
+      for (uint32_t i = 0; i < picture.rowsOf(tile); ++i) {
+        ORIEL_TRY(emit(TokenIds::idOfRow(next++)));
+      }
+    }
+    return row.after != nullptr ? emit(find(row.after)) : Status(kOk);
+  }
+
+ private:
+  int32_t find(const char* text) const;
+  /// Token `index` before the rows of a tile; false after the last token.
+  bool nameOf(const HeldPicture& picture, uint32_t tile, uint32_t index, char* name,
+              size_t capacity) const;
+
+  const Tokenizer& tokenizer_;
+  const PictureWords words_;
 };
 
 }  // namespace oriel_internal

@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "base/hash.h"
-#include "base/workspace.h"
+#include "base/scratch.h"
 #include "exec/no_executor.h"
 #include "plan/repack.h"
-#include "plan/weight_layout.h"
+#include "plan/weight_placement.h"
 
 namespace oriel_internal {
 namespace {

@@ -15,11 +15,9 @@
 
 #include "exec/constrained_reply.h"
 #include "exec/feeder.h"
-#include "exec/generate_settings.h"
 #include "exec/logprobs.h"
 #include "exec/reply_parts.h"
-#include "exec/reply_text.h"
-#include "exec/thought_cap.h"
+#include "exec/session_context.h"
 
 namespace oriel_internal {
 

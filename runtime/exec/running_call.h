@@ -1,17 +1,87 @@
-// The running call of a session: its cancel and its progress.
-//
-// It knows: the app's cancel, its progress callback, rests of the device, limits on heat.
-// It must never know: tokens, memory, replies.
+// A cancel that applies to one call only.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 
-#include "base/status.h"
-#include "exec/call_cancel.h"
+#include "base/log.h"
 #include "exec/session_context.h"
 #include "os/os.h"
 
 namespace oriel_internal {
+
+/// Calls run one after the other, on any thread. Any thread may cancel. One word holds the number of the running call
+/// and its cancel flag. A cancel that comes after the end of its call has no effect, because the next call has another
+/// word.
+class CallCancel {
+ public:
+  void begin() { word_.store((word_.load() & ~kFlags) + kNextCall + kRunning); }
+  void end() { word_.store(word_.load() & ~kFlags); }
+  /// No effect if no call runs.
+  void cancel() {
+    uint32_t seen = word_.load();
+    if ((seen & kFlags) == kRunning) {
+      // Fails if the call has ended or another thread has cancelled it.
+      (void)word_.compare_exchange_strong(seen, seen | kCancelled);
+    }
+  }
+  /// Lasts until the end of the call.
+  bool cancelled() const { return (word_.load(std::memory_order_relaxed) & kCancelled) != 0; }
+
+ private:
+  static constexpr uint32_t kRunning = 1;
+  static constexpr uint32_t kCancelled = 2;
+  static constexpr uint32_t kFlags = kRunning | kCancelled;
+  static constexpr uint32_t kNextCall = 4;
+
+  std::atomic<uint32_t> word_{0};  // the number of the latest call, and the flags
+};
+
+// The amount of work in a submission. A device cannot be interrupted within a submission: a cancelled call waits for
+// it, and watchdogs of phones end the process.
+
+/// Target for the longest submission, in milliseconds. Two are in flight at a time, so a cancelled call waits for up to
+/// twice that.
+constexpr double kSubmissionMs = 40;
+
+/// Learns the device's work per kSubmissionMs from submissions. Work is counted as in plan/op.h.
+class Pace {
+ public:
+  Pace() = default;
+  /// `most_work`: upper limit for a submission; 0: none.
+  explicit Pace(double most_work) : most_work_(most_work != 0 ? most_work : kMostWork) {
+    work_ = std::min(work_, most_work_);
+  }
+
+  /// The current limit for a submission.
+  double work() const { return work_; }
+
+  /// Records that a submission of `work` finished `ms` after it could begin.
+  void took(double work, double ms) {
+    if (ms > kSubmissionMs) {
+      // Reduces by half at most, because the delay may come from the processor.
+      const double in_time = work * kSubmissionMs / ms;
+      work_ = std::max({std::min(work_, in_time), work_ / 2, kLeastWork});
+    } else if (ms < kSubmissionMs / 2 && work > work_ / 2) {
+      work_ = std::min(work_ * 2, most_work_);
+    }
+  }
+
+ private:
+  /// Initial limit: a device with 1 billion multiply-adds per second finishes it in time.
+  static constexpr double kFirstWork = 1 << 25;
+  static constexpr double kLeastWork = 1 << 20;
+  static constexpr double kMostWork = 1e15;
+
+  double most_work_ = kMostWork;
+  double work_ = kFirstWork;
+};
+
+// The running call of a session: its cancel and its progress.
+//
+// It knows: the app's cancel, its progress callback, rests of the device, limits on heat.
+// It must never know: tokens, memory, replies.
 
 /// Calls come from one thread at a time. cancel() and cancelled() are allowed from any thread.
 class RunningCall {

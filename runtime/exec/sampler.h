@@ -5,8 +5,8 @@
 
 #include "base/arena.h"
 #include "base/choices.h"
-#include "base/status.h"
-#include "base/wipe.h"
+#include "base/hash.h"
+#include "base/log.h"
 #include "shaders/shared/layout.h"
 
 namespace oriel_internal {

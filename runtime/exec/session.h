@@ -23,8 +23,8 @@
 #pragma once
 
 #include "chat/turn.h"
-#include "exec/picture_source.h"
-#include "exec/prefix.h"
+#include "exec/picture_store.h"
+#include "exec/prefix_file.h"
 #include "exec/replier.h"
 #include "exec/snapshot.h"
 #include "exec/whole_texts.h"

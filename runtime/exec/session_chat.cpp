@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "exec/picture_tokens.h"
+#include "exec/picture_store.h"
 #include "exec/session.h"
 
 namespace oriel_internal {

@@ -5,8 +5,7 @@
 #include <cstdio>
 
 #include "exec/cache_bytes.h"
-#include "exec/memory_copy.h"
-#include "exec/prefix.h"
+#include "exec/prefix_file.h"
 #include "plan/memory_layout.h"
 
 namespace oriel_internal {

@@ -13,8 +13,8 @@
 // - files: snapshots and retrieval are elsewhere
 #pragma once
 
-#include "exec/adapter_use.h"
 #include "exec/conversation.h"
+#include "exec/executor.h"
 #include "exec/picture_store.h"
 #include "exec/running_call.h"
 #include "kv/rope.h"

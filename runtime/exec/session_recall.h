@@ -4,8 +4,8 @@
 // It must never know: templates, batches, replies.
 #pragma once
 
-#include "base/wipe.h"
-#include "exec/recall_attention.h"
+#include "base/hash.h"
+#include "exec/recall_file.h"
 #include "exec/session_memory.h"
 #include "exec/transcript.h"
 #include "json/json.h"

@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/checked.h"
 #include "base/hash.h"
-#include "base/limits.h"
-#include "base/workspace.h"
+#include "base/scratch.h"
 #include "exec/cache_bytes.h"
-#include "exec/snapshot_carry.h"
+#include "exec/snapshot_format.h"
 #include "kv/window.h"
 #include "plan/memory_layout.h"
 

@@ -8,7 +8,7 @@
 #include "exec/snapshot_format.h"
 #include "exec/transcript.h"
 #include "kv/token_ids.h"
-#include "kv/turns.h"
+#include "kv/window.h"
 
 namespace oriel_internal {
 

@@ -4,8 +4,8 @@
 // It must never know: the source of tokens, how a token is chosen, messages.
 #pragma once
 
-#include "exec/model_drafts.h"
-#include "exec/row_cache.h"
+#include "exec/drafts.h"
+#include "exec/expert_cache.h"
 #include "exec/session_recall.h"
 
 namespace oriel_internal {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/wipe.h"
+#include "base/hash.h"
 #include "text/utf8.h"
 
 namespace oriel_internal {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/arena.h"
-#include "chat/roles.h"
+#include "chat/turn.h"
 #include "json/json.h"
 
 namespace oriel_internal {

@@ -1,7 +1,7 @@
 // A model file on disk with its header in memory.
 #pragma once
 
-#include "base/stop_check.h"
+#include "base/steps.h"
 #include "gguf/gguf.h"
 #include "os/os.h"
 

@@ -6,7 +6,6 @@
 
 #include "base/hash.h"
 #include "grammar/expression.h"
-#include "grammar/list.h"
 
 namespace oriel_internal {
 

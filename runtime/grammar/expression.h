@@ -1,14 +1,99 @@
-// Expressions for texts. GBNF grammars, JSON schemas and tool calls become expressions, and these become an automaton.
-// Knows nothing of tokens.
+// The cost limit for making a grammar, and its temporary memory.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "base/log.h"
 #include "base/scratch.h"
-#include "grammar/work.h"
+#include "base/steps.h"
 
 namespace oriel_internal {
+
+/// For memory that is needed only while one automaton is built.
+constexpr size_t kMostDfaBytes = 32u << 20;
+
+/// Steps for all schemas, patterns and rules of a grammar, and memory for building its automata.
+class Work : public Steps {
+ public:
+  /// For a text of any size: 17 times the need of the largest reference schema.
+  static constexpr uint64_t kBaseSteps = 100'000'000;
+  /// Additional steps per byte of text.
+  static constexpr uint64_t kStepsPerByte = 25'000;
+  /// For the longest text: at most 0.5 s of one core.
+  static constexpr uint64_t kMostSteps = 250'000'000;
+
+  Work(Scratch* around, const StopCheck& stop) : Steps(kBaseSteps, stop), around_(around) {}
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+  /// Allows for a text of this many bytes.
+  void allow(size_t text_bytes) {
+    const uint64_t bytes = std::min<uint64_t>(text_bytes, kMostSteps / kStepsPerByte);
+    raise(std::min(mostSteps() + bytes * kStepsPerByte, kMostSteps));
+  }
+
+  /// Memory outside the grammar, up to kMostDfaBytes. Invalidates earlier memory from it. Later patterns reuse it instead
+  /// of asking the system again.
+  Scratch* begin();
+  Scratch* scratch() { return &*room_; }
+  /// The system refused memory; the grammar has failed.
+  bool noMemory() const { return room_.has_value() && room_->noMemory(); }
+
+ private:
+  Scratch* const around_;
+  std::optional<Scratch> room_;
+  Scratch::Place empty_;
+};
+
+// A growing array in borrowed memory. Elements without memory are dropped: check the scratch for failure.
+
+template <typename T>
+class List {
+ public:
+  explicit List(Scratch* scratch) : scratch_(scratch) {}
+
+  bool push(const T& item) {
+    if (count_ == capacity_ && !grow()) {
+      return false;
+    }
+    items_[count_++] = item;
+    return true;
+  }
+  uint32_t count() const { return count_; }
+  bool isEmpty() const { return count_ == 0; }
+  void cutTo(uint32_t count) { count_ = count; }
+  T& operator[](uint32_t i) { return items_[i]; }
+  const T& operator[](uint32_t i) const { return items_[i]; }
+  T* begin() { return items_; }
+  T* end() { return items_ + count_; }
+  const T* begin() const { return items_; }
+  const T* end() const { return items_ + count_; }
+  T& last() { return items_[count_ - 1]; }
+
+ private:
+  bool grow() {
+    const uint32_t wanted = capacity_ == 0 ? 8 : capacity_ * 2;
+    T* const items = scratch_->take<T>(wanted);
+    if (items == nullptr) {
+      return false;
+    }
+    std::copy_n(items_, count_, items);
+    items_ = items;
+    capacity_ = wanted;
+    return true;
+  }
+
+  Scratch* scratch_;
+  T* items_ = nullptr;
+  uint32_t count_ = 0;
+  uint32_t capacity_ = 0;
+};
+
+// Expressions for texts. GBNF grammars, JSON schemas and tool calls become expressions, and these become an automaton.
+// Knows nothing of tokens.
 
 /// Code points first to last, inclusive.
 struct CharRange {

@@ -6,7 +6,7 @@
 #include "base/byte_order_mark.h"
 #include "base/hash.h"
 #include "grammar/nfa.h"
-#include "text/hex.h"
+#include "text/special_tokens.h"
 #include "text/utf8.h"
 
 namespace oriel_internal {

@@ -1,10 +1,9 @@
 #include "grammar/json_schema.h"
 
-#include "grammar/schema_arrays.h"
-#include "grammar/schema_objects.h"
+#include "grammar/schema_members.h"
 #include "grammar/schema_parts.h"
-#include "grammar/schema_texts.h"
-#include "json/json_builder.h"
+#include "grammar/schema_patterns.h"
+#include "json/json_writer.h"
 
 namespace oriel_internal {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/wipe.h"
+#include "base/hash.h"
 #include "grammar/nfa.h"
 
 namespace oriel_internal {

@@ -1,8 +1,8 @@
 // Makes schemas that replace others: rewritten and negated ones.
 #pragma once
 
-#include "grammar/list.h"
-#include "json/json_builder.h"
+#include "grammar/expression.h"
+#include "json/json_writer.h"
 
 namespace oriel_internal {
 

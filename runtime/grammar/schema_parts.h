@@ -1,8 +1,8 @@
 // The parts of json_schema.cpp: combined schemas, and facts about them.
 #pragma once
 
+#include "grammar/expression.h"
 #include "grammar/json_schema.h"
-#include "grammar/list.h"
 #include "grammar/schema_keywords.h"
 #include "grammar/schema_maker.h"
 #include "grammar/schema_numbers.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "grammar/automaton.h"
-#include "grammar/work.h"
+#include "grammar/expression.h"
 
 namespace oriel_internal {
 

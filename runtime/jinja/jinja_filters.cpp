@@ -1,13 +1,15 @@
 #include "jinja/jinja_filters.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
 
+#include "jinja/jinja_functions.h"
 #include "jinja/jinja_json.h"
-#include "jinja/jinja_letters.h"
-#include "jinja/jinja_number.h"
+#include "jinja/jinja_methods.h"
+#include "jinja/jinja_value.h"
 
 namespace oriel_internal::jinja {
 namespace {
@@ -311,6 +313,568 @@ const char* filterName(uint16_t filter) {
 
 bool applyFilter(Interpreter* run, uint16_t filter, const Value& in, const Args& args, Value* out) {
   return kFilters[filter].filter(run, in, args, out) && run->charge(1);
+}
+
+// Filters over sequences.
+
+namespace {
+
+bool isTrue(Interpreter* run, const Value* value) { return value != nullptr && run->truth(*value); }
+
+// The element's attribute, or the element itself without an attribute.
+bool pick(Interpreter* run, const Value& element, const Value* attribute, Value* out) {
+  if (attribute == nullptr || attribute->isNone()) {
+    *out = element;
+    return true;
+  }
+  return run->path(element, *attribute, out);
+}
+
+bool keyOf(Interpreter* run, const Value& element, const Value* attribute, bool case_sensitive,
+           Value* out) {
+  Value value;
+  if (!pick(run, element, attribute, &value)) {
+    return false;
+  }
+  if (case_sensitive) {
+    *out = std::move(value);
+    return true;
+  }
+  return foldCase(run, value, out);
+}
+
+// A list of keys, since several attributes may be given, separated by commas. Lists compare by their first difference.
+bool keysOf(Interpreter* run, const Value& element, const Value* attributes, bool case_sensitive,
+            Value* out) {
+  const bool named = attributes != nullptr && attributes->isText();
+  const Str names = named ? strOf(*attributes) : Str{};
+  Ref<List> keys = makeList(run->heap(), 1);
+  for (size_t begin = 0; keys && begin <= names.bytes;) {
+    size_t end = begin;
+    while (end < names.bytes && names[end] != ',') {
+      ++end;
+    }
+    const Value attribute = named ? sub(run->heap(), *attributes, begin, end) : Value();
+    Value key;
+    if (!keyOf(run, element, named ? &attribute : attributes, case_sensitive, &key)) {
+      return false;
+    }
+    if (!growList(run->heap(), &keys, std::move(key))) {
+      return run->failMemory();
+    }
+    begin = end + 1;
+  }
+  return run->give(std::move(keys), out);
+}
+
+bool copyOf(Interpreter* run, const Value& in, Ref<List>* out) {
+  Ref<List> all;
+  if (!run->toList(in, &all)) {
+    return false;
+  }
+  *out = makeList(run->heap(), all->count);
+  for (uint32_t i = 0; *out && i < all->count; ++i) {
+    pushTo(out->get(), all->items()[i]);
+  }
+  return *out || run->failMemory();
+}
+
+// select, reject, selectattr and rejectattr.
+bool keep(Interpreter* run, const Value& in, const Args& args, bool by_attribute, bool wanted,
+          Value* out) {
+  const Value* const attribute = by_attribute ? args.find(0, nullptr) : nullptr;
+  const Value* const name = args.find(by_attribute ? 1 : 0, nullptr);
+  if (by_attribute && attribute == nullptr) {
+    return run->fail("a filter needs the name of an attribute");
+  }
+  uint16_t test = kUnknown;
+  if (name != nullptr && name->isText()) {
+    test = testNamed({strOf(*name).data, strOf(*name).bytes});
+  }
+  if (name != nullptr && test == kUnknown) {
+    return run->fail("a filter is given a test that there is not");
+  }
+  const Args rest = args.from(by_attribute ? 2 : 1);
+  Ref<List> all;
+  Ref<List> kept = makeList(run->heap(), 0);
+  if (!kept || (run->truth(in) && !run->toList(in, &all))) {
+    return kept ? false : run->failMemory();
+  }
+  for (uint32_t i = 0; all && i < all->count; ++i) {
+    Value value;
+    if (!run->charge(1) || !pick(run, all->items()[i], attribute, &value)) {
+      return false;
+    }
+    bool holds = run->truth(value);
+    if (test != kUnknown && !applyTest(run, test, value, rest, &holds)) {
+      return false;
+    }
+    if (holds == wanted && !growList(run->heap(), &kept, all->items()[i])) {
+      return run->failMemory();
+    }
+  }
+  return giveGenerator(run, std::move(kept), out);
+}
+
+bool extreme(Interpreter* run, const Value& in, const Args& args, int sign, Value* out) {
+  Ref<List> all;
+  if (!run->toList(in, &all)) {
+    return false;
+  }
+  Value best;
+  for (uint32_t i = 0; i < all->count; ++i) {
+    Value key;
+    int order = 0;
+    if (!keyOf(run, all->items()[i], args.find(1, "attribute"),
+               isTrue(run, args.find(0, "case_sensitive")), &key) ||
+        (i > 0 && !run->compare(key, best, &order))) {
+      return false;
+    }
+    if (i == 0 || order * sign > 0) {
+      *out = all->items()[i];
+      best = std::move(key);
+    }
+  }
+  return true;
+}
+
+// Merges two sorted index ranges; the merge is stable.
+bool merge(Interpreter* run, List* keys, bool reverse, const uint32_t* from, uint32_t begin,
+           uint32_t middle, uint32_t end, uint32_t* to) {
+  uint32_t left = begin;
+  uint32_t right = middle;
+  for (uint32_t at = begin; at < end; ++at) {
+    int order = 0;
+    if (left < middle && right < end &&
+        !run->compare(keys->items()[from[left]], keys->items()[from[right]], &order)) {
+      return false;
+    }
+    const bool take_left = right >= end || (left < middle && (reverse ? order >= 0 : order <= 0));
+    to[at] = take_left ? from[left++] : from[right++];
+  }
+  return true;
+}
+
+bool sortPlaces(Interpreter* run, List* keys, bool reverse, uint32_t* places, uint32_t* other) {
+  const uint32_t n = keys->count;
+  for (uint32_t i = 0; i < n; ++i) {
+    places[i] = i;
+  }
+  for (uint32_t width = 1; width < n; width *= 2) {
+    for (uint32_t begin = 0; begin < n; begin += 2 * width) {
+      const uint32_t middle = n - begin < width ? n : begin + width;
+      const uint32_t end = n - begin < 2 * width ? n : begin + 2 * width;
+      if (!merge(run, keys, reverse, places, begin, middle, end, other)) {
+        return false;
+      }
+    }
+    for (uint32_t i = 0; i < n; ++i) {
+      places[i] = other[i];
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool giveGenerator(Interpreter* run, Ref<List> list, Value* out) {
+  if (list) {
+    list->shape = Shape::kGenerator;
+  }
+  return run->give(std::move(list), out);
+}
+
+bool foldCase(Interpreter* run, const Value& value, Value* out) {
+  if (!value.isText()) {
+    *out = value;
+    return true;
+  }
+  return mapLetters(run, value, Letters::kLower, out);
+}
+
+bool sortBy(Interpreter* run, List* keys, List* items, bool reverse) {
+  const uint32_t n = keys->count;
+  const size_t bytes = size_t{n} * 2 * sizeof(uint32_t);
+  const Ref<List> sorted = makeList(run->heap(), n);
+  auto* const places = static_cast<uint32_t*>(run->heap()->take(bytes));
+  if (!sorted || places == nullptr) {
+    return run->failMemory();
+  }
+  const bool ok = sortPlaces(run, keys, reverse, places, places + n);
+  for (uint32_t i = 0; ok && i < n; ++i) {
+    pushTo(sorted.get(), items->items()[places[i]]);
+  }
+  for (uint32_t i = 0; ok && i < n; ++i) {
+    items->items()[i] = sorted->items()[i];
+  }
+  run->heap()->give(places, bytes);
+  return ok;
+}
+
+bool sortPairs(Interpreter* run, List* pairs) {
+  const Ref<List> keys = makeList(run->heap(), pairs->count);
+  for (uint32_t i = 0; keys && i < pairs->count; ++i) {
+    pushTo(keys.get(), pairs->items()[i].as<List>()->items()[0]);
+  }
+  return keys ? sortBy(run, keys.get(), pairs, false) : run->failMemory();
+}
+
+bool filterSort(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  Ref<List> items;
+  if (!copyOf(run, in, &items)) {
+    return false;
+  }
+  const Ref<List> keys = makeList(run->heap(), items->count);
+  for (uint32_t i = 0; keys && i < items->count; ++i) {
+    Value key;
+    if (!keysOf(run, items->items()[i], args.find(2, "attribute"),
+                isTrue(run, args.find(1, "case_sensitive")), &key)) {
+      return false;
+    }
+    pushTo(keys.get(), std::move(key));
+  }
+  if (!keys) {
+    return run->failMemory();
+  }
+  return sortBy(run, keys.get(), items.get(), isTrue(run, args.find(0, "reverse"))) &&
+         run->give(std::move(items), out);
+}
+
+bool filterDictsort(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  Ref<List> pairs;
+  if (!in.isDict()) {
+    return run->fail("dictsort is given a value of type %s", Interpreter::typeName(in));
+  }
+  const Value* const by = args.find(1, "by");
+  const uint32_t part = by != nullptr && by->isText() && strOf(*by).is("value") ? 1 : 0;
+  if (!run->toPairs(in, &pairs)) {
+    return false;
+  }
+  const Ref<List> keys = makeList(run->heap(), pairs->count);
+  for (uint32_t i = 0; keys && i < pairs->count; ++i) {
+    Value key;
+    if (!keyOf(run, pairs->items()[i].as<List>()->items()[part], nullptr,
+               isTrue(run, args.find(0, "case_sensitive")), &key)) {
+      return false;
+    }
+    pushTo(keys.get(), std::move(key));
+  }
+  if (!keys) {
+    return run->failMemory();
+  }
+  return sortBy(run, keys.get(), pairs.get(), isTrue(run, args.find(2, "reverse"))) &&
+         run->give(std::move(pairs), out);
+}
+
+bool filterMap(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  const Value* const attribute = args.places() == 0 ? args.find(0, "attribute") : nullptr;
+  const Value* const otherwise = args.places() == 0 ? args.find(1, "default") : nullptr;
+  const Value* const name = args.places() > 0 ? args.find(0, nullptr) : nullptr;
+  uint16_t filter = kUnknown;
+  if (name != nullptr && name->isText()) {
+    filter = filterNamed({strOf(*name).data, strOf(*name).bytes});
+  }
+  if (attribute == nullptr && filter == kUnknown) {
+    return run->fail("map needs a filter or an attribute");
+  }
+  Ref<List> all;
+  if (run->truth(in) && !run->toList(in, &all)) {
+    return false;
+  }
+  Ref<List> mapped = makeList(run->heap(), all ? all->count : 0);
+  for (uint32_t i = 0; mapped && all && i < all->count; ++i) {
+    Value value;
+    if (!run->charge(1) ||
+        !(attribute != nullptr ? run->path(all->items()[i], *attribute, &value)
+                               : applyFilter(run, filter, all->items()[i], args.from(1), &value))) {
+      return false;
+    }
+    pushTo(mapped.get(), value.isUndefined() && otherwise != nullptr ? *otherwise : value);
+  }
+  return giveGenerator(run, std::move(mapped), out);
+}
+
+bool filterSelect(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  return keep(run, in, args, false, true, out);
+}
+
+bool filterReject(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  return keep(run, in, args, false, false, out);
+}
+
+bool filterSelectattr(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  return keep(run, in, args, true, true, out);
+}
+
+bool filterRejectattr(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  return keep(run, in, args, true, false, out);
+}
+
+bool filterUnique(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  Ref<List> all;
+  Ref<List> keys = makeList(run->heap(), 0);
+  Ref<List> kept = makeList(run->heap(), 0);
+  if (!keys || !kept || !run->toList(in, &all)) {
+    return keys && kept ? false : run->failMemory();
+  }
+  for (uint32_t i = 0; i < all->count; ++i) {
+    Value key;
+    bool known = false;
+    if (!keyOf(run, all->items()[i], args.find(1, "attribute"),
+               isTrue(run, args.find(0, "case_sensitive")), &key) ||
+        !run->contains(Value::of(Ref<List>(keys)), key, &known)) {
+      return false;
+    }
+    if (!known &&
+        (!growList(run->heap(), &keys, key) || !growList(run->heap(), &kept, all->items()[i]))) {
+      return run->failMemory();
+    }
+  }
+  return giveGenerator(run, std::move(kept), out);
+}
+
+bool filterMin(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  return extreme(run, in, args, -1, out);
+}
+
+bool filterMax(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  return extreme(run, in, args, 1, out);
+}
+
+bool filterSum(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  const Value* const start = args.find(1, "start");
+  Ref<List> all;
+  if (!run->toList(in, &all)) {
+    return false;
+  }
+  *out = start != nullptr ? *start : Value::integer(0);
+  for (uint32_t i = 0; i < all->count; ++i) {
+    Value value;
+    const Value before = *out;
+    if (!pick(run, all->items()[i], args.find(0, "attribute"), &value) ||
+        !run->binary(Op::kAdd, before, value, out)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool filterJoin(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  const Value* const between = args.find(0, "d");
+  Ref<List> all;
+  if (!run->toList(in, &all)) {
+    return false;
+  }
+  TextBuilder text(run->heap());
+  for (uint32_t i = 0; i < all->count; ++i) {
+    Value value;
+    if ((i > 0 && between != nullptr && !run->write(*between, &text)) ||
+        !pick(run, all->items()[i], args.find(1, "attribute"), &value) || !run->charge(1) ||
+        !run->write(value, &text)) {
+      return false;
+    }
+  }
+  return run->finish(&text, out);
+}
+
+// Python's reversed(), where it exists.
+bool filterReverse(Interpreter* run, const Value& in, const Args&, Value* out) {
+  const Value parts[3] = {Value::none(), Value::none(), Value::integer(-1)};
+  const bool list_again = in.isUndefined() || in.hasShape(Shape::kGenerator);
+  Ref<List> all;
+  if (in.isText()) {
+    return run->slice(in, parts, out);
+  }
+  if (!run->toList(in, &all)) {
+    return false;
+  }
+  Ref<List> turned = makeList(run->heap(), all->count);
+  for (uint32_t i = all->count; turned && i > 0; --i) {
+    pushTo(turned.get(), all->items()[i - 1]);
+  }
+  return list_again ? run->give(std::move(turned), out)
+                    : giveGenerator(run, std::move(turned), out);
+}
+
+// Filters over strings.
+
+namespace {
+
+const char* entityOf(char c) {
+  switch (c) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '\'':
+      return "&#39;";
+    case '"':
+      return "&#34;";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+bool filterTrim(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  Value text;
+  return run->toText(in, &text) && strip(run, text, args.find(0, "chars"), true, true, out);
+}
+
+bool filterReplace(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  const Value* const old = args.find(0, "old");
+  const Value* const by = args.find(1, "new");
+  const Value* const most = args.find(2, "count");
+  Value text;
+  Value from;
+  Value to;
+  if (old == nullptr || by == nullptr) {
+    return run->fail("replace is given less than two strings");
+  }
+  return run->toText(in, &text) && run->toText(*old, &from) && run->toText(*by, &to) &&
+         replace(run, text, from, to, most != nullptr && most->isInteger() ? most->integer() : -1,
+                 out);
+}
+
+// As in Jinja: the first line and empty lines are not indented by default.
+bool filterIndent(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  const Value* const width = args.find(0, "width");
+  const Value* const first = args.find(1, "first");
+  const Value* const blank = args.find(2, "blank");
+  Value indent;
+  static constexpr JsonText kBlank = {" ", 1};
+  const Value blanks = width != nullptr ? *width : Value::integer(4);
+  if (!in.isText()) {
+    return run->fail("indent is given a value of type %s", Interpreter::typeName(in));
+  }
+  if (!(blanks.isText() ? run->toText(blanks, &indent)
+                        : run->binary(Op::kMultiply, Value::view(&kBlank), blanks, &indent))) {
+    return false;
+  }
+  const Str all = strOf(in);
+  TextBuilder built(run->heap());
+  built.reserve(all.bytes);
+  size_t next = 0;
+  for (size_t begin = 0;; begin = next) {
+    const size_t end = lineEnd(all, begin, &next);
+    const bool wanted = begin == 0 ? first != nullptr && run->truth(*first)
+                                   : end > begin || (blank != nullptr && run->truth(*blank));
+    built.append(wanted ? strOf(indent) : Str{});
+    built.append(all, begin, end);
+    if (!run->chargeBytes(strOf(indent).bytes) || next == end) {
+      break;
+    }
+    built.append("\n", 0);
+  }
+  return run->charge(all.bytes / 3) && run->finish(&built, out);
+}
+
+// Keeps a text of at most `length` + `leeway` characters. Truncates others, at a blank unless words may be split.
+bool filterTruncate(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  const Value* const given_length = args.find(0, "length");
+  const Value* const kills_words = args.find(1, "killwords");
+  const Value* const given_end = args.find(2, "end");
+  const Value* const given_leeway = args.find(3, "leeway");
+  static constexpr JsonText kDots = {"...", 3};
+  Value text;
+  Value end;
+  if (!run->toText(in, &text) ||
+      !run->toText(given_end != nullptr ? *given_end : Value::view(&kDots), &end)) {
+    return false;
+  }
+  const auto number = [](const Value* given, int64_t otherwise) {
+    return given == nullptr || given->isNone() ? otherwise
+           : given->isInteger()                ? given->integer()
+                                               : -1;
+  };
+  const Str all = strOf(text);
+  const int64_t length = number(given_length, 255);
+  const int64_t leeway = number(given_leeway, 5);
+  const int64_t end_chars = static_cast<int64_t>(countChars(run->heap(), strOf(end)));
+  if (length < end_chars || leeway < 0) {
+    return run->fail("truncate is given a length below its end, or no number");
+  }
+  const int64_t chars = static_cast<int64_t>(countChars(run->heap(), all));
+  if (chars - length <= leeway) {
+    *out = text;
+    return true;
+  }
+  size_t cut = 0;
+  size_t blank = all.bytes;  // the last blank before the cut
+  for (int64_t i = 0; i < length - end_chars; ++i) {
+    blank = all[cut] == ' ' ? cut : blank;
+    cut = nextChar(all, cut);
+  }
+  const bool whole_words = kills_words == nullptr || !run->truth(*kills_words);
+  TextBuilder built(run->heap());
+  built.append(all, 0, whole_words ? std::min(cut, blank) : cut);
+  built.append(strOf(end));
+  return run->charge(cut / 8) && run->finish(&built, out);
+}
+
+// Like the operator %.
+bool filterFormat(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  Value text;
+  Ref<List> values = makeList(run->heap(), args.count);
+  if (!values) {
+    return run->failMemory();
+  }
+  values->shape = Shape::kTuple;
+  if (args.places() != args.count) {
+    return run->fail("format is given values with names, which are not supported");
+  }
+  for (uint32_t i = 0; i < args.count; ++i) {
+    pushTo(values.get(), args.values[i]);
+  }
+  Value all;
+  return run->toText(in, &text) && run->give(std::move(values), &all) &&
+         run->binary(Op::kModulo, text, all, out);
+}
+
+bool filterEscape(Interpreter* run, const Value& in, const Args&, Value* out) {
+  Value text;
+  if (!run->toText(in, &text)) {
+    return false;
+  }
+  const Str all = strOf(text);
+  TextBuilder escaped(run->heap());
+  escaped.reserve(all.bytes);
+  forEachRun(all, 0, all.bytes, [&](size_t begin, size_t end, TextOrigin source) {
+    for (size_t at = begin; at < end; ++at) {
+      const char* const entity = entityOf(all[at]);
+      if (!in.safe() && entity != nullptr) {
+        escaped.append(entity, source);
+      } else {
+        escaped.append(all.data + at, 1, source);
+      }
+    }
+  });
+  const bool ok = run->charge(all.bytes / 8) && run->finish(&escaped, out);
+  out->setSafe(true);
+  return ok;
+}
+
+bool filterWordcount(Interpreter* run, const Value& in, const Args&, Value* out) {
+  Value text;
+  if (!run->toText(in, &text)) {
+    return false;
+  }
+  const Str all = strOf(text);
+  int64_t words = 0;
+  bool inside = false;
+  for (size_t at = 0; at < all.bytes; at = nextChar(all, at)) {
+    const uint8_t c = static_cast<uint8_t>(all[at]);
+    const bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                        (c >= 'a' && c <= 'z') || c == '_' ||
+                        (c >= 0x80 && skipSpace(all.data, all.bytes, at) == at);
+    words += letter && !inside ? 1 : 0;
+    inside = letter;
+  }
+  *out = Value::integer(words);
+  return run->charge(all.bytes / 4);
 }
 
 }  // namespace oriel_internal::jinja

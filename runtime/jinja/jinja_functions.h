@@ -14,4 +14,12 @@ bool callFunction(Interpreter* run, uint32_t id, const Args& args, Value* out);
 /// Python's strftime(), in English, at noon.
 bool writeTime(Interpreter* run, const Str& format, TextBuilder* out);
 
+// Tests, used after `is`.
+
+/// kUnknown: no test has that name.
+uint16_t testNamed(const JsonText& name);
+/// Enumerates all names; null at the end.
+const char* testName(uint16_t test);
+bool applyTest(Interpreter* run, uint16_t test, const Value& of, const Args& args, bool* holds);
+
 }  // namespace oriel_internal::jinja

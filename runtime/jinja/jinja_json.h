@@ -10,4 +10,9 @@ namespace oriel_internal::jinja {
 /// The filter tojson: ensure_ascii, indent, separators, sort_keys.
 bool filterTojson(Interpreter* run, const Value& in, const Args& args, Value* out);
 
+// Python's string formatting.
+
+/// str.format(): {}, {0}, {name}, {{ and }}; without width and conversion.
+bool formatBraces(Interpreter* run, const Value& format, const Args& args, Value* out);
+
 }  // namespace oriel_internal::jinja

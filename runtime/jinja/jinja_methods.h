@@ -1,4 +1,4 @@
-// Python's methods of strings, lists and dicts.
+// Letter case of strings, and Python's line splitting.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,20 @@
 #include "jinja/jinja_run.h"
 
 namespace oriel_internal::jinja {
+
+/// kTitle is Python's title(), kWords the filter title.
+enum class Letters : uint8_t { kUpper, kLower, kTitle, kWords, kCapitalize, kSwap };
+bool mapLetters(Interpreter* run, const Value& text, Letters how, Value* out);
+/// Python's strip(); null or undefined `chars` means white space. `left` and `right` select the ends.
+bool strip(Interpreter* run, const Value& text, const Value* chars, bool left, bool right,
+           Value* out);
+/// End of the line that begins at `begin`; *next is the start of the next line.
+size_t lineEnd(const Str& text, size_t begin, size_t* next);
+/// Python's replace().
+bool replace(Interpreter* run, const Value& text, const Value& old, const Value& by, int64_t most,
+             Value* out);
+
+// Python's methods of strings, lists and dicts.
 
 /// The method of that name; 0: none.
 uint8_t attributeNamed(const JsonText& name);

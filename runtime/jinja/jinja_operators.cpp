@@ -5,8 +5,8 @@
 
 #include "base/checked.h"
 #include "jinja/jinja_filters.h"
-#include "jinja/jinja_number.h"
 #include "jinja/jinja_scope.h"
+#include "jinja/jinja_value.h"
 
 namespace oriel_internal::jinja {
 namespace {

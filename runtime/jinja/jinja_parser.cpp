@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "jinja/jinja_methods.h"
-#include "jinja/jinja_number.h"
-#include "jinja/jinja_utf8.h"
+#include "jinja/jinja_text.h"
+#include "jinja/jinja_value.h"
 #include "text/utf8.h"
 
 namespace oriel_internal::jinja {

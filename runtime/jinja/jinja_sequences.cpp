@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "jinja/jinja_number.h"
 #include "jinja/jinja_parser.h"
 #include "jinja/jinja_scope.h"
+#include "jinja/jinja_value.h"
 
 namespace oriel_internal::jinja {
 namespace {

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "base/checked.h"
-#include "base/limits.h"
 
 namespace oriel_internal {
 

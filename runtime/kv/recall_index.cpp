@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/wipe.h"
+#include "base/hash.h"
 
 namespace oriel_internal {
 namespace {

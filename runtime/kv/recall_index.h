@@ -65,7 +65,7 @@ class RecallQuery {
 /// with N passages, n of them with the word, and tf occurrences in this one. The power of 3 is an addition to the
 /// published formula: it emphasises rare words.
 //
-/// The second is the attention it would get (exec/recall_attention.h), if there are queries.
+/// The second is the attention it would get (exec/recall_file.h), if there are queries.
 //
 /// Both are counted in standard deviations above the mean of all passages, and added.
 class RecallIndex {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "base/limits.h"
+#include "base/checked.h"
 
 namespace oriel_internal {
 

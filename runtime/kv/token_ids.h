@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "base/limits.h"
+#include "base/checked.h"
 #include "kv/window.h"
 
 namespace oriel_internal {

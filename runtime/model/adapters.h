@@ -4,7 +4,7 @@
 // times a constant of the tensor. The step block holds the gates of each token, so that every token can have its own.
 #pragma once
 
-#include "base/status.h"
+#include "base/log.h"
 #include "model/tensor_index.h"
 
 namespace oriel_internal {

@@ -2,7 +2,7 @@
 
 #include <initializer_list>
 
-#include "base/limits.h"
+#include "base/checked.h"
 
 namespace oriel_internal {
 namespace {

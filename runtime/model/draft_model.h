@@ -1,6 +1,7 @@
 // Draft models: which properties must match the target, and which KV caches of the target the draft reads.
 #pragma once
 
+#include "model/architecture.h"
 #include "model/tensor_index.h"
 
 namespace oriel_internal {
@@ -10,5 +11,11 @@ namespace oriel_internal {
 /// Adds the draft's tensors to `tensors` of the target.
 Status joinDraft(const ModelDesc& draft, const TensorIndex& draft_tensors, const Log& log,
                  ModelDesc* target, TensorIndex* tensors);
+
+// Encoders: models that read a whole text and return a vector or scores.
+
+/// Call after readLayers(). Sets the text view of the layers and reads the sizes of the heads after them.
+Status readEncoder(const GgufFile& file, const Architecture& architecture, const Log& log,
+                   ModelDesc* desc);
 
 }  // namespace oriel_internal

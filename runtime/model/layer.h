@@ -83,7 +83,7 @@ struct Experts {
   }
 };
 
-/// One kind of layer. All counts are within base/limits.h.
+/// One kind of layer. All counts are within base/checked.h.
 struct LayerKind {
   Mixer mixer = Mixer::kAttention;
   uint8_t rope = kMainRope;       ///< index of ModelDesc::ropes; kNoRope: no rotation

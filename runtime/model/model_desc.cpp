@@ -6,11 +6,9 @@
 #include <cstring>
 
 #include "model/architecture.h"
-#include "model/encoder.h"
+#include "model/draft_model.h"
 #include "model/keys.h"
 #include "model/layers.h"
-#include "model/rope_scaling.h"
-#include "model/state_layers.h"
 #include "model/tensor_index.h"
 #include "model/unsupported.h"
 

@@ -1,15 +1,39 @@
-// Description of a model: its shape as plain numbers, and the tensors of its architecture.
+// How pictures enter a text model: rows of numbers in the place of token embeddings.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "base/limits.h"
+#include "base/checked.h"
 #include "base/log.h"
+#include "base/picture_words.h"
 #include "gguf/gguf.h"
 #include "model/layer.h"
 
 namespace oriel_internal {
+
+/// Most vectors of a row: the embedding, and one vector for each deepstack layer (the first layers of the model).
+constexpr uint32_t kMaxPictureParts = 9;
+/// TokenStep::place of a picture's row i in a step is kPicturePlace + i. Places for best tokens are smaller.
+constexpr uint32_t kPicturePlace = 1u << 30;
+
+struct PictureInput {
+  PictureWords words = PictureWords::kNone;
+  uint32_t parts = 1;  ///< vectors of n_embd values in a row; part j > 0 is added after layer j - 1
+  uint32_t rows_held = 0;  ///< rows that a session holds, of all its pictures
+  /// Nonzero: the most rows of a picture, which see each other in layers with a window of their own. A batch then has
+  /// all rows of a picture.
+  uint32_t rows_together = 0;
+  /// Rotary pairs have positions in several dimensions (M-RoPE): time, row and column. Text has the same position in
+  /// all of them.
+  bool in_dimensions = false;
+  uint8_t dimension[kMaxHeadDim / 2] = {};  ///< of each pair
+
+  /// Values of a row.
+  uint32_t width(uint32_t n_embd) const { return parts * n_embd; }
+};
+
+// Description of a model: its shape as plain numbers, and the tensors of its architecture.
 
 /// How the vectors of tokens become the vector of a text. Values are those numbers in a file's "pooling_type".
 enum class FilePooling : uint8_t { kNone, kMean, kFirst, kLast, kRank, kUnknown };
@@ -60,10 +84,10 @@ struct DraftDesc {
 };
 
 struct Adapters;      // model/adapters.h
-struct PictureInput;  // model/picture_input.h
+struct PictureInput;  // model/model_desc.h
 
 /// Shape of a decoder-only model: all input of the budgeter and the plan, independent of the device. All
-/// counts are within base/limits.h once readModelDesc has returned kOk.
+/// counts are within base/checked.h once readModelDesc has returned kOk.
 struct ModelDesc {
   const char* architecture = "";  ///< NUL-terminated constant
   uint32_t n_layers = 0;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/half.h"
+
 namespace oriel_internal {
 
 static_assert(kMaxTensors < UINT16_MAX, "slots are 16 bits");
@@ -111,6 +113,33 @@ void TensorIndex::tieOutput() {
     slots_[static_cast<uint32_t>(TensorRole::kOutput)] =
         slots_[static_cast<uint32_t>(TensorRole::kTokenEmbedding)];
   }
+}
+
+Status readValues(const GgufFile& file, const GgufTensor& tensor, uint64_t first, uint32_t count,
+                  const Log& log, double* values) {
+  const TensorType type = static_cast<TensorType>(tensor.type);
+  const uint32_t value_bytes = type == TensorType::kF32 ? 4 : 2;
+  if (count > kMostTensorValues || (first + count) * value_bytes > tensor.bytes) {
+    return log.fail(ORIEL_ERROR_INTERNAL, "tensor %s has no %u values: please report it",
+                    PrintableText(tensor.name).text, count);
+  }
+  uint8_t room[4 * kMostTensorValues];
+  const uint8_t* data = nullptr;
+  ORIEL_TRY(file.read(tensor.offset + first * value_bytes, uint64_t{count} * value_bytes, room, log,
+                      &data));
+  for (uint32_t i = 0; i < count; ++i) {
+    if (type == TensorType::kF32) {
+      float value;
+      std::memcpy(&value, data + 4ull * i, sizeof(value));
+      values[i] = static_cast<double>(value);
+    } else {
+      uint16_t bits;
+      std::memcpy(&bits, data + 2ull * i, sizeof(bits));
+      values[i] =
+          static_cast<double>(type == TensorType::kF16 ? halfToFloat(bits) : bfloat16ToFloat(bits));
+    }
+  }
+  return kOk;
 }
 
 }  // namespace oriel_internal

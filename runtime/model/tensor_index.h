@@ -1,7 +1,10 @@
 // Index of a model's tensors. Each name of the file is looked up once, when the model is described.
 #pragma once
 
-#include "base/workspace.h"
+#include "base/checked.h"
+#include "base/log.h"
+#include "base/scratch.h"
+#include "gguf/gguf.h"
 #include "model/model_desc.h"
 
 namespace oriel_internal {
@@ -59,5 +62,15 @@ class TensorIndex {
   uint32_t count_ = 0;
   uint32_t capacity_ = 0;
 };
+
+// Reads single values of a small float tensor: biases, norms, factors.
+
+/// Upper limit of one call.
+constexpr uint32_t kMostTensorValues = kMaxHeadDim;
+
+/// Reads `count` <= kMostTensorValues values from index `first` on. The tensor must be F32, F16 or BF16 and have
+/// these values. ORIEL_ERROR_IO as GgufFile::read.
+Status readValues(const GgufFile& file, const GgufTensor& tensor, uint64_t first, uint32_t count,
+                  const Log& log, double* values);
 
 }  // namespace oriel_internal

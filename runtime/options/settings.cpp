@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/decimal.h"
+#include "base/half.h"
 
 namespace oriel_internal {
 namespace {

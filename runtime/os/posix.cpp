@@ -16,7 +16,7 @@
 #endif
 #endif
 
-#include "base/wipe.h"
+#include "base/hash.h"
 #include "os/control_groups.h"
 #include "os/os.h"
 #include "os/posix_file.h"

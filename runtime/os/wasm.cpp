@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "base/wipe.h"
+#include "base/hash.h"
 #include "os/os.h"
 
 // Imported from the host; web/src/host_library.js declares these to the linker. Offsets are doubles: integers up to

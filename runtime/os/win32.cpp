@@ -15,7 +15,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/wipe.h"
+#include "base/hash.h"
 #include "os/os.h"
 
 namespace oriel_internal {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/limits.h"
+#include "base/checked.h"
 
 namespace oriel_internal {
 namespace {

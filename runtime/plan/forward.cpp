@@ -6,12 +6,9 @@
 #include <cmath>
 #include <utility>
 
-#include "model/picture_input.h"
-#include "plan/draft.h"
-#include "plan/experts.h"
-#include "plan/latent.h"
+#include "model/model_desc.h"
+#include "plan/forward_parts.h"
 #include "plan/op_list.h"
-#include "plan/state.h"
 
 namespace oriel_internal {
 namespace {

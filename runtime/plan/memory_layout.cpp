@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "model/adapters.h"
-#include "model/picture_input.h"
+#include "model/model_desc.h"
 #include "plan/op_list.h"
-#include "plan/weight_layout.h"
+#include "plan/weight_placement.h"
 
 namespace oriel_internal {
 namespace {

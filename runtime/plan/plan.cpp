@@ -4,7 +4,7 @@
 
 #include "plan/forward.h"
 #include "plan/memory_layout.h"
-#include "plan/weight_layout.h"
+#include "plan/weight_placement.h"
 
 namespace oriel_internal {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "plan/weight_layout.h"
+#include "plan/weight_placement.h"
 
 namespace oriel_internal {
 

@@ -1,5 +1,4 @@
-// Grammars of tool calls: a model's marks, and arguments that are valid by the tool's schema. ReplyReader reads every
-// text of these grammars as a call.
+// Expressions for values without a schema: arguments of tools whose schema cannot be enforced.
 #pragma once
 
 #include "base/log.h"
@@ -7,9 +6,20 @@
 #include "grammar/schema_rules.h"
 #include "json/json.h"
 #include "reply/forms.h"
+#include "reply/reader.h"
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
+
+/// 1 to 64 letters, digits and _.
+ExprId anyKey(Grammar* grammar);
+/// Any number of `one`, separated by `between`.
+ExprId anyList(Grammar* grammar, ExprId one, const char* between);
+/// {key:value,...} in Gemma's notation.
+ExprId anyGemmaObject(Grammar* grammar);
+
+// Grammars of tool calls: a model's marks, and arguments that are valid by the tool's schema. ReplyReader reads every
+// text of these grammars as a call.
 
 struct CallGrammar {
   const char* trigger = "";  ///< the text that starts a call
@@ -43,5 +53,40 @@ bool anyStrict(const JsonValue& tools);
 Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer* tokenizer,
                        CallChecks checks, const SchemaRules& rules, const Log& log,
                        Grammar* grammar, CallGrammar* calls);
+
+// Checks that a written call is read back as the same call. Finds names that a form cannot hold before a model is
+// constrained to them.
+
+class CallTrial {
+ public:
+  /// The expected call of `name`, without arguments or with {`key`: 1}.
+  CallTrial(ReplyForms forms, const JsonText& name, const JsonText* key);
+  CallTrial(const CallTrial&) = delete;
+  CallTrial& operator=(const CallTrial&) = delete;
+
+  void push(const char* text, size_t bytes) { reader_.push(text, bytes); }
+  void push(const char* text);
+  void push(const JsonText& text) { push(text.data, text.bytes); }
+  /// Call at the end: true if exactly that call was read.
+  bool succeeds();
+
+ private:
+  static void onPart(const ReplyPart& part, void* user);
+  /// Compares the next bytes of the arguments.
+  void compare(const char* text, size_t bytes);
+
+  ReplyReader reader_;
+  const JsonText name_;
+  const bool has_key_;
+  const JsonText key_;
+  uint32_t calls_ = 0;
+  bool named_ = false;
+  bool ended_ = false;
+  bool same_ = true;
+  size_t at_ = 0;  ///< position in the arguments
+};
+
+/// True if Gemma's notation can hold this object key.
+bool isGemmaKey(const JsonText& key);
 
 }  // namespace oriel_internal

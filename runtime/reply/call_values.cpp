@@ -4,10 +4,9 @@
 #include <cstring>
 
 #include "grammar/json_schema.h"
-#include "reply/call_trial.h"
-#include "reply/characters.h"
+#include "reply/call_grammar.h"
 #include "reply/parameter.h"
-#include "reply/raw_text.h"
+#include "reply/reader.h"
 
 namespace oriel_internal {
 namespace {
@@ -315,6 +314,428 @@ ExprId CallValues::gemmaOf(const JsonValue& schema, uint8_t types) {
                                  : fail("number among several types");
   }
   return value;
+}
+
+// Parses JSON calls: {"name": ..., "arguments": ...}, in any order, with other keys.
+
+void ReplyReader::beginItem() {
+  items_ = true;
+  nested_ = 0;
+  name_bytes_ = 0;
+  name_known_ = arguments_known_ = arguments_shown_ = false;
+  arguments_are_text_ = inner_wrong_ = too_long_ = false;
+  arguments_from_ = arguments_to_ = 0;
+  at_ = At::kItem;
+}
+
+bool ReplyReader::keyIs(const char* word) const {
+  return key_bytes_ == std::strlen(word) && std::memcmp(key_, word, key_bytes_) == 0;
+}
+
+bool ReplyReader::item(char c) {
+  switch (at_) {
+    case At::kItemKey:
+      return itemKey(c);
+    case At::kItemValue:
+      return itemValue(c);
+    case At::kItemInside:
+      return itemInside(c);
+    case At::kItemNext:
+      return itemNext(c);
+    case At::kItemColon:
+      if (c == ':') {
+        at_ = At::kItemValue;
+      }
+      return c == ':' || isSpace(c);
+    default:
+      break;
+  }
+  if (c == '}') {
+    return endItem();
+  }
+  if (c == '"' || c == '\'') {
+    key_bytes_ = 0;
+    value_.start(ValueNotation::kPlain);
+    at_ = At::kItemKey;
+    return itemKey(c);
+  }
+  return isSpace(c);
+}
+
+bool ReplyReader::itemKey(char c) {
+  const ValueStep step = value_.push(c, {putKey, this});
+  if (step == ValueStep::kEnded) {
+    if (too_long_) {
+      key_bytes_ = 0;
+      too_long_ = false;
+    }
+    at_ = At::kItemColon;
+  }
+  return step != ValueStep::kWrong;
+}
+
+bool ReplyReader::itemValue(char c) {
+  if (isSpace(c)) {
+    return true;
+  }
+  const bool text = c == '"' || c == '\'';
+  const bool is_name = keyIs("name") || keyIs("tool_name") || (keyIs("function") && text);
+  const bool is_arguments = keyIs("arguments") || keyIs("parameters") || keyIs("args");
+  const bool keyed = section_row_ != kNoRow && (kMarks[section_row_].flags & kKeyed) != 0;
+  item_part_ = ItemPart::kOther;
+  if ((keyIs("function") || keyIs("tool_call")) && c == '{' && !name_known_) {
+    ++nested_;
+    at_ = At::kItem;
+    return nested_ < 4;
+  }
+  if (is_name && text && !name_known_) {
+    item_part_ = ItemPart::kName;
+    name_bytes_ = 0;
+  } else if (keyed && c == '{' && !name_known_) {
+    std::memcpy(name_, key_, key_bytes_);
+    name_bytes_ = key_bytes_;
+    name_known_ = true;
+    item_part_ = ItemPart::kArguments;
+  } else if (is_arguments && !arguments_known_ && (c == '{' || text)) {
+    item_part_ = text ? ItemPart::kArgumentsText : ItemPart::kArguments;
+  } else if (is_arguments && !arguments_known_ && c == 'n') {
+    arguments_known_ = arguments_are_text_ = true;  // like an empty text: {}
+    arguments_from_ = arguments_to_ = 0;
+  } else if (bare_ && !keyIs("type") && !keyIs("id") && !keyIs("tool_call_id") &&
+             !keyIs("call_id")) {
+    return false;
+  }
+  const bool plain = item_part_ == ItemPart::kName || item_part_ == ItemPart::kArgumentsText;
+  if (item_part_ == ItemPart::kArguments || item_part_ == ItemPart::kArgumentsText) {
+    arguments_known_ = true;
+    arguments_are_text_ = plain;
+    arguments_from_ = held_ - 1;
+    if (name_known_ && !plain) {
+      if (!commit()) {
+        return false;
+      }
+      arguments_shown_ = true;
+    }
+    startInner();
+  }
+  value_.start(plain ? ValueNotation::kPlain : ValueNotation::kLoose);
+  at_ = At::kItemInside;
+  return itemInside(c);
+}
+
+bool ReplyReader::itemInside(char c) {
+  ByteSink out;
+  if (item_part_ == ItemPart::kName) {
+    out = {putName, this};
+  } else if (item_part_ == ItemPart::kArgumentsText) {
+    out = {putInner, this};
+  } else if (item_part_ == ItemPart::kArguments && committed_) {
+    out = argumentSink();
+  }
+  const ValueStep step = value_.push(c, out);
+  if (step == ValueStep::kWrong || too_long_ || inner_wrong_) {
+    return false;
+  }
+  if (step == ValueStep::kMore) {
+    return true;
+  }
+  at_ = At::kItemNext;
+  return endItemValue() && (step == ValueStep::kEnded || itemNext(c));
+}
+
+bool ReplyReader::endItemValue() {
+  const bool blank = !inner_begun_ && (inner_null_ == 0 || inner_null_ == 4);
+  if (item_part_ == ItemPart::kArgumentsText && !blank && !inner_.complete()) {
+    return false;
+  }
+  if (item_part_ == ItemPart::kArguments || item_part_ == ItemPart::kArgumentsText) {
+    arguments_to_ = held_;
+  }
+  if (item_part_ == ItemPart::kName) {
+    name_known_ = true;
+    return !arguments_known_ || replayArguments();
+  }
+  return true;
+}
+
+void ReplyReader::startInner() {
+  inner_.start(ValueNotation::kLoose);
+  inner_step_ = ValueStep::kMore;
+  inner_begun_ = false;
+  inner_null_ = 0;
+}
+
+/// A byte of arguments given as text: an object, or white space or null, which mean {}.
+void ReplyReader::pushInner(char c) {
+  if (!inner_begun_) {
+    constexpr char kNull[] = "null";
+    if (isSpace(c)) {
+      return;
+    }
+    if (inner_null_ < 4 && c == kNull[inner_null_]) {
+      ++inner_null_;
+      return;
+    }
+    inner_begun_ = true;
+    if (c != '{' || inner_null_ != 0 || (name_known_ && !commit())) {
+      inner_wrong_ = true;
+      return;
+    }
+    arguments_shown_ = name_known_;
+  }
+  if (inner_step_ == ValueStep::kMore || inner_.complete()) {
+    inner_step_ = inner_.push(c, committed_ ? argumentSink() : ByteSink());
+    inner_wrong_ = inner_wrong_ || inner_step_ == ValueStep::kWrong;
+  }
+}
+
+/// Arguments that came before the name are still held.
+bool ReplyReader::replayArguments() {
+  const uint32_t held = held_;
+  const uint32_t from = arguments_from_;
+  if (!commit()) {
+    return false;
+  }
+  arguments_shown_ = !arguments_are_text_;
+  startInner();
+  value_.start(arguments_are_text_ ? ValueNotation::kPlain : ValueNotation::kLoose);
+  const ByteSink out = arguments_are_text_ ? ByteSink{putInner, this} : argumentSink();
+  for (uint32_t i = from; i < arguments_to_ && i < held; ++i) {
+    value_.push(hold_[i], out);
+  }
+  return true;
+}
+
+bool ReplyReader::itemNext(char c) {
+  if (c == ',') {
+    at_ = At::kItem;
+    return true;
+  }
+  return c == '}' ? endItem() : isSpace(c);
+}
+
+bool ReplyReader::endItem() {
+  if (nested_ != 0) {
+    --nested_;
+    at_ = At::kItemNext;
+    return true;
+  }
+  if (!name_known_ || (bare_ && !arguments_known_) || !commit()) {
+    return false;
+  }
+  endCall();
+  return true;
+}
+
+// Parses calls with arguments in tags, and Python calls.
+
+namespace {
+
+bool isOfKey(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+bool beginsKey(char c) { return isOfKey(c) && (c < '0' || c > '9'); }
+
+const JsonValue* memberAt(const JsonValue* object, uint32_t number) {
+  const JsonValue* member = object == nullptr ? nullptr : object->first();
+  for (; member != nullptr && number != 0; --number) {
+    member = member->next();
+  }
+  return member;
+}
+
+}  // namespace
+
+/// The key is known: writes it, preceded by its separator.
+bool ReplyReader::beginMember() {
+  if (!commit() || too_long_) {
+    return false;
+  }
+  put(PartKind::kCallArguments, members_++ == 0 ? '{' : ',');
+  arguments_shown_ = true;
+  put(PartKind::kCallArguments, '"');
+  for (uint32_t i = 0; i < key_bytes_; ++i) {
+    putJsonByte(key_[i], argumentSink());
+  }
+  put(PartKind::kCallArguments, '"');
+  put(PartKind::kCallArguments, ':');
+  return true;
+}
+
+// ---- Tags ----------------------------------------------------------------------------------------
+
+bool ReplyReader::beginParameter(uint8_t row) {
+  if (!commit()) {
+    return false;
+  }
+  parameter_row_ = row;
+  key_bytes_ = 0;
+  held_ = 0;
+  at_ = At::kParameterKey;
+  return true;
+}
+
+bool ReplyReader::parameters(char c) {
+  if (isSpace(c)) {
+    return true;
+  }
+  if (c == '{' && !(committed_ && arguments_shown_)) {
+    return beginArguments(c);
+  }
+  return markHere(c, kMarkParameter | kMarkCallEnd | kMarkSectionEnd);
+}
+
+bool ReplyReader::parameterKey(char c) {
+  const Mark& mark = kMarks[parameter_row_];
+  if (c != mark.name_end) {
+    putKey(c, this);
+    return !too_long_;
+  }
+  if (!beginMember()) {
+    return false;
+  }
+  const JsonValue* const schema =
+      properties_ == nullptr ? nullptr : properties_->find(JsonText{key_, key_bytes_});
+  types_ = typesOf(schema);
+  key_bytes_ = 0;  // from here on, attributes of the tag
+  matched_ = 0;
+  at_ = At::kParameterRest;
+  if (mark.open_end == nullptr) {
+    tag_value_.start(mark, schema);
+    at_ = At::kParameterValue;
+  }
+  return true;
+}
+
+/// A tag may declare that its value is text.
+bool ReplyReader::parameterRest(char c) {
+  const Mark& mark = kMarks[parameter_row_];
+  if (key_bytes_ < kMostKey) {
+    key_[key_bytes_++] = c;
+  }
+  matched_ = matchOn(mark.open_end, matched_, c);
+  if (mark.open_end[matched_] != '\0') {
+    return true;
+  }
+  const auto says = [this](const char* what) {
+    const size_t bytes = std::strlen(what);
+    for (size_t i = 0; i + bytes <= key_bytes_; ++i) {
+      if (std::memcmp(key_ + i, what, bytes) == 0) {
+        return true;
+      }
+    }
+    return false;
+  };
+  if (says("string=\"true\"") || says("type=\"string\"")) {
+    types_ = kTypeString;
+  } else if (says("string=\"false\"") || says("type=\"")) {
+    types_ = kTypeAny & ~kTypeString;
+  }
+  tag_value_.start(mark, types_);
+  at_ = At::kParameterValue;
+  return true;
+}
+
+bool ReplyReader::parameterValue(char c) {
+  if (tag_value_.push(c, hold_, kMostHeld, argumentSink())) {
+    const Mark& mark = kMarks[parameter_row_];
+    matched_ = 0;
+    at_ = mark.tail_end != nullptr ? At::kParameterTail : At::kParameters;
+  }
+  return !tag_value_.wrong();
+}
+
+bool ReplyReader::parameterTail(char c) {
+  const Mark& mark = kMarks[parameter_row_];
+  matched_ = matchOn(mark.tail_end, matched_, c);
+  if (mark.tail_end[matched_] == '\0') {
+    at_ = At::kParameters;
+  }
+  return true;
+}
+
+// ---- Python --------------------------------------------------------------------------------------
+
+bool ReplyReader::python(char c) {
+  switch (at_) {
+    case At::kPythonArgument:
+      return pythonArgument(c);
+    case At::kPythonNext:
+      return pythonNext(c);
+    case At::kPythonKey:
+      if (isOfKey(c)) {
+        putKey(c, this);
+        return !too_long_;
+      }
+      at_ = At::kPythonEquals;
+      return python(c);
+    case At::kPythonEquals:
+      if (isSpace(c)) {
+        return true;
+      }
+      value_.start(ValueNotation::kPython);
+      at_ = At::kPythonValue;
+      return c == '=' && beginMember();
+    default:
+      break;
+  }
+  const ValueStep step = value_.push(c, argumentSink());
+  if (step == ValueStep::kEnded || step == ValueStep::kEndedBefore) {
+    at_ = At::kPythonNext;
+  }
+  return step == ValueStep::kEndedBefore ? pythonNext(c) : step != ValueStep::kWrong;
+}
+
+bool ReplyReader::pythonArgument(char c) {
+  if (isSpace(c)) {
+    return true;
+  }
+  if (c == ')') {
+    return pythonNext(c);
+  }
+  if (beginsKey(c)) {
+    key_bytes_ = 0;
+    at_ = At::kPythonKey;
+    return python(c);
+  }
+  return pythonPositional(c);
+}
+
+/// A positional argument: named by the order of the tool's parameters.
+bool ReplyReader::pythonPositional(char c) {
+  if (!committed_) {
+    members_ = 0;
+  }
+  const JsonValue* const properties =
+      committed_ ? properties_ : propertiesOf(findTool(settings_.tools, {name_, name_bytes_}));
+  const JsonValue* const property = memberAt(properties, members_);
+  if (property == nullptr || property->key().bytes > kMostKey) {
+    return false;
+  }
+  std::memcpy(key_, property->key().data, property->key().bytes);
+  key_bytes_ = static_cast<uint32_t>(property->key().bytes);
+  value_.start(ValueNotation::kPython);
+  at_ = At::kPythonValue;
+  return beginMember() && python(c);
+}
+
+bool ReplyReader::pythonNext(char c) {
+  if (c == ',') {
+    at_ = At::kPythonArgument;
+    return true;
+  }
+  if (c != ')') {
+    return isSpace(c);
+  }
+  if (!commit()) {
+    return false;
+  }
+  if (arguments_shown_) {
+    put(PartKind::kCallArguments, '}');
+  }
+  endCall();
+  return true;
 }
 
 }  // namespace oriel_internal

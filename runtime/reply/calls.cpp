@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reply/characters.h"
 #include "reply/reader.h"
 
 namespace oriel_internal {

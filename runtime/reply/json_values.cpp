@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/wipe.h"
-#include "reply/characters.h"
-#include "text/hex.h"
+#include "base/hash.h"
+#include "reply/reader.h"
+#include "text/special_tokens.h"
 #include "text/utf8.h"
 
 namespace oriel_internal {

@@ -1,15 +1,28 @@
-// Separates thought, answer and tool calls while a reply streams. Supported forms: docs/structured-output.md.
+// Texts that end at a mark, as expressions.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "grammar/expression.h"
 #include "json/json.h"
 #include "reply/forms.h"
-#include "reply/tag_value.h"
+#include "reply/parameter.h"
 #include "reply/value.h"
 
 namespace oriel_internal {
+
+/// Any text up to the first occurrence of `mark` (ASCII), including the mark.
+ExprId textUpTo(Grammar* grammar, const char* mark);
+
+// Characters shared by several reply formats.
+
+constexpr char kGemmaQuote[] = "<|\"|>";
+
+inline bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+inline bool isDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Separates thought, answer and tool calls while a reply streams. Supported forms: docs/structured-output.md.
 
 enum class PartKind : uint8_t { kText, kThought, kCallBegun, kCallArguments, kCallEnded };
 

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "reply/characters.h"
-#include "text/hex.h"
+#include "reply/reader.h"
+#include "text/special_tokens.h"
 #include "text/utf8.h"
 
 namespace oriel_internal {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <new>
 
-#include "base/workspace.h"
+#include "base/scratch.h"
 
 namespace oriel_internal {
 namespace {

@@ -7,9 +7,8 @@
 #include "base/hash.h"
 #include "budget/budget.h"
 #include "os/os.h"
-#include "plan/weight_layout.h"
+#include "plan/weight_placement.h"
 #include "speed/probe.h"
-#include "speed/probe_shape.h"
 #include "speed/speed_file.h"
 #include "speed/tune.h"
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <initializer_list>
 
-#include "plan/weight_layout.h"
+#include "plan/weight_placement.h"
 #include "speed/probe.h"
 
 namespace oriel_internal {

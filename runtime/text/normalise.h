@@ -1,10 +1,53 @@
-// Normalisation Form C (Unicode Standard Annex 15) of UTF-8.
+// Capital and small letters.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "text/unicode.h"
+
 namespace oriel_internal {
+
+/// The other case of a Latin, Greek, Cyrillic, Armenian or full-width letter. Other code points, and letters whose other
+/// case has several letters, are returned unchanged.
+uint32_t toUpper(uint32_t code_point);
+uint32_t toLower(uint32_t code_point);
+
+// Tables of canonical decomposition and composition (Unicode Standard Annex 15).
+
+/// One decomposition step: a code point becomes two others, or a single one if the second is 0.
+struct WideDecomposition {
+  uint32_t code;
+  uint32_t first;
+  uint32_t second;
+};
+
+/// Steps within 16 bits, in the order of kDecomposed; the second is kSeconds[kDecomposedSecond[i]].
+extern const uint16_t kDecomposed[];
+extern const uint16_t kDecomposedFirst[];
+extern const uint8_t kDecomposedSecond[];
+extern const uint16_t kSeconds[];
+/// The first kComposingSecondCount seconds are sorted. Only steps with these seconds recompose.
+extern const uint32_t kComposingSecondCount;
+extern const uint32_t kDecomposedCount;
+/// The others, sorted by code. The first of them recompose.
+extern const WideDecomposition kWideDecompositions[];
+extern const uint32_t kWideDecompositionCount;
+extern const uint32_t kWideCompositionCount;
+/// CJK compatibility ideographs in two consecutive blocks: the low 16 bits of the canonical equivalent (0: none), and a
+/// bit that says if the equivalent is in plane 2.
+constexpr CodePointRange kIdeographBlocks[] = {{0xF900, 0xFAD9}, {0x2F800, 0x2FA1D}};
+extern const uint16_t kIdeographs[];
+extern const uint8_t kIdeographsOfPlane2[];
+/// Sorted ranges of code points, first << 8 | combining class, and their lengths. All others have class 0.
+extern const uint32_t kCombining[];
+extern const uint8_t kCombiningCounts[];
+extern const uint32_t kCombiningRangeCount;
+/// Class 0 with NFC_Quick_Check other than Yes. A text without these and without combining classes is in NFC.
+extern const CodePointRange kOthersChangedByNfc[];
+extern const uint32_t kOthersChangedByNfcCount;
+
+// Normalisation Form C (Unicode Standard Annex 15) of UTF-8.
 
 /// Largest growth of a text in NFC, as a factor of its bytes.
 constexpr size_t kMostNfcGrowth = 3;

@@ -7,8 +7,8 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "base/stop_check.h"
-#include "base/workspace.h"
+#include "base/scratch.h"
+#include "base/steps.h"
 #include "gguf/gguf.h"
 #include "text/index_table.h"
 #include "text/normalise.h"
@@ -26,7 +26,7 @@ enum class TokenizerKind : uint8_t {
   kSpm,        ///< merges by score over characters; a space is U+2581 ("llama")
   kCharBpe,    ///< merges by rank over characters, within lines; a space is U+2581 ("gemma4")
   kWordPiece,  ///< pieces of words, the longest first (text/wordpiece.h, "bert")
-  kUnigram,    ///< the tokens with the best sum of scores (text/unigram.h, "t5")
+  kUnigram,    ///< the tokens with the best sum of scores (text/wordpiece.h, "t5")
 };
 /// The word splitting before BPE merges.
 enum class PreTokenizer : uint8_t {

@@ -9,11 +9,11 @@
 #include "base/half.h"
 #include "base/hash.h"
 #include "base/version.h"
-#include "text/byte_level.h"
 #include "text/pretokenizer.h"
-#include "text/token_names.h"
+#include "text/special_tokens.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_source.h"
+#include "text/utf8.h"
 
 namespace oriel_internal {
 namespace {

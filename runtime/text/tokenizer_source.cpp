@@ -1,6 +1,6 @@
 #include "text/tokenizer_source.h"
 
-#include "base/limits.h"
+#include "base/checked.h"
 #include "text/index_table.h"
 
 namespace oriel_internal {

@@ -1,12 +1,14 @@
-#include "selftest/self_test.h"
-
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
 
 #include "api/api.h"
-#include "exec/features.h"
+#include "base/scratch.h"
+#include "exec/host_executor.h"
+#include "json/json.h"
 #include "oriel/tools.h"
-#include "plan/weight_layout.h"
+#include "plan/weight_placement.h"
+#include "selftest/self_test.h"
 #include "speed/tune.h"
 
 namespace oriel_internal {
@@ -156,5 +158,184 @@ oriel_status oriel_self_test(const oriel_options* given, oriel_check_fn on_check
   if (status.ok()) {
     writeResult(result, out);
   }
+  return status.code();
+}
+
+namespace oriel_internal {
+namespace {
+
+oriel_json_kind kindOf(const JsonValue& value) {
+  switch (value.kind()) {
+    case JsonKind::kNull:
+      return ORIEL_JSON_NULL;
+    case JsonKind::kBool:
+      return ORIEL_JSON_BOOL;
+    case JsonKind::kNumber:
+      return ORIEL_JSON_NUMBER;
+    case JsonKind::kString:
+      return ORIEL_JSON_STRING;
+    case JsonKind::kArray:
+      return ORIEL_JSON_LIST;
+    case JsonKind::kObject:
+      return ORIEL_JSON_OBJECT;
+  }
+  return ORIEL_JSON_NULL;
+}
+
+// Reports a value and its items. Recursive; the reader has limited the depth. False: the callback stopped it.
+bool tell(const JsonValue& value, oriel_json_fn on_item, void* user) {
+  oriel_json_item item = {};
+  item.struct_size = sizeof(item);
+  item.kind = kindOf(value);
+  item.count = value.isBool() ? (value.boolean() ? 1 : 0) : value.count();
+  if (value.isString() || value.isNumber()) {
+    item.text = value.text().data;
+    item.text_bytes = value.text().bytes;
+  }
+  if (value.hasKey()) {
+    item.key = value.key().data;
+    item.key_bytes = value.key().bytes;
+  }
+  if (on_item(&item, user) != 0) {
+    return false;
+  }
+  if (!value.isArray() && !value.isObject()) {
+    return true;
+  }
+  for (const JsonValue* one = value.first(); one != nullptr; one = one->next()) {
+    if (!tell(*one, on_item, user)) {
+      return false;
+    }
+  }
+  item = {};
+  item.struct_size = sizeof(item);
+  item.kind = ORIEL_JSON_END;
+  return on_item(&item, user) == 0;
+}
+
+}  // namespace
+}  // namespace oriel_internal
+
+using namespace oriel_internal;
+
+oriel_status oriel_json_read(const char* json, size_t bytes, const char* what,
+                             const oriel_options* given, oriel_json_fn on_item, void* user) {
+  CallOptions options;
+  if (const Status read = takeModelOptions(given, &options); !read.ok()) {
+    return read.code();
+  }
+  if ((json == nullptr && bytes != 0) || what == nullptr || on_item == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  const oriel_allocator allocator = allocatorOf(options);
+  Scratch scratch(allocator, kJsonBytesPerByte * std::min(bytes, kMaxJsonBytes) + kJsonBaseBytes);
+  const JsonValue* value = nullptr;
+  const Status status =
+      parseJson(json, bytes, what, {}, logOf(options), &scratch, &value, JsonRules::kStrict);
+  if (!status.ok()) {
+    return status.code();
+  }
+  return tell(*value, on_item, user) ? ORIEL_OK : ORIEL_ERROR_CANCELLED;
+}
+
+namespace oriel_internal {
+
+// The rows of a text model that a picture becomes: oriel_picture_rows.
+
+namespace {
+
+/// The picture encoder of a model that is not loaded.
+class PictureRowsCall {
+ public:
+  PictureRowsCall(const LoadOptions& options, const Log& log)
+      : options_(options), log_(log), allocator_(allocatorOf(options)) {}
+  ~PictureRowsCall() {
+    dropPictures(pictures_);
+    for (const Block& block : blocks_) {
+      if (block.data != nullptr) {
+        release(allocator_, block.data, block.bytes);
+      }
+    }
+  }
+  PictureRowsCall(const PictureRowsCall&) = delete;
+  PictureRowsCall& operator=(const PictureRowsCall&) = delete;
+
+  Status load(const char* path, const Picture& picture) {
+    if (options_.mmproj == nullptr) {
+      return log_.fail(ORIEL_ERROR_ARGUMENT,
+                       "there is no encoder of pictures: give its file as \"mmproj\"");
+    }
+    ModelFile model;
+    ORIEL_TRY(model.open(path, allocator_, log_));
+    ORIEL_TRY(file_.open(options_, model.gguf(), log_, {}));
+    ORIEL_TRY(checkPicture(picture, log_));
+    if (options_.image_tokens == 0 && file_.desc.projector == Projector::kQwen3) {
+      // There is memory for one picture: any size that the publisher allows.
+      PictureLayout layout;
+      ORIEL_TRY(layOutPicture(file_.desc, {picture.width, picture.height}, 0, log_, &layout));
+      options_.image_tokens = layout.rowCount();
+    }
+    Arena measure;
+    ORIEL_TRY(takePictures(options_, &file_, log_, &measure, &pictures_));
+    ORIEL_TRY(take(measure.used(), &blocks_[0]));
+    Arena arena(blocks_[0].data, measure.used());
+    ORIEL_TRY(takePictures(options_, &file_, log_, &arena, &pictures_));
+    pictures_->handOver(&file_);
+    return loadPictures(options_, ExecutorUse::kProbe, allocator_, nullptr, log_, nullptr,
+                        pictures_);
+  }
+
+  Status encode(const Picture& picture, oriel_picture_rows_fn on_rows, void* user) {
+    PictureEncoder& encoder = pictures_->encoder;
+    PictureLayout layout;
+    ORIEL_TRY(encoder.layOut(picture, log_, &layout));
+    const uint32_t count = layout.rowCount();
+    ORIEL_TRY(take(sizeof(float) * uint64_t{count} * encoder.width(), &blocks_[1]));
+    float* const rows = static_cast<float*>(blocks_[1].data);
+    ORIEL_TRY(encoder.encode(picture, layout, log_, StopCheck(), rows));
+    on_rows(rows, count, encoder.width(), user);
+    return kOk;
+  }
+
+ private:
+  struct Block {
+    void* data = nullptr;
+    uint64_t bytes = 0;
+  };
+  Status take(uint64_t bytes, Block* block) {
+    *block = {allocateZeroed(allocator_, bytes), bytes};
+    return block->data != nullptr ? Status(kOk)
+                                  : log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                                              "the system refused %llu bytes: close other programs",
+                                              static_cast<unsigned long long>(bytes));
+  }
+
+  LoadOptions options_;
+  const Log log_;
+  const oriel_allocator allocator_;
+  PictureFile file_;
+  ModelPictures* pictures_ = nullptr;
+  Block blocks_[2];
+};
+
+}  // namespace
+}  // namespace oriel_internal
+
+using namespace oriel_internal;
+
+oriel_status oriel_picture_rows(const char* path, const uint8_t* rgb, uint32_t width,
+                                uint32_t height, const oriel_options* given,
+                                oriel_picture_rows_fn on_rows, void* user) {
+  if (path == nullptr || rgb == nullptr || on_rows == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  CallOptions options;
+  if (const Status status = takeModelOptions(given, &options); !status.ok()) {
+    return status.code();
+  }
+  PictureRowsCall call(options, logOf(options));
+  const Picture picture = {rgb, width, height, size_t{width} * 3, PixelOrder::kRgb8};
+  Status status = call.load(path, picture);
+  status = status.ok() ? call.encode(picture, on_rows, user) : status;
   return status.code();
 }

@@ -36,4 +36,46 @@ class PatchReader {
 /// Bytes that PatchReader takes for the pixels of a tile with `patches` patches, at most.
 uint64_t patchPixelBytes(const VisionDesc& desc, uint32_t patches);
 
+// Vectors that say where a patch is. The encoder adds them to the patches' vectors, and turns queries and keys by angles.
+
+/// Reads the table of positions from the file, stretched to the grid of a tile.
+class PatchPositions {
+ public:
+  /// While the file has its header. ORIEL_ERROR_UNSUPPORTED for a table that is not of floats.
+  Status open(const GgufFile& file, const VisionDesc& desc, const Log& log);
+  /// Reads from the same file, opened elsewhere.
+  void readFrom(const GgufFile& file) { file_ = &file; }
+  /// Takes memory for any grid.
+  void create(Arena* arena);
+
+  /// Adds the vector of the patch at `place` to out[n_embd]. `grid`: patches of the tile.
+  Status add(PictureSize grid, PatchPlace place, const Log& log, float* out) const;
+
+ private:
+  /// The entries of an axis of the table, and their weights.
+  struct Taps {
+    uint32_t first = 0;
+    uint32_t count = 0;
+    float* weights = nullptr;
+  };
+  void findTaps(uint32_t patches, uint32_t index, Taps* taps) const;
+  Status addRow(uint64_t row, float weight, const Log& log, float* out) const;
+
+  const GgufFile* file_ = nullptr;
+  const VisionDesc* desc_ = nullptr;
+  uint64_t offset_ = 0;
+  uint32_t type_ = 0;
+  uint64_t row_bytes_ = 0;
+  uint8_t* room_ = nullptr;   ///< a row, as in the file
+  float* values_ = nullptr;   ///< [n_embd]
+  float* weights_ = nullptr;  ///< [2][grid]
+};
+
+/// True if queries and keys are turned: kGemma4 and kQwen3.
+inline bool turns(const VisionDesc& desc) {
+  return desc.projector == Projector::kGemma4 || desc.projector == Projector::kQwen3;
+}
+/// (cos, sin) of the angles at `position`: headDim() / 4 pairs for an axis.
+void axisRotation(const VisionDesc& desc, uint32_t position, float* pairs);
+
 }  // namespace oriel_internal

@@ -5,11 +5,10 @@
 #include <cstring>
 #include <new>
 
-#include "base/wipe.h"
+#include "base/hash.h"
 #include "exec/load_weights.h"
 #include "plan/repack.h"
-#include "plan/weight_layout.h"
-#include "vision/patch_positions.h"
+#include "plan/weight_placement.h"
 #include "vision/patches.h"
 #include "vision/picture_plan.h"
 

@@ -4,7 +4,7 @@
 // Only one block's weights are in memory at a time: encode() reads them from the mmproj file, block by block.
 #pragma once
 
-#include "base/stop_check.h"
+#include "base/steps.h"
 #include "exec/executor.h"
 #include "vision/picture_layout.h"
 

@@ -9,8 +9,8 @@
 #include "plan/codebooks.h"
 #include "plan/memory_layout.h"
 #include "plan/op_list.h"
-#include "plan/weight_layout.h"
-#include "vision/patch_positions.h"
+#include "plan/weight_placement.h"
+#include "vision/patches.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,3 +1,33 @@
+// A picture as an app hands it over.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/arena.h"
+#include "base/log.h"
+
+namespace oriel_internal {
+
+/// Longest side of a picture, in pixels. Bounds the memory of resizing; phones' largest photos have 16,320.
+constexpr uint32_t kMaxPictureSide = 16384;
+
+/// Order of a pixel's bytes. Alpha is ignored.
+enum class PixelOrder : uint8_t { kRgb8, kRgba8, kBgra8 };
+
+struct Picture {
+  const uint8_t* pixels = nullptr;  ///< top row first
+  uint32_t width = 0;               ///< pixels, 1 .. kMaxPictureSide
+  uint32_t height = 0;
+  size_t stride = 0;  ///< bytes from one row to the next
+  PixelOrder order = PixelOrder::kRgb8;
+};
+
+constexpr uint32_t bytesOfPixel(PixelOrder order) { return order == PixelOrder::kRgb8 ? 3 : 4; }
+
+/// ORIEL_ERROR_ARGUMENT for no pixels, a side out of range or rows that overlap.
+Status checkPicture(const Picture& picture, const Log& log);
+
 // Resizes a picture the way the encoders' publishers do: antialiased, stretched to the new size.
 //
 // - Two passes of 8-bit pixels, columns first, with weights of 22 fractional bits: Pillow's rule, so pixels are equal.
@@ -5,12 +35,6 @@
 //   picture's area.
 // - Sources of the kernels: bicubic is Keys 1981 with a = -1/2, Lanczos has 3 lobes, bilinear is the triangle. When a
 //   picture shrinks, a kernel is widened by the ratio.
-#pragma once
-
-#include "base/arena.h"
-#include "vision/picture.h"
-
-namespace oriel_internal {
 
 enum class Filter : uint8_t { kBilinear, kBicubic, kLanczos };
 

@@ -1,4 +1,4 @@
-// The form of a kernel: constants that platform/vulkan/shader_form.cpp sets before a driver sees the module. Branches on
+// The form of a kernel: constants that platform/vulkan/shader_table.cpp sets before a driver sees the module. Branches on
 // them cost nothing, neither in what a driver compiles nor in what a device runs.
 layout(constant_id = 8) const uint kFormFirst = 0u;   // type of weights, or format of keys
 layout(constant_id = 9) const uint kFormSecond = 0u;  // format of values

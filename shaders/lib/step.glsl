@@ -1,4 +1,4 @@
-// Binding 1 of every kernel: what changes from step to step (runtime/plan/step_block.h has the same arithmetic).
+// Binding 1 of every kernel: what changes from step to step (runtime/plan/plan.h has the same arithmetic).
 layout(std430, set = 0, binding = 1) readonly buffer Step {
   StepHeader header;
   uint words[];  // of tokens and their views, then rotations

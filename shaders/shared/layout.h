@@ -62,7 +62,7 @@ ORIEL_CONST(kUnit, 32u);  // vectors are padded to this, too
 ORIEL_CONST(kGroupRows, 16u);
 
 // Step block: one StepHeader, then for each of the chunk's tokens a TokenStep and its Views, then for each of
-// them its rotations, tables of (cos, sin) pairs (runtime/plan/step_block.h has the arithmetic). Everything
+// them its rotations, tables of (cos, sin) pairs (runtime/plan/plan.h has the arithmetic). Everything
 // that changes from step to step is here and nowhere else.
 struct StepHeader {
   uint n_tokens;   // tokens in this step, at most the chunk

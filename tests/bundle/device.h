@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "oriel/tools.h"
-#include "support/owners.h"
+#include "support/options.h"
 
 namespace oriel_internal::bundle {
 

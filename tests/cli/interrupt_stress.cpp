@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #include "apps/oriel/terminal/interrupt.h"
-#include "apps/oriel/terminal/terminal_modes.h"
+#include "apps/oriel/terminal/terminal.h"
 
 struct oriel_session {
   std::atomic<bool> alive{false};

@@ -27,13 +27,10 @@
 #include <CLI/CLI.hpp>
 
 #include "api/api.h"
-#include "base/workspace.h"
+#include "base/scratch.h"
 #include "base/xz.h"
 #include "oriel/oriel.hpp"
-#include "vulkan/bindings.h"
-#include "vulkan/expected_time.h"
 #include "vulkan/fused_ops.h"
-#include "vulkan/hazards.h"
 #include "vulkan/kernels.h"
 #include "vulkan/shader_table.h"
 #include "vulkan/step_commands.h"

@@ -4,7 +4,7 @@
 
 #include "support/against_float64.h"
 #include "support/random_llama.h"
-#include "support/sessions.h"
+#include "support/reply.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_architectures {

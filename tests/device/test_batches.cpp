@@ -1,10 +1,19 @@
 // Sessions that decode together in one step give exactly the same bits as alone: for every kind of layer, every weight
 // type, any windows and any positions.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
 #include <gtest/gtest.h>
 
+#include "cpu/matmul.h"
+#include "cpu/simd.h"
+#include "support/api.h"
 #include "support/batch_rig.h"
 #include "support/distances.h"
 #include "support/files.h"
+#include "support/kernel_rig.h"
+#include "support/product.h"
 #include "support/random_families.h"
 #include "support/tiers.h"
 
@@ -221,3 +230,191 @@ TEST(Batches, kernels_that_were_measured_as_faster_give_the_bits_of_one_token) {
 
 }  // namespace
 }  // namespace oriel_internal::test::test_batches
+
+// Specific to the CPU executor: threads, instruction sets, no time limit.
+
+#ifdef ORIEL_CPU_SIMD
+
+namespace oriel_internal::test::test_cpu_executor {
+namespace {
+
+const char* const kModel = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+
+class CpuExecutor : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (onVulkan()) {
+      GTEST_SKIP() << "of the CPU";
+    }
+  }
+};
+
+TEST_F(CpuExecutor, logits_do_not_depend_on_the_number_of_threads) {
+  for (const uint32_t window : {50u, 256u, 2048u}) {  // unsplit, and split in more and more pieces
+    for (const oriel_kv_format format : {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4}) {
+      std::vector<std::vector<float>> first;
+      std::vector<float> first_deep;
+      for (const uint32_t threads : {1u, 2u}) {
+        Options options = makeOptions();
+        options.threads = threads;
+        options.window_tokens = window;
+        setFormats(&options, format);
+        const Loaded loaded = load(kModel, options);
+        ASSERT_TRUE(loaded.session);
+        const auto rows = evaluate(loaded, someIds(150, 2048));
+        const std::vector<int32_t> more = someIds(window, 2048);
+        ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), more.data(), more.size(),
+                                                 nullptr, nullptr));
+        ASSERT_EQ(3u, greedy(loaded, 3).size());
+        const std::vector<float> deep = logitsOf(loaded);
+        if (first.empty()) {
+          first = rows;
+          first_deep = deep;
+        }
+        EXPECT_EQ(first, rows) << threads << " threads, window " << window;
+        EXPECT_EQ(first_deep, deep) << threads << " threads, window " << window << ", full";
+      }
+    }
+  }
+}
+
+TEST_F(CpuExecutor, more_threads_than_processors_are_not_an_error) {
+  Options options = makeOptions();
+  options.threads = UINT32_MAX;
+  options.window_tokens = 64;
+  const Loaded loaded = load(kModel, options);
+  ASSERT_TRUE(loaded.session);
+  const std::vector<int32_t> ids = someIds(20, 2048);
+  ASSERT_EQ(ORIEL_OK,
+            oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
+  EXPECT_EQ(8u, greedy(loaded, 8).size());
+}
+
+/// Products that take some milliseconds on any machine.
+struct SlowRig {
+  SlowRig() : rig(kChunk) {
+    Random random(1);
+    const uint32_t cols = 2048, rows = 512;
+    const PackedMatrix matrix = randomMatrix(WeightType::kF32, rows, cols, &random);
+    const BufferRef weights = rig.input(matrix.words);
+    const BufferRef in = rig.input(random.normals(kChunk * cols));
+    const BufferRef out = rig.output(kChunk * rows);
+    const MatmulPush push = matrix.product();
+    for (int i = 0; i < 20; ++i) {
+      rig.add(StepList::kChunk, OpKind::kMatmul, push, {weights, out, in});
+    }
+    rig.on_reference = false;
+    rig.options.cpu_threads = 3;
+  }
+  static constexpr uint32_t kChunk = 64;
+  KernelRig rig;
+};
+
+// The time limit is for devices that may hang, not for slow processors.
+TEST_F(CpuExecutor, a_step_is_never_late) {
+  SlowRig slow;
+  slow.rig.options.timeout_ms = 1;
+  ASSERT_TRUE(slow.rig.load().ok()) << slow.rig.log.errors();
+  slow.rig.header().n_tokens = SlowRig::kChunk;
+  EXPECT_TRUE(slow.rig.executor->run(StepRun::kChunk).ok()) << slow.rig.log.errors();
+  EXPECT_TRUE(slow.rig.executor->run(StepRun::kHead).ok()) << slow.rig.log.errors();
+}
+
+// For chunks of any length and every instruction set: products with 16- or 8-bit activations are correct, and a token
+// has exactly the results that it has alone.
+TEST_F(CpuExecutor, chunks_are_multiplied_as_their_tokens_alone_with_activations_of_16_and_8_bits) {
+  constexpr uint32_t kChunk = 70;
+  for (uint32_t t = 0; t < kWeightTypes; ++t) {
+    const WeightType type = static_cast<WeightType>(t);
+    for (const uint32_t bits : {16u, 8u}) {
+      for (uint32_t level = 0; level < static_cast<uint32_t>(SimdTarget::kAvx512) + 1; ++level) {
+        Random random(t + 1);
+        KernelRig rig(kChunk);
+        rig.on_reference = false;
+        rig.options.cpu_simd_level = level;
+        rig.options.activation_bits = bits;
+        rig.options.cpu_threads = 2;
+        const Product product(&rig, type, 83, 320, &random, true, 5, kChunk);
+        ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
+        const Rounds rounds = readsFloats(type) ? Rounds::kNothing
+                              : bits == 8       ? Rounds::kInputsTo8Bits
+                                                : Rounds::kInputsTo16Bits;
+        rig.clearOutputs();
+        rig.header().n_tokens = 1;
+        ASSERT_TRUE(rig.executor->run(StepRun::kDecode).ok()) << rig.log.errors();
+        product.check(rig.floats(product.out), rounds);
+        // Computed rows, from the shortest run that contains them.
+        std::vector<float> known(rig.floats(product.out),
+                                 rig.floats(product.out) + product.out_stride);
+        for (const uint32_t n : {2u, 5u, 13u, 64u, kChunk}) {
+          rig.clearOutputs();
+          rig.header().n_tokens = n;
+          ASSERT_TRUE(rig.executor->run(StepRun::kChunk).ok()) << rig.log.errors();
+          if (n == 5) {
+            product.check(rig.floats(product.out), rounds, n);
+          }
+          const std::vector<float> rows(rig.floats(product.out),
+                                        rig.floats(product.out) + size_t{n} * product.out_stride);
+          if (!readsFloats(type)) {
+            ASSERT_TRUE(std::equal(known.begin(), known.end(), rows.begin()))
+                << weightTypeName(type) << " level " << level << " of " << n;
+          }
+          known = rows;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CpuExecutor, a_model_reads_text_with_activations_of_8_bits_and_says_so) {
+  std::vector<float> logits[2];
+  for (const uint32_t bits : {16u, 8u}) {
+    Options options = makeOptions();
+    options.window_tokens = 128;
+    options.set("activation_bits", bits);
+    const Loaded loaded = load(kModel, options);
+    ASSERT_TRUE(loaded.session);
+    EXPECT_EQ(bits, planOf(loaded).count("activation_bits"));
+    const std::vector<int32_t> ids = someIds(40, 2048);
+    const std::vector<std::vector<float>> rows = evaluate(loaded, ids);
+    logits[bits == 8 ? 1 : 0] = rows.back();
+  }
+  EXPECT_NE(logits[0], logits[1]);
+  EXPECT_LT(relativeL2(logits[0], logits[1]), 0.1);
+  Options options = makeOptions();
+  options.set("activation_bits", 4);
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kModel, &options, &model));
+}
+
+TEST_F(CpuExecutor, a_token_alone_in_the_last_part_of_a_chunk_is_as_good_as_the_others) {
+  constexpr uint32_t kTokens = 9;
+  constexpr uint32_t kCols = 2048;  // the upload ring holds eight tokens of it
+  constexpr uint32_t kRows = 40;
+  Random random(1);
+  KernelRig rig(kTokens);
+  const PackedMatrix matrix = randomMatrix(WeightType::kQ4_0, kRows, kCols, &random);
+  const std::vector<float> token = random.normals(kCols);
+  std::vector<float> tokens;
+  for (uint32_t t = 0; t < kTokens; ++t) {
+    tokens.insert(tokens.end(), token.begin(), token.end());
+  }
+  const BufferRef out = rig.output(kTokens * kRows);
+  const MatmulPush push = matrix.product();
+  const BufferRef weights = rig.input(matrix.words);
+  rig.add(StepList::kChunk, OpKind::kMatmul, push, {weights, out, rig.input(tokens)}).weights =
+      WeightType::kQ4_0;
+  rig.on_reference = false;
+  ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
+  rig.header().n_tokens = kTokens;
+  ASSERT_TRUE(rig.executor->run(StepRun::kChunk).ok()) << rig.log.errors();
+  const float* rows = rig.floats(out);
+  for (uint32_t t = 1; t < kTokens; ++t) {
+    EXPECT_EQ(0, std::memcmp(rows, rows + t * kRows, kRows * sizeof(float))) << "token " << t;
+  }
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_cpu_executor
+
+#endif

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "oriel/advanced.h"
-#include "support/sessions.h"
+#include "support/reply.h"
 
 namespace oriel_internal::test::test_callbacks {
 namespace {

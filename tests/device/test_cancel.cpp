@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "support/random_families.h"
-#include "support/sessions.h"
+#include "support/reply.h"
 #include "support/tiers.h"
-#include "support/watched_model.h"
+#include "support/watched_session.h"
 
 namespace oriel_internal::test::test_cancel {
 namespace {

@@ -3,8 +3,8 @@
 #include <stdexcept>
 
 #include "support/files.h"
+#include "support/reply.h"
 #include "support/scratch_folder.h"
-#include "support/sessions.h"
 
 namespace oriel_internal::test::test_cpp_header {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "support/files.h"
 #include "support/random_families.h"
+#include "support/reply.h"
 #include "support/searching_allocator.h"
-#include "support/sessions.h"
 #include "support/tiers.h"
-#include "support/watched_model.h"
+#include "support/watched_session.h"
 
 #if defined(__linux__)
 #include <fcntl.h>

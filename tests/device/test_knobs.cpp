@@ -3,7 +3,7 @@
 #include <functional>
 #include <limits>
 
-#include "support/sessions.h"
+#include "support/reply.h"
 #include "support/tiers.h"
 #include "support/watched_session.h"
 

@@ -10,8 +10,8 @@
 #include "oriel/advanced.h"
 #include "support/files.h"
 #include "support/ledger.h"
+#include "support/reply.h"
 #include "support/scratch_folder.h"
-#include "support/sessions.h"
 #include "support/target.h"
 #include "support/tiers.h"
 

@@ -7,7 +7,7 @@
 #include "support/random_families.h"
 #include "support/side_by_side.h"
 #include "support/tiers.h"
-#include "support/watched_model.h"
+#include "support/watched_session.h"
 
 namespace oriel_internal::test::test_side_by_side {
 namespace {

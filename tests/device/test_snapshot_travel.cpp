@@ -11,7 +11,7 @@
 #include "support/files.h"
 #include "support/forged_snapshots.h"
 #include "support/random_families.h"
-#include "support/sessions.h"
+#include "support/reply.h"
 #include "support/target.h"
 #include "support/tiers.h"
 

@@ -11,7 +11,7 @@
 #include "api/api.h"
 #include "oriel/advanced.h"
 #include "support/random_families.h"
-#include "support/sessions.h"
+#include "support/reply.h"
 #include "support/target.h"
 #include "support/tiers.h"
 

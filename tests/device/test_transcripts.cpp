@@ -1,11 +1,17 @@
 // A session's transcript, and conversations rebuilt from it. The rules are the host's: one device is enough for most
 // tests.
-#include <gtest/gtest.h>
+#include <algorithm>
 
+#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "oriel/advanced.h"
-#include "support/sessions.h"
+#include "support/api.h"
+#include "support/distances.h"
+#include "support/files.h"
+#include "support/float64_model.h"
+#include "support/reply.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_transcripts {
 namespace {
@@ -236,3 +242,252 @@ TEST(Transcripts, say_how_far_they_are_read_and_stop_when_told) {
 
 }  // namespace
 }  // namespace oriel_internal::test::test_transcripts
+
+namespace oriel_internal::test::test_window_shares {
+
+// Layers with a part of the session's window (Options.window_shares), against their definition.
+
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+using Shares = std::vector<uint8_t>;
+
+struct Layout {
+  std::string model = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
+  uint32_t sinks = 4;
+  uint32_t window = 40;
+  uint32_t chunk = 8;
+  Shares shares;
+};
+
+Loaded loadAs(const Layout& layout) {
+  Options options = makeOptions();
+  options.memory_bytes = 256u << 20;
+  options.set("sinks", layout.sinks);
+  options.window_tokens = layout.window;
+  options.set("prefill_batch", layout.chunk);
+  if (!layout.shares.empty()) {
+    options.set("window_shares", listText(layout.shares));
+  }
+  return load(layout.model, options);
+}
+
+uint32_t layersOf(const std::string& model) { return describeFile(model, Options())["n_layers"]; }
+
+// Eighths that differ by layer; the last layer sees all.
+Shares mixedShares(uint32_t n_layers) {
+  Shares shares(n_layers, 0);
+  for (uint32_t layer = 0; layer + 1 < n_layers; ++layer) {
+    shares[layer] = static_cast<uint8_t>(layer % 3 == 0 ? 64 : layer % 3 == 1 ? 160 : 0);
+  }
+  return shares;
+}
+
+std::vector<size_t> windowsOf(const Layout& layout) {
+  std::vector<size_t> windows;
+  for (const uint8_t share : layout.shares) {
+    windows.push_back(share == 0 ? 0 : (size_t{layout.window} * share + 255) / 256);
+  }
+  return windows;
+}
+
+class WindowShares : public testing::TestWithParam<const char*> {
+ protected:
+  Layout mixed() const {
+    Layout layout;
+    layout.model = ORIEL_TEST_DATA "/models/" + std::string(GetParam()) + ".gguf";
+    layout.shares = mixedShares(layersOf(layout.model));
+    return layout;
+  }
+};
+
+RUNS_ON(kCpu);
+TEST_P(WindowShares, every_position_equals_the_definition_in_float64) {
+  Layout layout = mixed();
+  const std::vector<int32_t> ids = someIds(90, 256);
+  for (const uint32_t sinks : {4u, 0u}) {
+    layout.sinks = sinks;
+    const Loaded loaded = loadAs(layout);
+    ASSERT_TRUE(loaded.session);
+    const auto rows = evaluate(loaded, ids);
+    Float64Model reference(layout.model);
+    reference.seeLess(windowsOf(layout));
+    for (size_t t = 0; t < ids.size(); ++t) {
+      EXPECT_LT(relativeL2(rows[t], reference.step(ids[t], sinks, layout.window)), 4e-3)
+          << "token " << t << " sinks " << sinks;
+    }
+  }
+}
+
+// Generic, with local windows, with shared memories, with convolutions.
+INSTANTIATE_TEST_SUITE_P(Models, WindowShares,
+                         testing::Values("llama-mqa", "gemma3", "gemma4-e-q8_0", "lfm2-q8_0"),
+                         [](const testing::TestParamInfo<const char*>& tested) {
+                           std::string name = tested.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+RUNS_ON(kCpu);
+TEST(SharedWindow, without_sinks_a_quarter_in_all_layers_is_a_quarter_of_the_window) {
+  Layout quarter;
+  quarter.sinks = 0;
+  Layout part = quarter;
+  quarter.window = 10;
+  part.window = 40;
+  part.shares.assign(1, 64);
+  const std::vector<int32_t> ids = someIds(60, 512);
+  const Loaded a = loadAs(quarter);
+  const Loaded b = loadAs(part);
+  const auto want = evaluate(a, ids);
+  const auto got = evaluate(b, ids);
+  for (size_t t = 0; t < ids.size(); ++t) {
+    EXPECT_LT(relativeL2(got[t], want[t]), 1e-5) << t;
+  }
+}
+
+RUNS_ON(kCpu);
+TEST(SharedWindow, the_plan_has_a_group_for_each_length_and_takes_as_many_bytes) {
+  Layout layout;
+  const uint32_t n_layers = layersOf(layout.model);
+  const Loaded whole = loadAs(layout);
+  layout.shares.assign(n_layers, 128);
+  layout.shares.back() = 0;
+  const Loaded part = loadAs(layout);
+  const FullPlan of_whole = planOf(whole);
+  const FullPlan of_part = planOf(part);
+  ASSERT_EQ(2u, of_part["groups"].size());
+  EXPECT_EQ(1u, of_part["groups"][0]["layers"]);
+  EXPECT_EQ(40u, of_part["groups"][0]["window_tokens"]);
+  EXPECT_EQ(n_layers - 1, of_part["groups"][1]["layers"]);
+  EXPECT_EQ(20u, of_part["groups"][1]["window_tokens"]);
+  EXPECT_EQ("session", of_part["groups"][1]["kind"]);
+  EXPECT_EQ(of_part.count("kv_bytes_at"), of_part["groups"][0]["bytes"].get<uint64_t>() +
+                                              of_part["groups"][1]["bytes"].get<uint64_t>());
+  EXPECT_EQ(of_whole.count("kv_bytes_at") * (n_layers + 1),
+            of_part.count("kv_bytes_at") * 2 * n_layers);
+  EXPECT_EQ(40u, of_part.window_tokens);
+}
+
+Bytes save(const Loaded& loaded) { return savedBytes(loaded.session.get()); }
+
+oriel_restored restore(const Loaded& loaded, const Bytes& bytes) {
+  oriel_restored result = ORIEL_INIT(oriel_restored);
+  EXPECT_EQ(ORIEL_OK,
+            oriel_snapshot_restore(loaded.session.get(), bytes.data(), bytes.size(), 0, &result));
+  return result;
+}
+
+RUNS_ON(kCpu);
+TEST(SharedWindow, a_snapshot_goes_on_to_the_bit) {
+  Layout layout;
+  layout.shares = mixedShares(layersOf(layout.model));
+  const std::vector<int32_t> ids = someIds(70, 512);
+  const Loaded a = loadAs(layout);
+  (void)evaluate(a, ids);
+  const Bytes bytes = save(a);
+  const Loaded b = loadAs(layout);
+  (void)restore(b, bytes);
+  EXPECT_EQ(greedy(a, 24), greedy(b, 24));
+  EXPECT_EQ(logitsOf(a), logitsOf(b));
+}
+
+// Tokens that the session's layers saw after the sinks, including the latest one.
+size_t seenBehindSinks(const Loaded& loaded) {
+  oriel_stats view = ORIEL_INIT(oriel_stats);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
+  return static_cast<size_t>(view.position - view.first_visible);
+}
+
+RUNS_ON(kCpu);
+TEST(SharedWindow, a_snapshot_of_other_shares_is_carried_over_as_far_as_layers_hold_it) {
+  Layout alike;
+  alike.chunk = 1;  // so that rings hold exactly the visible tokens
+  Layout shared = alike;
+  shared.shares = mixedShares(layersOf(shared.model));
+  const std::vector<int32_t> ids = someIds(120, 512);
+  const std::vector<int32_t> begin(ids.begin(), ids.begin() + 60);
+  for (const bool to_shared : {true, false}) {
+    const Layout& from = to_shared ? alike : shared;
+    const Layout& to = to_shared ? shared : alike;
+    const Loaded saved = loadAs(from);
+    (void)evaluate(saved, begin);
+    const Loaded loaded = loadAs(to);
+    (void)restore(loaded, save(saved));
+    Float64Model reference(alike.model);
+    if (!from.shares.empty()) {
+      reference.seeLess(windowsOf(from));
+    }
+    for (const int32_t id : begin) {
+      (void)reference.step(id, 4, 40);
+    }
+    reference.seeLess(to.shares.empty() ? std::vector<size_t>{} : windowsOf(to));
+    for (size_t t = 60; t < ids.size(); ++t) {
+      const auto row = evaluate(loaded, {ids[t]});
+      const auto want = reference.step(ids[t], 4, seenBehindSinks(loaded));
+      EXPECT_LT(relativeL2(row[0], want), 4e-3) << "token " << t << (to_shared ? " shared" : "");
+    }
+    EXPECT_EQ(40u, seenBehindSinks(loaded)) << "the window fills again";
+  }
+}
+
+RUNS_ON(kCpu);
+TEST(SharedWindow, going_back_is_as_if_it_had_not_been_read) {
+  Layout layout;
+  layout.chunk = 8;
+  layout.shares = mixedShares(layersOf(layout.model));
+  const std::vector<int32_t> ids = someIds(80, 512);
+  const Loaded a = loadAs(layout);
+  const Loaded b = loadAs(layout);
+  (void)evaluate(a, ids);
+  (void)evaluate(b, ids);
+  (void)evaluate(b, someIds(5, 256));
+  ASSERT_EQ(ORIEL_OK, goBackTo(b.session.get(), 80));
+  EXPECT_EQ(evaluate(a, {7}), evaluate(b, {7}));
+}
+
+RUNS_ON(kCpu);
+TEST(SharedWindow, sessions_that_decode_together_write_what_each_writes_alone) {
+  Layout layout;
+  layout.shares = mixedShares(layersOf(layout.model));
+  Options options = makeOptions();
+  options.memory_bytes = 256u << 20;
+  options.window_tokens = layout.window;
+  options.set("window_shares", listText(layout.shares));
+  options.sessions = 2;
+  const uint32_t windows[] = {0, 24};
+  options.set("session_windows", listText(windows));
+  const Loaded loaded = load(layout.model, options);
+  ASSERT_TRUE(loaded.session);
+  const std::vector<int32_t> ids = someIds(90, 512);
+  (void)evaluate(loaded, ids);
+  SessionOptions of_second;
+  of_second.set("session_window", 24);
+  oriel_session* second = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), &of_second, &second));
+  SessionPtr owned(second);
+  std::vector<std::vector<float>> rows;
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(second, ids.data(), ids.size(), keepRow, &rows));
+  Layout alone = layout;
+  alone.window = 24;
+  const Loaded of_its_own = loadAs(alone);
+  const auto want = evaluate(of_its_own, ids);
+  for (size_t t = 0; t < ids.size(); ++t) {
+    EXPECT_LT(relativeL2(rows[t], want[t]), 1e-3) << t;
+  }
+}
+
+RUNS_ON(kCpu);
+TEST(SharedWindow, another_number_of_shares_than_layers_is_refused) {
+  Layout layout;
+  const Shares shares(layersOf(layout.model) + 1, 0);
+  CapturedLog log;
+  Options options = makeOptions(&log);
+  options.set("window_shares", listText(shares));
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(layout.model.c_str(), &options, &model));
+  EXPECT_TRUE(log.says("a number per layer")) << log.errors();
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_window_shares

@@ -13,8 +13,8 @@
 #include "oriel/advanced.h"
 #include "support/ledger.h"
 #include "support/random_families.h"
+#include "support/reply.h"
 #include "support/scratch_folder.h"
-#include "support/sessions.h"
 #include "support/tiers.h"
 
 #if !defined(_WIN32)

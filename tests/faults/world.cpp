@@ -11,7 +11,7 @@
 #include "api/api.h"
 #include "faults/file_faults.h"
 #include "faults/vulkan_faults.h"
-#include "support/recall.h"
+#include "support/recovery.h"
 
 namespace oriel_internal::test {
 namespace {

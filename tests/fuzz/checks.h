@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "base/limits.h"
+#include "base/checked.h"
 #include "support/captured_log.h"
 #include "support/ledger.h"
 

@@ -13,10 +13,9 @@ endfunction()
 # The program's readers: of JSON and, if the server is built, of requests.
 set(program ${PROJECT_SOURCE_DIR}/apps/oriel)
 add_library(oriel_fuzz_program STATIC EXCLUDE_FROM_ALL
-  ${program}/output.cpp ${program}/text_input.cpp ${program}/sizes.cpp ${program}/system.cpp ${program}/reply/json_input.cpp
-  ${program}/reply/messages.cpp ${program}/reply/reply_parts.cpp ${program}/terminal/characters.cpp
-  ${program}/terminal/interrupt.cpp
-  ${program}/terminal/standard_input.cpp ${program}/terminal/shown.cpp ${program}/terminal/terminal.cpp ${program}/terminal/terminal_modes.cpp)
+    ${program}/output.cpp ${program}/sizes.cpp ${program}/system.cpp ${program}/reply/json_input.cpp
+    ${program}/reply/messages.cpp ${program}/reply/reply_parts.cpp ${program}/terminal/wrap.cpp
+    ${program}/terminal/interrupt.cpp ${program}/terminal/terminal.cpp)
 target_include_directories(oriel_fuzz_program PUBLIC ${program})
 target_link_libraries(oriel_fuzz_program PUBLIC oriel_tools nlohmann_json::nlohmann_json)
 oriel_warnings(oriel_fuzz_program)
@@ -31,8 +30,8 @@ endif()
 find_path(ORIEL_CLI11 CLI/CLI.hpp DOC "CLI11 headers (libcli11-dev)")
 if(ORIEL_CLI11 AND NOT EMSCRIPTEN)
   target_sources(oriel_fuzz_program PRIVATE
-    ${program}/kv_formats.cpp ${program}/setting_flags.cpp ${program}/settings.cpp ${program}/chat/chat_settings.cpp ${program}/chat/said.cpp ${program}/reply/batch_lines.cpp
-    ${program}/reply/reply_options.cpp)
+    ${program}/sizes.cpp ${program}/setting_flags.cpp ${program}/settings.cpp ${program}/chat/chat_settings.cpp
+    ${program}/chat/said.cpp ${program}/reply/batch_lines.cpp ${program}/reply/reply_options.cpp)
   target_include_directories(oriel_fuzz_program SYSTEM PRIVATE ${ORIEL_CLI11})
   oriel_fuzz_needs(batch oriel_fuzz_program)
 else()
@@ -41,15 +40,11 @@ else()
 endif()
 if(ORIEL_BOOST AND NOT WIN32 AND NOT EMSCRIPTEN)
   target_sources(oriel_fuzz_program PRIVATE
-    ${program}/pictures/jpeg.cpp ${program}/pictures/message_pictures.cpp ${program}/pictures/orientation.cpp
-    ${program}/pictures/picture_file.cpp ${program}/pictures/png.cpp ${program}/pictures/read_picture.cpp
-    ${program}/serve/anthropic/messages_request.cpp ${program}/serve/api_error.cpp ${program}/serve/fields.cpp
-    ${program}/serve/guard.cpp ${program}/serve/http_message.cpp ${program}/serve/http_server.cpp
-    ${program}/serve/ids.cpp ${program}/serve/message.cpp ${program}/serve/ollama/ollama_request.cpp
-    ${program}/serve/openai/chat_messages.cpp ${program}/serve/openai/chat_request.cpp
-    ${program}/serve/openai/responses_request.cpp ${program}/serve/openai/tool_fields.cpp
-    ${program}/serve/request_fields.cpp ${program}/serve/routes.cpp ${program}/serve/socket.cpp
-    ${program}/serve/tool_list.cpp)
+    ${program}/pictures/jpeg.cpp ${program}/pictures/message_pictures.cpp ${program}/pictures/picture_file.cpp
+    ${program}/pictures/png.cpp ${program}/serve/anthropic.cpp ${program}/serve/api_error.cpp
+    ${program}/serve/fields.cpp ${program}/serve/http_message.cpp ${program}/serve/http_server.cpp
+    ${program}/serve/block_writer.cpp ${program}/serve/message.cpp ${program}/serve/ollama.cpp ${program}/serve/openai_requests.cpp
+    ${program}/serve/request_fields.cpp ${program}/serve/routes.cpp)
   target_include_directories(oriel_fuzz_program SYSTEM PRIVATE ${ORIEL_BOOST})
   oriel_fuzz_needs(server oriel_fuzz_program)
 else()

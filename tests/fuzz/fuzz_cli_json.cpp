@@ -1,7 +1,7 @@
 // JSON read by the program: files of messages, ids and tools, and a model's calls.
 #include <nlohmann/json.hpp>
 
-#include "base/workspace.h"
+#include "base/scratch.h"
 #include "failure.h"
 #include "fuzz/checks.h"
 #include "fuzz/fuzz.h"

@@ -4,7 +4,7 @@
 #include "fuzz/checks.h"
 #include "fuzz/model_input.h"
 #include "oriel/advanced.h"
-#include "support/owners.h"
+#include "support/options.h"
 #include "support/random_draft.h"
 #include "support/random_families.h"
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/workspace.h"
+#include "base/scratch.h"
 #include "fuzz/checks.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/words.h"

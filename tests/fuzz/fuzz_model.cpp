@@ -5,7 +5,7 @@
 #include <cstring>
 #include <memory>
 
-#include "base/workspace.h"
+#include "base/scratch.h"
 #include "fuzz/checks.h"
 #include "fuzz/model_input.h"
 #include "fuzz/use_model.h"

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "base/workspace.h"
+#include "base/scratch.h"
 #include "fuzz/checks.h"
 #include "fuzz/fuzz.h"
 #include "speed/speed_file.h"

@@ -6,8 +6,8 @@
 
 #include "fuzz/fuzz.h"
 #include "fuzz/text_rules.h"
-#include "support/vocabulary.h"
-#include "text/byte_level.h"
+#include "support/tokenizer_case.h"
+#include "text/utf8.h"
 #include "text/words.h"
 
 namespace oriel_internal::fuzz::fuzz_text {

@@ -4,7 +4,7 @@
 #include "fuzz/checks.h"
 #include "fuzz/model_input.h"
 #include "fuzz/text_rules.h"
-#include "support/vocabulary.h"
+#include "support/tokenizer_case.h"
 
 namespace oriel_internal::fuzz::fuzz_vocabulary {
 namespace {

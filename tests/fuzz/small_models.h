@@ -13,7 +13,7 @@
 #include "oriel/advanced.h"
 #include "support/describe.h"
 #include "support/ledger.h"
-#include "support/owners.h"
+#include "support/options.h"
 #include "support/random_families.h"
 
 namespace oriel_internal::fuzz {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/hash.h"
-#include "kv/turns.h"
+#include "kv/window.h"
 
 namespace oriel_internal::fuzz {
 namespace {

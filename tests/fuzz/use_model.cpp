@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "oriel/advanced.h"
-#include "support/owners.h"
+#include "support/options.h"
 
 namespace oriel_internal::fuzz {
 

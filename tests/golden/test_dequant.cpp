@@ -5,7 +5,6 @@
 #include "plan/repack.h"
 #include "support/encoding.h"
 #include "support/files.h"
-#include "support/kernel_data.h"
 #include "support/kernel_rig.h"
 
 namespace oriel_internal::test::test_dequant {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "support/kernel_fixture.h"
+#include "support/kernel_rig.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels {

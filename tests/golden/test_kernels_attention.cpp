@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "support/kernel_fixture.h"
+#include "support/kernel_rig.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_attention {

@@ -8,7 +8,7 @@
 
 #include "kv/kv_side.h"
 #include "support/attended.h"
-#include "support/kernel_fixture.h"
+#include "support/kernel_rig.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_heads {

@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "kv/kv_side.h"
-#include "support/kernel_fixture.h"
+#include "support/kernel_rig.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_layers {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/checked.h"
-#include "support/kernel_fixture.h"
+#include "support/kernel_rig.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_parts {

@@ -8,7 +8,7 @@
 
 #include "base/checked.h"
 #include "support/float64_state_ops.h"
-#include "support/kernel_fixture.h"
+#include "support/kernel_rig.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_state {

@@ -11,7 +11,7 @@
 #include "kv/quantise.h"
 #include "plan/memory_layout.h"
 #include "support/attended.h"
-#include "support/kernel_fixture.h"
+#include "support/kernel_rig.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_steps {

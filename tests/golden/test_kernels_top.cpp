@@ -9,7 +9,7 @@
 
 #include "exec/top_tokens.h"
 #include "plan/memory_layout.h"
-#include "support/kernel_fixture.h"
+#include "support/kernel_rig.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_top {

@@ -25,7 +25,7 @@
 #include "oriel/advanced.h"
 #include "support/files.h"
 #include "support/model_mutants.h"
-#include "support/owners.h"
+#include "support/options.h"
 #include "support/random_families.h"
 
 namespace oriel_internal::fuzz {

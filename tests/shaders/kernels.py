@@ -42,7 +42,7 @@ class Packed:
 
 def chosen_lengths(words):
     """Ids of array types whose length depends on an OpSelect of specialisation constants. Excludes the constants of a
-    kernel's form, which drivers do not see (platform/vulkan/shader_form.cpp)."""
+    kernel's form, which drivers do not see (platform/vulkan/shader_table.cpp)."""
     decorate, spec_id, first_form = 71, 1, 8
     constant, constants, spec_constant_op, type_array, select, header_words = 43, (41, 42), 52, 28, 169, 5
     chosen, arrays, known, at = set(), [], set(), header_words

@@ -10,7 +10,7 @@
 #include "oriel/tools.h"
 #include "support/captured_log.h"
 #include "support/describe.h"
-#include "support/owners.h"
+#include "support/options.h"
 #include "support/target.h"
 
 namespace oriel_internal::test {

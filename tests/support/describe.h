@@ -9,7 +9,6 @@
 
 #include "oriel/tools.h"
 #include "support/options.h"
-#include "support/owners.h"
 
 namespace oriel_internal::test {
 

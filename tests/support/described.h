@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/workspace.h"
+#include "base/scratch.h"
 #include "model/model_desc.h"
 #include "model/tensor_index.h"
 #include "tests/support/captured_log.h"

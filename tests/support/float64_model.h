@@ -1,24 +1,823 @@
-// Forward passes in float64, from the definitions: one token at a time, keys kept before RoPE, cache positions assigned
-// at every step (as in StreamingLLM). Windowed layers see the last tokens at their own positions; short convolutions
-// and states see every token. Shares only the GGUF reader with the library: architectures are implemented a second time
-// here. Tests only.
+// Keys and dequantised tensors of a model file, for float64 references. Shares only the GGUF reader with the library;
+// unreadable data is an exception. Tests only.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <deque>
+#include <limits>
 #include <memory>
+#include <numeric>
+#include <stdexcept>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/half.h"
-#include "support/float64_experts.h"
-#include "support/float64_latent.h"
-#include "support/float64_rope.h"
-#include "support/float64_states.h"
-#include "support/float64_weights.h"
+#include "base/log.h"
+#include "gguf/gguf.h"
+#include "support/files.h"
 
 namespace oriel_internal::test {
+
+inline std::vector<double> part(const std::vector<double>& x, size_t first, size_t count) {
+  const auto begin = x.begin() + static_cast<std::ptrdiff_t>(first);
+  return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(count));
+}
+
+/// `rows` rows of a matrix times a vector of `cols` values. Four independent sums at a time.
+inline std::vector<double> rowsTimes(const double* matrix, size_t rows, const double* x,
+                                     size_t cols) {
+  std::vector<double> y(rows);
+  size_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const double* const a = matrix + r * cols;
+    const double* const b = a + cols;
+    const double* const c = b + cols;
+    const double* const d = c + cols;
+    double sum_a = 0, sum_b = 0, sum_c = 0, sum_d = 0;
+    for (size_t i = 0; i < cols; ++i) {
+      sum_a += a[i] * x[i];
+      sum_b += b[i] * x[i];
+      sum_c += c[i] * x[i];
+      sum_d += d[i] * x[i];
+    }
+    y[r] = sum_a;
+    y[r + 1] = sum_b;
+    y[r + 2] = sum_c;
+    y[r + 3] = sum_d;
+  }
+  for (; r < rows; ++r) {
+    double sum = 0;
+    for (size_t i = 0; i < cols; ++i) {
+      sum += matrix[r * cols + i] * x[i];
+    }
+    y[r] = sum;
+  }
+  return y;
+}
+
+class Float64Weights {
+ public:
+  explicit Float64Weights(const std::string& path) : bytes_(readBytes(path)) {
+    if (!file_.open(bytes_.data(), bytes_.size(), Log()).ok()) {
+      throw std::runtime_error("cannot read " + path);
+    }
+    architecture_ = text("general.architecture", "");
+    if (architecture_.empty()) {
+      throw std::runtime_error("no architecture in " + path);
+    }
+  }
+
+  const std::string& architecture() const { return architecture_; }
+
+  // Keys are named without the architecture prefix.
+  size_t number(const std::string& suffix) const {
+    uint64_t value = 0;
+    if (!file_.getUint(key(suffix).c_str(), &value)) {
+      throw std::runtime_error(key(suffix));
+    }
+    return value;
+  }
+  size_t number(const std::string& suffix, size_t otherwise) const {
+    uint64_t value = 0;
+    return file_.getUint(key(suffix).c_str(), &value) ? value : otherwise;
+  }
+  double real(const std::string& suffix, double otherwise) const {
+    double value = 0;
+    return file_.getFloat(key(suffix).c_str(), &value) ? value : otherwise;
+  }
+  bool flag(const std::string& suffix, bool otherwise) const {
+    bool value = false;
+    return file_.getBool(key(suffix).c_str(), &value) ? value : otherwise;
+  }
+  std::string scalingType() const { return text(key("rope.scaling.type"), "linear"); }
+  /// One number per layer, from an array or a single number.
+  std::vector<size_t> numbers(const std::string& suffix, size_t n_layers) const {
+    GgufArray array;
+    if (!file_.getArray(key(suffix).c_str(), &array)) {
+      return std::vector<size_t>(n_layers, number(suffix));
+    }
+    std::vector<size_t> values;
+    GgufArrayReader reader(array);
+    for (int64_t value = 0; reader.nextInt(&value);) {
+      values.push_back(static_cast<size_t>(value));
+    }
+    if (values.size() != n_layers) {
+      throw std::runtime_error(key(suffix) + " has another length");
+    }
+    return values;
+  }
+
+  std::vector<bool> flags(const std::string& suffix) const {
+    GgufArray array;
+    (void)file_.getArray(key(suffix).c_str(), &array);
+    std::vector<bool> values;
+    GgufArrayReader reader(array);
+    for (bool value = false; reader.nextBool(&value);) {
+      values.push_back(value);
+    }
+    return values;
+  }
+
+  /// Adds `scale` times an adapter's products to the matrices, as merged weights have them. Not for token_embd, whose
+  /// adapter changes the lookup only.
+  void adapt(const std::string& path, double scale) {
+    Float64Weights adapter(path);
+    double alpha = 0;
+    (void)adapter.file_.getFloat("adapter.lora.alpha", &alpha);
+    GgufTensor half;
+    for (uint64_t cursor = 0; adapter.file_.nextTensor(&cursor, &half);) {
+      const std::string name(half.name.data, half.name.bytes);
+      const size_t end = name.rfind(".lora_b");
+      if (end == std::string::npos) {
+        continue;
+      }
+      const std::string matrix = name.substr(0, end);
+      if (matrix == "token_embd.weight") {
+        throw std::runtime_error(matrix);
+      }
+      const size_t rank = half.dims[0];
+      const size_t rows = half.dims[1];
+      const std::vector<double>& a = adapter[matrix + ".lora_a"];
+      const std::vector<double>& b = adapter[name];
+      (void)(*this)[matrix];
+      std::vector<double>& w = values_[matrix];
+      const size_t cols = w.size() / (b.size() / rank);
+      const double factor = alpha != 0 ? scale * alpha / static_cast<double>(rank) : scale;
+      for (size_t row = 0; row < w.size() / cols; ++row) {  // of all experts
+        for (size_t i = 0; i < rank; ++i) {
+          const double by = factor * b[row * rank + i];
+          const double* const of = a.data() + (row / rows * rank + i) * cols;
+          for (size_t c = 0; c < cols; ++c) {
+            w[row * cols + c] += by * of[c];
+          }
+        }
+      }
+    }
+  }
+
+  bool has(const std::string& name) const {
+    const auto known = has_.find(name);
+    if (known != has_.end()) {
+      return known->second;
+    }
+    GgufTensor tensor;
+    return has_[name] = file_.findTensor(name.c_str(), &tensor);
+  }
+
+  const std::vector<double>& operator[](const std::string& name) {
+    const auto found = values_.find(name);
+    return found != values_.end() ? found->second : values_[name] = dequantised(name);
+  }
+  /// The matrix times a vector; rows have the vector's length.
+  std::vector<double> product(const std::string& name, const std::vector<double>& x) {
+    const std::vector<double>& w = (*this)[name];
+    return rowsTimes(w.data(), w.size() / x.size(), x.data(), x.size());
+  }
+
+ private:
+  std::string key(const std::string& suffix) const { return architecture_ + "." + suffix; }
+  std::string text(const std::string& name, const std::string& otherwise) const {
+    GgufString value;
+    return file_.getString(name.c_str(), &value) ? std::string(value.data, value.bytes) : otherwise;
+  }
+
+  static double halfValue(uint16_t bits) {
+    const int exponent = (bits >> 10) & 31;
+    const int mantissa = bits & 1023;
+    const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+    return exponent == 0 ? sign * std::ldexp(mantissa, -24)
+                         : sign * std::ldexp(1024 + mantissa, exponent - 25);
+  }
+
+  std::vector<double> dequantised(const std::string& name) const {
+    GgufTensor tensor;
+    if (!file_.findTensor(name.c_str(), &tensor)) {
+      throw std::runtime_error(name);
+    }
+    size_t count = 1;
+    for (uint32_t d = 0; d < tensor.n_dims; ++d) {
+      count *= tensor.dims[d];
+    }
+    std::vector<double> values(count);
+    const auto u16 = [&](size_t offset) {
+      uint16_t value;
+      std::memcpy(&value, bytes_.data() + tensor.offset + offset, 2);
+      return value;
+    };
+    for (size_t i = 0; i < count; ++i) {
+      switch (tensor.type) {
+        case 0: {
+          float value;
+          std::memcpy(&value, bytes_.data() + tensor.offset + 4 * i, 4);
+          values[i] = value;
+          break;
+        }
+        case 1:
+          values[i] = halfValue(u16(2 * i));
+          break;
+        case 30: {
+          const uint32_t bits = static_cast<uint32_t>(u16(2 * i)) << 16;
+          float value;
+          std::memcpy(&value, &bits, 4);
+          values[i] = value;
+          break;
+        }
+        case 8:
+          values[i] = halfValue(u16(i / 32 * 34)) *
+                      static_cast<int8_t>(bytes_[tensor.offset + i / 32 * 34 + 2 + i % 32]);
+          break;
+        case 2: {
+          const uint8_t byte = bytes_[tensor.offset + i / 32 * 18 + 2 + i % 16];
+          const int nibble = i % 32 < 16 ? byte & 15 : byte >> 4;
+          values[i] = halfValue(u16(i / 32 * 18)) * (nibble - 8);
+          break;
+        }
+        default:
+          throw std::runtime_error("tensor type");
+      }
+    }
+    return values;
+  }
+
+  std::vector<uint8_t> bytes_;
+  GgufFile file_;
+  std::string architecture_;
+  std::unordered_map<std::string, std::vector<double>> values_;
+  mutable std::unordered_map<std::string, bool> has_;  ///< cached answers: a file is searched once
+};
+
+// Layers with a window of their own, and each layer's rotation. Tests only.
+
+/// Largest number of last tokens seen by each layer; 0: the session's.
+inline std::vector<size_t> float64Windows(const Float64Weights& file, size_t n_layers) {
+  std::vector<size_t> windows(n_layers);
+  const std::string& name = file.architecture();
+  const size_t asked = file.number("attention.sliding_window", 0);
+  for (size_t layer = 0; layer < n_layers; ++layer) {
+    const auto allBut = [&](size_t usual_period) {  // the last of every period
+      const size_t period = file.number("attention.sliding_window_pattern", usual_period);
+      return layer % period != period - 1;
+    };
+    if (name == "gemma4") {
+      windows[layer] = file.flags("attention.sliding_window_pattern")[layer] ? asked : 0;
+    } else if (name == "lfm2") {  // of every attention layer
+      windows[layer] = asked;
+    } else if (name == "gemma3" && allBut(6)) {
+      windows[layer] = file.number("attention.sliding_window");
+    } else if (name == "gemma2" && layer % 2 == 0) {
+      windows[layer] = asked != 0 ? asked : 4096;
+    } else if (name == "exaone4" && n_layers == 64 && allBut(4)) {
+      windows[layer] = asked != 0 ? asked : 4096;
+    } else if (name == "olmo2" && asked != 0 && allBut(4)) {  // OLMo 3
+      windows[layer] = asked;
+    }
+  }
+  return windows;
+}
+
+/// The rotation of one layer's heads: angles are position times frequency.
+class Float64Rope {
+ public:
+  Float64Rope(Float64Weights* file, size_t layer, size_t n_layers, size_t head_dim, bool windowed)
+      : neighbours_(pairsNeighbours(file->architecture())) {
+    const std::string& of = file->architecture();
+    const std::string name = of == "gemma4-assistant" ? "gemma4" : of;
+    const bool scaled = !windowed || (name != "gemma3" && name != "gemma4");
+    double base = scaled ? file->real("rope.freq_base", 10000.0) : 10000.0;
+    const double alpha = file->real("rope.scaling.alpha", 0);
+    if (name == "hunyuan-dense" && alpha > 0) {
+      const auto d = static_cast<double>(head_dim);
+      base *= std::pow(alpha, d / (d - 2));
+    }
+    const double factor = file->real("rope.scaling.factor", 1.0);
+    const bool yarn = file->scalingType() == "yarn" &&
+                      (name == "mistral3" || name == "deepseek2" || (name == "olmo2" && !windowed));
+    turns_ = !(name == "smollm3" && layer % 4 == 3) &&
+             !((name == "granite" || name == "granitehybrid") &&
+               !file->flag("rope.scaling.finetuned", true)) &&
+             !(name == "exaone4" && n_layers == 64 && !windowed);
+    const size_t all = file->number("rope.dimension_count", head_dim);
+    const size_t sliding = name == "gemma4" ? head_dim : all;
+    const size_t dims = windowed ? file->number("rope.dimension_count_swa", sliding) : all;
+    for (size_t i = 0; i < dims / 2; ++i) {
+      const double plain =
+          std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
+      double frequency = plain;
+      if (yarn) {
+        const double keep = yarnKeeps(*file, static_cast<double>(i), base, dims);
+        frequency = plain * keep + plain / factor * (1 - keep);
+      } else if (scaled && !(name == "olmo2" && windowed)) {
+        frequency = plain / factor;
+      }
+      if (scaled && file->has("rope_freqs.weight")) {
+        frequency /= (*file)["rope_freqs.weight"][i];
+      }
+      if (file->has("rope_factors_short.weight")) {  // sessions within the trained context
+        frequency /= (*file)["rope_factors_short.weight"][i];
+      }
+      if (name == "qwen35" && !isTextPair(*file, i)) {
+        frequency = 0;
+      }
+      frequencies_.push_back(frequency);
+    }
+    if (yarn && name != "deepseek2") {  // which scales scores
+      const double part =
+          name == "mistral3" ? file->real("rope.scaling.yarn_log_multiplier", 0) : 0;
+      amplitude_ = (0.1 * std::log(factor) + 1) / (0.1 * part * std::log(factor) + 1);
+    }
+  }
+
+  std::vector<double> rotated(const std::vector<double>& head, size_t position) const {
+    std::vector<double> out(head);
+    if (!turns_) {
+      return out;
+    }
+    const double* const turns = turnsAt(position);
+    for (size_t i = 0; i < frequencies_.size(); ++i) {
+      const double c = turns[2 * i];
+      const double s = turns[2 * i + 1];
+      const size_t first = neighbours_ ? 2 * i : i;
+      const size_t second = neighbours_ ? 2 * i + 1 : i + frequencies_.size();
+      out[first] = head[first] * c - head[second] * s;
+      out[second] = head[first] * s + head[second] * c;
+    }
+    return out;
+  }
+
+ private:
+  // Cosine and sine of each pair.
+  const double* turnsAt(size_t position) const {
+    std::vector<double>& turns = turns_at_[position];
+    if (turns.empty()) {
+      for (const double frequency : frequencies_) {
+        const double angle = static_cast<double>(position) * frequency;
+        turns.push_back(amplitude_ * std::cos(angle));
+        turns.push_back(amplitude_ * std::sin(angle));
+      }
+    }
+    return turns.data();
+  }
+
+  // Other architectures pair i with the element half a head further.
+  static bool pairsNeighbours(const std::string& name) {
+    const std::vector<std::string> names = {"llama",      "smollm3",       "granite",
+                                            "minicpm",    "ernie4_5",      "mistral3",
+                                            "granitemoe", "granitehybrid", "deepseek2"};
+    return std::find(names.begin(), names.end(), name) != names.end();
+  }
+
+  // Pairs go to three dimensions in turn until each has its number; the rest belong to a fourth, which is constant
+  // along text.
+  static bool isTextPair(const Float64Weights& file, size_t pair) {
+    return pair < 3 * file.numbers("rope.dimension_sections", 4)[pair % 3];
+  }
+
+  // Share of a pair's frequency that is kept: 1 for pairs with many turns in the trained context, 0 for those with few
+  // (YaRN, section 3.2).
+  static double yarnKeeps(const Float64Weights& file, double pair, double base, size_t dims) {
+    const bool says = file.architecture() == "mistral3";
+    const double fast = says ? file.real("rope.scaling.yarn_beta_fast", 32) : 32;
+    const double slow = says ? file.real("rope.scaling.yarn_beta_slow", 1) : 1;
+    const auto d = static_cast<double>(dims);
+    const auto trained = static_cast<double>(
+        file.number("rope.scaling.original_context_length", file.number("context_length")));
+    const auto pairThatTurns = [&](double times) {
+      return d * std::log(trained / (2 * std::acos(-1.0) * times)) / (2 * std::log(base));
+    };
+    const double low = std::max(0.0, std::floor(pairThatTurns(fast)));
+    const double high = std::min(d - 1, std::ceil(pairThatTurns(slow)));
+    return 1 - std::clamp((pair - low) / std::max(0.001, high - low), 0.0, 1.0);
+  }
+
+  bool neighbours_;
+  bool turns_ = true;
+  double amplitude_ = 1;
+  std::vector<double> frequencies_;
+  mutable std::unordered_map<size_t, std::vector<double>>
+      turns_at_;  ///< by position, filled on demand
+};
+
+// Latent attention in float64, from the definition (DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1): every head's keys
+// and values are computed from each latent, without folding into queries. Tests only.
+
+class Float64Latent {
+ public:
+  using Vector = std::vector<double>;
+
+  explicit Float64Latent(Float64Weights* weights) : weights_(*weights) {
+    if (weights_.number("attention.kv_lora_rank", 0) == 0) {
+      return;
+    }
+    latent_ = weights_.number("attention.kv_lora_rank");
+    heads_ = weights_.number("attention.head_count");
+    rope_ = weights_.number("rope.dimension_count");
+    const bool split = weights_.has("blk.0.attn_k_b.weight");
+    const std::string suffix = split ? "_mla" : "";
+    const size_t width = weights_.number("embedding_length");
+    key_ = weights_.number("attention.key_length" + suffix);
+    value_ = weights_.number("attention.value_length" + suffix, width / heads_);
+    scale_ = 1 / std::sqrt(static_cast<double>(key_));
+    if (weights_.scalingType() == "yarn") {
+      const double root = 1 + weights_.real("rope.scaling.yarn_log_multiplier", 0) *
+                                  std::log(weights_.real("rope.scaling.factor", 1));
+      scale_ *= root * root;
+    }
+  }
+
+  bool there() const { return latent_ != 0; }
+
+  /// The visible memory of a token's heads, [head][value], with its own vector last. Positions are those in the cache:
+  /// the oldest is 0. `rounds`: memory is rounded to f16.
+  Vector attend(const std::string& prefix, const Vector& query_heads,
+                const std::vector<Vector>& kept, const Float64Rope& rope, bool rounds) {
+    const size_t n = kept.size();
+    const size_t plain = key_ - rope_;
+    std::vector<Vector> seen;
+    for (size_t j = 0; j < n; ++j) {
+      Vector vector = kept[j];
+      turnLast(&vector, rope, j);
+      for (double& value : vector) {
+        value = rounds ? static_cast<double>(halfToFloat(floatToHalf(static_cast<float>(value))))
+                       : value;
+      }
+      seen.push_back(vector);
+    }
+    const Matrix to_key = keys(prefix);
+    const Matrix to_value = values(prefix);
+    Vector out(heads_ * value_);
+    for (size_t h = 0; h < heads_; ++h) {
+      Vector query(query_heads.begin() + static_cast<std::ptrdiff_t>(h * key_),
+                   query_heads.begin() + static_cast<std::ptrdiff_t>((h + 1) * key_));
+      turnLast(&query, rope, n - 1);
+      Vector scores(n);
+      const Vector head_keys = to_key.of(h, plain, latent_);
+      for (size_t j = 0; j < n; ++j) {
+        const Vector key = rowsTimes(head_keys.data(), plain, seen[j].data(), latent_);
+        for (size_t i = 0; i < plain; ++i) {
+          scores[j] += query[i] * key[i];
+        }
+        for (size_t i = 0; i < rope_; ++i) {
+          scores[j] += query[plain + i] * seen[j][latent_ + i];
+        }
+        scores[j] *= scale_;
+      }
+      const double most = *std::max_element(scores.begin(), scores.end());
+      double sum = 0;
+      for (double& score : scores) {
+        score = std::exp(score - most);
+        sum += score;
+      }
+      const Vector head_values = to_value.of(h, value_, latent_);
+      for (size_t j = 0; j < n; ++j) {
+        const Vector value = rowsTimes(head_values.data(), value_, seen[j].data(), latent_);
+        for (size_t r = 0; r < value_; ++r) {
+          out[h * value_ + r] += scores[j] / sum * value[r];
+        }
+      }
+    }
+    return out;
+  }
+
+  size_t latentCols() const { return latent_; }
+
+ private:
+  void turnLast(Vector* vector, const Float64Rope& rope, size_t position) const {
+    const auto first = vector->end() - static_cast<std::ptrdiff_t>(rope_);
+    const Vector turned = rope.rotated(Vector(first, vector->end()), position);
+    std::copy(turned.begin(), turned.end(), first);
+  }
+
+  /// Position of a head's matrix: row r and column c at [first + head * h + row * r + column * c].
+  struct Matrix {
+    const Vector& values;
+    size_t first, head, row, column;
+    /// Of one head, [rows][cols].
+    Vector of(size_t h, size_t rows, size_t cols) const {
+      Vector out;
+      out.reserve(rows * cols);
+      for (size_t r = 0; r < rows; ++r) {
+        for (size_t c = 0; c < cols; ++c) {
+          out.push_back(values[first + head * h + row * r + column * c]);
+        }
+      }
+      return out;
+    }
+  };
+  // Matrices of keys alone have one row per value of a latent.
+  Matrix keys(const std::string& prefix) {
+    const size_t plain = key_ - rope_;
+    if (weights_.has(prefix + "attn_k_b.weight")) {
+      return {weights_[prefix + "attn_k_b.weight"], 0, latent_ * plain, 1, plain};
+    }
+    return {weights_[prefix + "attn_kv_b.weight"], 0, (plain + value_) * latent_, latent_, 1};
+  }
+  Matrix values(const std::string& prefix) {
+    const size_t plain = key_ - rope_;
+    if (weights_.has(prefix + "attn_v_b.weight")) {
+      return {weights_[prefix + "attn_v_b.weight"], 0, value_ * latent_, latent_, 1};
+    }
+    return {weights_[prefix + "attn_kv_b.weight"], plain * latent_, (plain + value_) * latent_,
+            latent_, 1};
+  }
+
+  Float64Weights& weights_;
+  size_t latent_ = 0, heads_ = 0, rope_ = 0, key_ = 0, value_ = 0;
+  double scale_ = 1;
+};
+
+// A mixture of experts in float64, from the definition. Tests only.
+
+class Float64Experts {
+ public:
+  explicit Float64Experts(Float64Weights* weights) : weights_(*weights) {}
+
+  bool in(const std::string& prefix) const { return weights_.has(prefix + "ffn_gate_inp.weight"); }
+
+  /// The sum of one layer's experts, and of a shared one if present, for `z`.
+  std::vector<double> sum(const std::string& prefix, const std::vector<double>& z) {
+    const std::vector<double> scores = scoresOf(prefix, z);
+    const std::vector<size_t> chosen = choose(prefix, scores);
+    double total = 0;
+    for (const size_t expert : chosen) {
+      total += scores[expert];
+    }
+    std::vector<double> out(z.size());
+    for (const size_t expert : chosen) {
+      const bool says = weights_.architecture() == "deepseek2";
+      const bool divides =
+          says ? weights_.flag("expert_weights_norm", false) : weights_.architecture() != "olmoe";
+      const double scale = says ? weights_.real("expert_weights_scale", 1) : 1;
+      const double by = scale != 0 ? scale : 1;
+      const double weight = by * scores[expert] / (divides ? std::max(total, 6.1035e-5) : 1.0);
+      addScaled(gated(prefix, "exps.weight", expert, z), weight, &out);
+    }
+    if (weights_.has(prefix + "ffn_up_shexp.weight")) {
+      addScaled(gated(prefix, "shexp.weight", 0, z), 1, &out);
+    }
+    return out;
+  }
+
+  /// Smallest margin of a choice so far: the difference in the router's logits between the last chosen expert and the
+  /// next one (for sigmoids: four times that of their values, with biases).
+  double leastMargin() const { return least_margin_; }
+
+ private:
+  std::vector<double> scoresOf(const std::string& prefix, const std::vector<double>& z) {
+    std::vector<double> scores =
+        rowsTimes(weights_[prefix + "ffn_gate_inp.weight"], 0, weights_.number("expert_count"), z);
+    if (weights_.number("expert_gating_func", 1) == 2) {
+      for (double& score : scores) {
+        score = 1 / (1 + std::exp(-score));
+      }
+      return scores;
+    }
+    double sum = 0;
+    for (double& score : scores) {
+      score = std::exp(score);
+      sum += score;
+    }
+    for (double& score : scores) {
+      score /= sum;
+    }
+    return scores;
+  }
+
+  std::vector<size_t> choose(const std::string& prefix, const std::vector<double>& scores) {
+    std::vector<double> ranked = scores;
+    if (weights_.has(prefix + "exp_probs_b.bias")) {
+      addScaled(weights_[prefix + "exp_probs_b.bias"], 1, &ranked);
+    }
+    std::vector<size_t> order(ranked.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return ranked[a] > ranked[b]; });
+    const size_t used = weights_.number("expert_used_count");
+    if (used < order.size()) {
+      const double last = ranked[order[used - 1]];
+      const double next = ranked[order[used]];
+      const bool sigmoid = weights_.number("expert_gating_func", 1) == 2;
+      least_margin_ = std::min(least_margin_, sigmoid ? 4 * (last - next) : std::log(last / next));
+    }
+    order.resize(used);
+    return order;
+  }
+
+  std::vector<double> gated(const std::string& prefix, const std::string& name, size_t expert,
+                            const std::vector<double>& z) {
+    const std::vector<double>& up = weights_[prefix + "ffn_up_" + name];
+    const bool shared = name == "shexp.weight";
+    const size_t n_ff =
+        up.size() / z.size() / (shared ? size_t{1} : weights_.number("expert_count"));
+    std::vector<double> gate =
+        rowsTimes(weights_[prefix + "ffn_gate_" + name], expert * n_ff, n_ff, z);
+    const std::vector<double> by = rowsTimes(up, expert * n_ff, n_ff, z);
+    for (size_t i = 0; i < n_ff; ++i) {
+      gate[i] = gate[i] / (1 + std::exp(-gate[i])) * by[i];
+    }
+    return rowsTimes(weights_[prefix + "ffn_down_" + name], expert * z.size(), z.size(), gate);
+  }
+
+  static std::vector<double> rowsTimes(const std::vector<double>& matrix, size_t first, size_t rows,
+                                       const std::vector<double>& x) {
+    return test::rowsTimes(matrix.data() + first * x.size(), rows, x.data(), x.size());
+  }
+  static void addScaled(const std::vector<double>& x, double factor, std::vector<double>* y) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      (*y)[i] += factor * x[i];
+    }
+  }
+
+  Float64Weights& weights_;
+  double least_margin_ = std::numeric_limits<double>::infinity();
+};
+
+// Recurrent states in float64, from the papers' recurrences, one token at a time: the gated delta rule (Yang, Kautz and
+// Hatamizadeh, 2024) and Mamba-2 (Dao and Gu, 2024), for files of Qwen3.5, Granite 4, Falcon-H1 and Mamba-2. Tests
+// only.
+
+class Float64States {
+ public:
+  using Vector = std::vector<double>;
+
+  Float64States(Float64Weights* weights, size_t n_layers) : weights_(*weights), layers_(n_layers) {
+    if (weights_.number("ssm.state_size", 0) == 0) {
+      return;
+    }
+    taps_ = weights_.number("ssm.conv_kernel");
+    key_dim_ = weights_.number("ssm.state_size");
+    key_heads_ = weights_.number("ssm.group_count");
+    heads_ = weights_.number("ssm.time_step_rank");
+    value_dim_ = weights_.number("ssm.inner_size") / heads_;
+    eps_ = weights_.real("attention.layer_norm_rms_epsilon", 1e-5);
+  }
+
+  bool in(const std::string& prefix) const { return weights_.has(prefix + "ssm_conv1d.weight"); }
+
+  /// A layer's state output for a token.
+  Vector step(size_t layer, const std::string& prefix, const Vector& u) {
+    const bool delta = weights_.has(prefix + "attn_gate.weight");
+    return times(prefix + "ssm_out.weight",
+                 delta ? deltaRule(layer, prefix, u) : mamba2(layer, prefix, u));
+  }
+
+  /// The matrix of a head: the delta rule's [key][value], Mamba-2's [value][key].
+  const std::vector<Vector>& matrix(size_t layer, size_t head) const {
+    return layers_[layer].matrices[head];
+  }
+  /// The last inputs of the convolution, oldest first.
+  const std::deque<Vector>& columns(size_t layer) const { return layers_[layer].columns; }
+
+ private:
+  struct Layer {
+    std::vector<std::vector<Vector>> matrices;
+    std::deque<Vector> columns;
+  };
+
+  Vector deltaRule(size_t layer, const std::string& prefix, const Vector& u) {
+    const size_t keys = key_heads_ * key_dim_;
+    const Vector mixed = convolved(layer, prefix, times(prefix + "attn_qkv.weight", u));
+    const Vector z = times(prefix + "attn_gate.weight", u);
+    const Vector beta = times(prefix + "ssm_beta.weight", u);
+    const Vector alpha = times(prefix + "ssm_alpha.weight", u);
+    const Vector& dt = weights_[prefix + "ssm_dt.bias"];
+    const Vector& a = weights_[prefix + "ssm_a"];
+    const Vector& norm = weights_[prefix + "ssm_norm.weight"];
+    std::vector<std::vector<Vector>>& states = layers_[layer].matrices;
+    states.resize(heads_, std::vector<Vector>(key_dim_, Vector(value_dim_)));
+    Vector out;
+    for (size_t h = 0; h < heads_; ++h) {
+      const size_t shared = h % key_heads_;
+      const Vector q = unit(part(mixed, shared * key_dim_, key_dim_));
+      const Vector k = unit(part(mixed, keys + shared * key_dim_, key_dim_));
+      const Vector v = part(mixed, 2 * keys + h * value_dim_, value_dim_);
+      const double decay = std::exp(softplus(alpha[h] + dt[h]) * a[h]);
+      const double strength = 1 / (1 + std::exp(-beta[h]));
+      std::vector<Vector>& s = states[h];
+      Vector known(value_dim_), o(value_dim_);
+      for (size_t i = 0; i < key_dim_; ++i) {
+        double* const row = s[i].data();
+        for (size_t j = 0; j < value_dim_; ++j) {
+          row[j] *= decay;
+          known[j] += row[j] * k[i];
+        }
+      }
+      const double root = std::sqrt(static_cast<double>(key_dim_));
+      for (size_t i = 0; i < key_dim_; ++i) {
+        double* const row = s[i].data();
+        for (size_t j = 0; j < value_dim_; ++j) {
+          row[j] += k[i] * strength * (v[j] - known[j]);
+          o[j] += row[j] * q[i] / root;
+        }
+      }
+      o = normed(o, norm);
+      for (size_t j = 0; j < value_dim_; ++j) {
+        out.push_back(o[j] * silu(z[h * value_dim_ + j]));
+      }
+    }
+    return out;
+  }
+
+  Vector mamba2(size_t layer, const std::string& prefix, const Vector& u) {
+    const size_t inner = heads_ * value_dim_, keys = key_heads_ * key_dim_;
+    const Vector all = times(prefix + "ssm_in.weight", u);
+    const Vector z = part(all, 0, inner);
+    const Vector xbc = convolved(layer, prefix, part(all, inner, inner + 2 * keys));
+    const Vector steps = part(all, 2 * inner + 2 * keys, heads_);
+    const Vector& dt_bias = weights_[prefix + "ssm_dt.bias"];
+    const Vector& a = weights_[prefix + "ssm_a"];
+    const Vector& d = weights_[prefix + "ssm_d"];
+    std::vector<std::vector<Vector>>& states = layers_[layer].matrices;
+    states.resize(heads_, std::vector<Vector>(value_dim_, Vector(key_dim_)));
+    Vector out(inner);
+    for (size_t h = 0; h < heads_; ++h) {
+      const size_t group = h / (heads_ / key_heads_);
+      const double dt = softplus(steps[h] + dt_bias[h]);
+      const double decay = std::exp(dt * a[h]);
+      for (size_t p = 0; p < value_dim_; ++p) {
+        const size_t at = h * value_dim_ + p;
+        const double x = xbc[at];
+        double* const state = states[h][p].data();
+        double y = d[h] * x;
+        for (size_t n = 0; n < key_dim_; ++n) {
+          double& s = state[n];
+          s = s * decay + xbc[inner + group * key_dim_ + n] * x * dt;
+          y += s * xbc[inner + keys + group * key_dim_ + n];
+        }
+        out[at] = y * silu(z[at]);
+      }
+    }
+    if (!weights_.has(prefix + "ssm_norm.weight")) {
+      return out;
+    }
+    const size_t width = inner / key_heads_;
+    Vector result;
+    for (size_t group = 0; group < key_heads_; ++group) {
+      const Vector one = normed(part(out, group * width, width),
+                                part(weights_[prefix + "ssm_norm.weight"], group * width, width));
+      result.insert(result.end(), one.begin(), one.end());
+    }
+    return result;
+  }
+
+  // silu of a causal convolution of each channel; the first tap is the oldest column's.
+  Vector convolved(size_t layer, const std::string& prefix, const Vector& column) {
+    std::deque<Vector>& columns = layers_[layer].columns;
+    columns.resize(taps_ - 1, Vector(column.size()));
+    columns.push_back(column);
+    const Vector& taps = weights_[prefix + "ssm_conv1d.weight"];
+    Vector out(column.size());
+    if (weights_.has(prefix + "ssm_conv1d.bias")) {
+      out = weights_[prefix + "ssm_conv1d.bias"];
+    }
+    for (size_t c = 0; c < column.size(); ++c) {
+      for (size_t j = 0; j < taps_; ++j) {
+        out[c] += taps[c * taps_ + j] * columns[j][c];
+      }
+      out[c] = silu(out[c]);
+    }
+    columns.pop_front();
+    return out;
+  }
+
+  Vector times(const std::string& name, const Vector& x) { return weights_.product(name, x); }
+  static double silu(double x) { return x / (1 + std::exp(-x)); }
+  static double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+  static double squares(const Vector& x) {
+    double sum = 0;
+    for (const double v : x) {
+      sum += v * v;
+    }
+    return sum;
+  }
+  Vector unit(Vector x) const {
+    const double length = std::max(std::sqrt(squares(x)), eps_);
+    for (double& v : x) {
+      v /= length;
+    }
+    return x;
+  }
+  Vector normed(Vector x, const Vector& weight) const {
+    const double rms = std::sqrt(squares(x) / static_cast<double>(x.size()) + eps_);
+    for (size_t i = 0; i < x.size(); ++i) {
+      x[i] *= weight[i] / rms;
+    }
+    return x;
+  }
+
+  Float64Weights& weights_;
+  std::vector<Layer> layers_;
+  size_t taps_ = 0, key_dim_ = 0, key_heads_ = 0, heads_ = 0, value_dim_ = 0;
+  double eps_ = 0;
+};
+
+// Forward passes in float64, from the definitions: one token at a time, keys kept before RoPE, cache positions assigned
+// at every step (as in StreamingLLM). Windowed layers see the last tokens at their own positions; short convolutions
+// and states see every token. Shares only the GGUF reader with the library: architectures are implemented a second time
+// here. Tests only.
 
 class Float64Model {
  public:
@@ -53,7 +852,7 @@ class Float64Model {
 
   const Float64States& states() const { return *states_; }
 
-  /// Smallest margin of the router's choices so far (support/float64_experts.h).
+  /// Smallest margin of the router's choices so far (support/float64_model.h).
   double leastMargin() const { return experts_.leastMargin(); }
 
   /// Output of the last norm for the latest token.

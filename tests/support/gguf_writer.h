@@ -1,13 +1,23 @@
-// Writes GGUF v3 files into memory, valid or deliberately broken. Tests only.
+// 64-byte aligned blocks, as required of an app's allocator. Not aligned_alloc, which Windows lacks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <new>
 #include <string>
 #include <vector>
 
 namespace oriel_internal::test {
+
+/// nullptr: out of memory.
+inline void* alignedBlock(size_t bytes) {
+  return ::operator new (bytes, std::align_val_t{64}, std::nothrow);
+}
+inline void freeAligned(void* block) { ::operator delete (block, std::align_val_t{64}); }
+
+// Writes GGUF v3 files into memory, valid or deliberately broken. Tests only.
 
 /// Value types of the metadata section, by their number in the file.
 enum class ValueType : uint32_t {

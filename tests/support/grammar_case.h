@@ -13,7 +13,6 @@
 #include "grammar/gbnf.h"
 #include "grammar/machine.h"
 #include "support/tokenizer_case.h"
-#include "support/vocabulary.h"
 
 namespace oriel_internal::test {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/count_mallocs.h"
-#include "support/sessions.h"
+#include "support/reply.h"
 
 namespace oriel_internal::test {
 

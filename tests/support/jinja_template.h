@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "jinja/jinja.h"
 #include "support/captured_log.h"

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "oriel/advanced.h"
-#include "support/aligned.h"
+#include "support/gguf_writer.h"
 
 namespace oriel_internal::test {
 

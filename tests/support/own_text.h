@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/workspace.h"
-#include "chat/own_templates.h"
+#include "base/scratch.h"
+#include "chat/chat_template.h"
 #include "chat/template_run.h"
 #include "support/captured_log.h"
 

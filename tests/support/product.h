@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "support/kernel_data.h"
 #include "support/kernel_rig.h"
 
 namespace oriel_internal::test {

@@ -1,11 +1,10 @@
-// A llama of any shape, or a relative, with random weights, as a file. Tests only.
+// Recurrent states of random models: keys and tensors of their files. Tests only.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -15,10 +14,107 @@
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "support/gguf_writer.h"
-#include "support/random_states.h"
+#include "tests/support/gguf_writer.h"
 
 namespace oriel_internal::test {
+
+struct RandomState {
+  uint32_t heads = 0;  ///< 0: no layer has a state
+  uint32_t key_heads = 1;
+  uint32_t key_dim = 12;
+  uint32_t value_dim = 8;
+  uint32_t taps = 4;
+  bool delta = false;   ///< the gated delta rule; otherwise Mamba-2
+  bool beside = false;  ///< in every layer, parallel to attention
+  bool normed = true;
+  bool has_bias = true;       ///< of the convolution; Mamba-2
+  uint32_t interval = 0;      ///< every N-th layer attends; 0: not in the file
+  uint32_t extra_layers = 0;  ///< after the others, not run
+  /// 1: the layer has a state; a list in the file instead of the interval.
+  std::vector<uint32_t> by_layer = {};
+
+  uint32_t values() const { return heads * value_dim; }
+  uint32_t channels() const { return 2 * key_heads * key_dim + values(); }
+};
+
+inline void addStateKeys(const RandomState& state, const std::string& architecture,
+                         GgufWriter* out) {
+  const auto count = [&](const char* key, uint32_t value) {
+    out->addUint32(architecture + "." + key, value);
+  };
+  count("ssm.conv_kernel", state.taps);
+  count("ssm.state_size", state.key_dim);
+  count("ssm.group_count", state.key_heads);
+  count("ssm.time_step_rank", state.heads);
+  count("ssm.inner_size", state.values());
+  if (state.interval != 0) {
+    count("full_attention_interval", state.interval);
+  }
+  if (state.extra_layers != 0) {
+    count("nextn_predict_layers", state.extra_layers);
+  }
+  if (!state.by_layer.empty()) {
+    std::vector<uint8_t> flags(state.by_layer.begin(), state.by_layer.end());
+    flags.resize(flags.size() + state.extra_layers);
+    out->addBools(architecture + ".attention.recurrent_layers", flags);
+  }
+}
+
+/// add(name, dims, values) for all tensors of one layer's state. Heads forget within one to some hundred tokens.
+template <typename Add>
+void addStateTensors(const RandomState& state, uint32_t n_embd, std::mt19937* random,
+                     const Add& add) {
+  const auto normal = [&](const std::string& name, const std::vector<uint64_t>& dims,
+                          float deviation) {
+    std::normal_distribution<float> draw(0.0f, deviation);
+    size_t count = 1;
+    for (const uint64_t dim : dims) {
+      count *= dim;
+    }
+    std::vector<float> values(count);
+    for (float& value : values) {
+      value = draw(*random);
+    }
+    add(name, dims, values);
+  };
+  const auto between = [&](const std::string& name, const std::vector<uint64_t>& dims, float low,
+                           float high) {
+    std::uniform_real_distribution<float> draw(low, high);
+    std::vector<float> values(dims.size() == 2 ? dims[0] * dims[1] : dims[0]);
+    for (float& value : values) {
+      value = draw(*random);
+    }
+    add(name, dims, values);
+  };
+  const float by_width = 1 / std::sqrt(static_cast<float>(n_embd));
+  const uint32_t heads = state.heads, values = state.values();
+  normal("ssm_conv1d.weight", {state.taps, state.channels()}, 0.6f);
+  between("ssm_dt.bias", {heads}, -3, 1);
+  if (state.delta) {
+    normal("attn_qkv.weight", {n_embd, state.channels()}, 1.5f * by_width);
+    normal("attn_gate.weight", {n_embd, values}, 1.5f * by_width);
+    normal("ssm_beta.weight", {n_embd, heads}, by_width);
+    normal("ssm_alpha.weight", {n_embd, heads}, by_width);
+    between("ssm_a", {heads}, -2, -0.1f);
+    between("ssm_norm.weight", {state.value_dim}, 0.7f, 1.3f);
+  } else {
+    normal("ssm_in.weight", {n_embd, values + state.channels() + heads}, 1.5f * by_width);
+    if (state.has_bias) {
+      normal("ssm_conv1d.bias", {state.channels()}, 0.3f);
+    }
+    between("ssm_a", {1, heads}, -2, -0.1f);
+    between("ssm_d", {1, heads}, 0.5f, 1.5f);
+    if (state.normed) {
+      between("ssm_norm.weight", {values / state.key_heads, state.key_heads}, 0.7f, 1.3f);
+    }
+  }
+  normal("ssm_out.weight", {values, n_embd}, 1 / std::sqrt(static_cast<float>(values)));
+}
+
+// A llama of any shape, or a relative, with random weights, as a file. Tests only.
 
 /// One of ChatML's templates.
 constexpr char kChatMlTemplate[] =
@@ -586,6 +682,59 @@ class TemporaryModel {
   }
 
   std::string path_;
+};
+
+// A small, complete llama-architecture file, which tests of refusals damage. Tests only.
+
+struct TinyLlama {
+  uint32_t n_layers = 2;
+  uint32_t n_embd = 32;
+  uint32_t n_heads = 4;
+  uint32_t n_kv_heads = 2;
+  uint32_t n_ff = 64;
+  uint32_t n_vocab = 16;
+  bool tied_output = true;
+
+  uint32_t headDim() const { return n_embd / n_heads; }
+
+  /// All tensors F32 and zero. No tokenizer.
+  GgufWriter writer() const {
+    GgufWriter out;
+    out.addString("general.architecture", "llama");
+    out.addUint32("llama.block_count", n_layers);
+    out.addUint32("llama.embedding_length", n_embd);
+    out.addUint32("llama.feed_forward_length", n_ff);
+    out.addUint32("llama.attention.head_count", n_heads);
+    out.addUint32("llama.attention.head_count_kv", n_kv_heads);
+    out.addUint32("llama.context_length", 128);
+    out.addFloat32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    addMatrix(&out, "token_embd.weight", n_vocab, n_embd);
+    addVector(&out, "output_norm.weight");
+    if (!tied_output) {
+      addMatrix(&out, "output.weight", n_vocab, n_embd);
+    }
+    for (uint32_t layer = 0; layer < n_layers; ++layer) {
+      const std::string prefix = "blk." + std::to_string(layer) + ".";
+      addVector(&out, prefix + "attn_norm.weight");
+      addMatrix(&out, prefix + "attn_q.weight", n_heads * headDim(), n_embd);
+      addMatrix(&out, prefix + "attn_k.weight", n_kv_heads * headDim(), n_embd);
+      addMatrix(&out, prefix + "attn_v.weight", n_kv_heads * headDim(), n_embd);
+      addMatrix(&out, prefix + "attn_output.weight", n_embd, n_heads * headDim());
+      addVector(&out, prefix + "ffn_norm.weight");
+      addMatrix(&out, prefix + "ffn_gate.weight", n_ff, n_embd);
+      addMatrix(&out, prefix + "ffn_up.weight", n_ff, n_embd);
+      addMatrix(&out, prefix + "ffn_down.weight", n_embd, n_ff);
+    }
+    return out;
+  }
+
+  static void addMatrix(GgufWriter* out, const std::string& name, uint64_t rows, uint64_t cols) {
+    out->addTensor(name, 0, {cols, rows},
+                   std::vector<uint8_t>(static_cast<size_t>(rows * cols * 4)));
+  }
+  void addVector(GgufWriter* out, const std::string& name) const {
+    out->addTensor(name, 0, {n_embd}, std::vector<uint8_t>(n_embd * 4));
+  }
 };
 
 }  // namespace oriel_internal::test

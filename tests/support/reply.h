@@ -1,17 +1,21 @@
 // A parsed reply with its parts joined.
 #pragma once
 
-#include <gtest/gtest.h>
-
+#include <algorithm>
+#include <atomic>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "base/scratch.h"
-#include "base/workspace.h"
 #include "reply/reader.h"
+#include "support/api.h"
 #include "support/encoding.h"
+#include "text/utf8.h"
 
 namespace oriel_internal::test {
 
@@ -115,6 +119,144 @@ inline ReadReply readReply(ReplyForms forms, const std::string& text,
   settings.forms = forms;
   settings.tools = tools == nullptr ? nullptr : tools->value();
   return readReply(settings, text);
+}
+
+// Sessions for tests of their promises, through the public API: messages in, words out.
+
+// Its words may change with every training run: only compare it with itself.
+inline const char* const kTrained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+inline const char* const kRandom = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
+
+inline Options sessionOptions(CapturedLog* log, uint32_t window = 200, uint32_t chunk = 16) {
+  Options options = makeOptions(log);
+  options.memory_bytes = 64u << 20;
+  options.window_tokens = window;
+  options.set("prefill_batch", chunk);
+  options.set("kv", "f16");
+  return options;
+}
+
+inline Options cpuOptions(CapturedLog* log, uint32_t window = 200, uint32_t chunk = 16) {
+  Options options = sessionOptions(log, window, chunk);
+  options.device = "cpu";
+  return options;
+}
+
+inline size_t errorLines(const CapturedLog& log) {
+  return static_cast<size_t>(
+      std::count_if(log.lines.begin(), log.lines.end(),
+                    [](const CapturedLog::Line& line) { return line.level == ORIEL_LOG_ERROR; }));
+}
+
+inline std::vector<int32_t> tokens(const Loaded& loaded, const std::string& text, uint32_t flags) {
+  size_t needed = 0;
+  std::vector<int32_t> ids(text.size() + 2);
+  EXPECT_EQ(ORIEL_OK, oriel_tokenize(loaded.model.get(), text.data(), text.size(), flags,
+                                     ids.data(), ids.size(), &needed));
+  ids.resize(needed);
+  return ids;
+}
+
+struct Message {
+  std::string role;
+  std::string text;
+};
+
+inline std::string messagesJson(const std::vector<Message>& messages) {
+  Json list = Json::array();
+  for (const Message& message : messages) {
+    list.push_back({{"role", message.role}, {"content", message.text}});
+  }
+  return list.dump();
+}
+
+inline std::string rendered(const Loaded& loaded, const std::vector<Message>& messages,
+                            bool generation_prompt) {
+  const std::string json = messages.empty() ? "" : messagesJson(messages);
+  const uint32_t flags = generation_prompt ? ORIEL_RENDER_PROMPT : 0;
+  size_t needed = 0;
+  (void)oriel_render(loaded.model.get(), nullptr, json.data(), json.size(), flags, nullptr, 0,
+                     &needed);
+  std::string text(needed, '\0');
+  EXPECT_EQ(ORIEL_OK, oriel_render(loaded.model.get(), nullptr, json.data(), json.size(), flags,
+                                   text.data(), text.size(), &needed));
+  return text;
+}
+
+inline oriel_status add(const Loaded& loaded, const std::string& role, const std::string& text) {
+  return oriel_chat_add(loaded.session.get(), role.c_str(), text.data(), text.size());
+}
+
+inline oriel_status append(const Loaded& loaded, const std::vector<int32_t>& ids) {
+  return oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr);
+}
+
+inline void mustAppend(const Loaded& loaded, const std::vector<int32_t>& ids) {
+  ASSERT_EQ(ORIEL_OK, append(loaded, ids));
+}
+
+/// Repeats `call()` while another thread cancels, until it reports the cancel.
+template <typename Call>
+oriel_status cancelledBy(oriel_session* session, const Call& call) {
+  oriel_status status = ORIEL_OK;
+  for (uint32_t tries = 0; status == ORIEL_OK && tries < 1000; ++tries) {
+    std::atomic<bool> done{false};
+    std::atomic<bool> begun{false};
+    std::thread canceller([&] {
+      for (; !done.load(); begun.store(true)) {
+        oriel_session_cancel(session);
+      }
+    });
+    while (!begun.load()) {
+      std::this_thread::yield();
+    }
+    status = call();
+    done.store(true);
+    canceller.join();
+  }
+  return status;
+}
+
+/// Uniform sampling: a random walk through the vocabulary, including stop tokens.
+inline ReplyOptions wildOptions(uint32_t max_tokens, uint64_t seed) {
+  ReplyOptions options = greedyOptions(max_tokens);
+  options.greedy = 0;
+  options.seed = seed;
+  options.temperature = 100;
+  options.set("top_k", 0).set("top_p", 1).set("min_p", 0);
+  return options;
+}
+
+/// The output of a generation.
+struct Heard {
+  oriel_status status = ORIEL_OK;
+  std::vector<int32_t> ids;
+  std::string text;
+  oriel_generation result = {};
+};
+
+inline bool isText(const std::string& bytes) {
+  size_t bad = 0;
+  return isValidUtf8(bytes.data(), bytes.size(), &bad);
+}
+
+inline int hear(const oriel_token_event* event, void* user) {
+  Heard* heard = static_cast<Heard*>(user);
+  heard->ids.push_back(event->id);
+  EXPECT_TRUE(isText(std::string(event->text, event->text_bytes)));
+  heard->text.append(event->text, event->text_bytes);
+  return 0;
+}
+
+using Generate = decltype(&oriel_session_generate);
+
+inline Heard listen(Generate call, const Loaded& loaded, const ReplyOptions& options) {
+  Heard heard;
+  heard.result.struct_size = sizeof(heard.result);
+  heard.status = call(loaded.session.get(), &options, hear, &heard, &heard.result);
+  // The last event may be the rest of a character.
+  heard.ids.resize(std::min<size_t>(heard.ids.size(), heard.result.tokens));
+  return heard;
 }
 
 }  // namespace oriel_internal::test

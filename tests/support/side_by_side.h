@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "oriel/advanced.h"
-#include "support/sessions.h"
+#include "support/reply.h"
 
 namespace oriel_internal::test {
 

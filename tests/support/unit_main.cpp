@@ -1,10 +1,10 @@
 // Runs the unit tests. An ordinary run leaves out the tier kNightly (support/tiers.h).
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <iostream>
 
-#include "support/kept_memory.h"
+#include <gtest/gtest.h>
+
+#include "support/scratch_folder.h"
 #include "support/tiers.h"
 
 int main(int argc, char** argv) {

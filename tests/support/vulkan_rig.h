@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "support/kernel_api_tap.h"
-#include "support/kernel_data.h"
 #include "support/kernel_rig.h"
 
 namespace oriel_internal::test {

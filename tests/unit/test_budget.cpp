@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/limits.h"
+#include "base/checked.h"
 #include "budget/budget.h"
 #include "support/captured_log.h"
 

@@ -26,7 +26,7 @@
 #include "support/files.h"
 #include "support/ledger.h"
 #include "support/model_mutants.h"
-#include "support/owners.h"
+#include "support/options.h"
 #include "support/random_families.h"
 
 namespace oriel_internal::test::test_hostile_models {

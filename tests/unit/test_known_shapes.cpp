@@ -9,16 +9,16 @@
 #include <vector>
 
 #include "base/choices.h"
-#include "base/workspace.h"
+#include "base/scratch.h"
 #include "budget/budget.h"
 #include "gguf/model_file.h"
 #include "model/architecture.h"
 #include "plan/memory_layout.h"
-#include "plan/weight_layout.h"
+#include "plan/weight_placement.h"
 #include "support/captured_log.h"
 #include "support/describe.h"
 #include "support/files.h"
-#include "tools/shape_weights.h"
+#include "tools/shape.h"
 
 namespace oriel_internal::test::test_known_shapes {
 namespace {

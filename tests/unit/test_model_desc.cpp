@@ -1,7 +1,3 @@
-#include "model/model_desc.h"
-
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -9,12 +5,21 @@
 #include <string>
 #include <vector>
 
-#include "base/workspace.h"
+#include <gtest/gtest.h>
+
+#include "base/scratch.h"
 #include "gguf/model_file.h"
+#include "model/model_desc.h"
+#include "support/described.h"
+#include "support/distances.h"
+#include "support/encoding.h"
+#include "support/files.h"
+#include "support/float64_model.h"
+#include "support/random_families.h"
 #include "tests/support/captured_log.h"
 #include "tests/support/described.h"
 #include "tests/support/files.h"
-#include "tests/support/tiny_llama.h"
+#include "tests/support/random_llama.h"
 
 namespace oriel_internal::test_model_desc {
 namespace {
@@ -424,3 +429,260 @@ TEST(ModelDesc, published_models_are_described) {
 
 }  // namespace
 }  // namespace oriel_internal::test_model_desc
+
+namespace oriel_internal::test::test_float64_model {
+
+// Validates the float64 pass that tests compare with: against logits of another float64 implementation
+// (tests/data/README.md).
+
+namespace {
+
+constexpr size_t kEverything = 1u << 30;
+
+int32_t best(const std::vector<double>& logits) {
+  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+class Float64 : public testing::TestWithParam<const char*> {};
+
+TEST_P(Float64, logits_and_greedy_tokens_equal_the_other_implementation) {
+  const std::string name = GetParam();
+  ORIEL_NEED_DATA(model, "models/" + name + ".gguf");
+  ORIEL_NEED_DATA(golden, "logits/" + name + ".json");
+  const nlohmann::json prompts = readJson(golden)["prompts"];
+  ASSERT_FALSE(prompts.empty());
+  for (const nlohmann::json& prompt : prompts) {
+    const std::vector<int32_t> ids = prompt["ids"];
+    const nlohmann::json& exact = prompt["exact"];
+    Float64Model reference(model);
+    std::vector<double> logits;
+    for (const int32_t id : ids) {
+      logits = reference.step(id, 0, kEverything);
+    }
+    // Stored as float32: 6e-8 of each value.
+    EXPECT_LT(relativeL2(logits, base64As<float>(exact["logits_f32_b64"])), 1e-6)
+        << name << ", prompt of " << ids.size();
+    const std::vector<int32_t> want = exact["greedy"];
+    std::vector<int32_t> got;
+    while (got.size() < want.size()) {
+      got.push_back(best(logits));
+      logits = reference.step(got.back(), 0, kEverything);
+    }
+    EXPECT_EQ(want, got) << name;
+  }
+}
+
+std::string caseName(const testing::TestParamInfo<const char*>& tested) {
+  std::string name = tested.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Float64,
+                         testing::Values("llama-mqa", "llama3-rope", "qwen3", "gemma3", "smollm3",
+                                         "phi3", "granite", "granite-nope", "minicpm",
+                                         "minicpm-nokeys", "ernie4_5", "hunyuan-dense", "mistral3",
+                                         "exaone4", "exaone4-swa", "olmo2", "olmo3", "gemma2",
+                                         "lfm2", "lfm2-q8_0", "lfm2-q4_0", "lfm2-b", "qwen35",
+                                         "qwen35-q8_0", "qwen35-128", "qwen35-nextn",
+                                         "granitehybrid", "granitehybrid-moe", "falcon-h1"),
+                         caseName);
+
+TEST(Float64States, equal_the_other_implementation) {
+  for (const std::string name : {"qwen35", "qwen35-128", "qwen35-nextn", "granitehybrid",
+                                 "granitehybrid-moe", "falcon-h1"}) {
+    ORIEL_NEED_DATA(model, "models/" + name + ".gguf");
+    ORIEL_NEED_DATA(golden, "logits/" + name + ".json");
+    for (const nlohmann::json& prompt : readJson(golden)["prompts"]) {
+      const nlohmann::json& state = prompt["exact"]["recurrent_state"];
+      Float64Model reference(model);
+      for (const int32_t id : prompt["ids"]) {
+        (void)reference.step(id, 0, kEverything);
+      }
+      const size_t layer = state["layer"];
+      std::vector<double> got, columns;
+      for (const std::vector<double>& row : reference.states().matrix(layer, state["head"])) {
+        got.insert(got.end(), row.begin(), row.end());
+      }
+      for (const std::vector<double>& column : reference.states().columns(layer)) {
+        columns.insert(columns.end(), column.begin(), column.end());
+      }
+      EXPECT_LT(relativeL2(got, base64As<float>(state["state_f32_b64"])), 1e-6) << name;
+      EXPECT_LT(relativeL2(columns, base64As<float>(state["conv_f32_b64"])), 1e-6) << name;
+    }
+  }
+}
+
+void expectLosses(const std::string& model, const std::string& golden) {
+  const nlohmann::json file = readJson(golden);
+  const std::vector<int32_t> ids = file["ids"];
+  size_t compared = 0;
+  for (const nlohmann::json& run : file["runs"]) {
+    const std::string kind = run["kind"];
+    if (kind == "sinks-absolute-positions") {  // a deliberately wrong method
+      continue;
+    }
+    const bool all = kind == "full-absolute";
+    const size_t sinks = all ? 0 : run["sinks"].get<size_t>();
+    const size_t window = all ? kEverything : run["window"].get<size_t>();
+    const std::vector<double> want = base64As<double>(run["nll_f64_b64"]);
+    ASSERT_EQ(ids.size() - 1, want.size());
+    Float64Model reference(model);
+    double worst = 0;
+    for (size_t t = 0; t + 1 < ids.size(); ++t) {
+      const std::vector<double> logits = reference.step(ids[t], sinks, window);
+      const double nll = logSumExp(logits) - logits[static_cast<size_t>(ids[t + 1])];
+      worst = worse(worst, std::abs(nll - want[t]));
+    }
+    EXPECT_LT(worst, 1e-9) << kind << " sinks " << sinks << " window " << window;
+    ++compared;
+  }
+  EXPECT_EQ(3u, compared);
+}
+
+TEST(Float64Streaming, losses_of_short_convolutions_equal_the_other_implementation) {
+  ORIEL_NEED_DATA(model, "models/lfm2.gguf");
+  ORIEL_NEED_DATA(golden, "streaming/lfm2-sampled.json");
+  expectLosses(model, golden);
+}
+
+TEST(Float64Streaming, losses_of_states_equal_the_other_implementation) {
+  ORIEL_NEED_DATA(model, "models/qwen35.gguf");
+  ORIEL_NEED_DATA(golden, "streaming/qwen35-random-ids.json");
+  expectLosses(model, golden);
+}
+
+void expectGreedy(const std::string& model, const std::string& golden) {
+  const nlohmann::json file = readJson(golden);
+  for (const nlohmann::json& run : file["runs"]) {
+    const size_t sinks = run["sinks"];
+    const size_t window = run["window"];
+    Float64Model reference(model);
+    std::vector<double> logits;
+    for (const int32_t id : file["prompt_ids"].get<std::vector<int32_t>>()) {
+      logits = reference.step(id, sinks, window);
+    }
+    const std::vector<int32_t> want = run["greedy"];
+    ASSERT_EQ(600u, want.size());
+    std::vector<int32_t> got;
+    while (got.size() < want.size()) {
+      got.push_back(best(logits));
+      logits = reference.step(got.back(), sinks, window);
+    }
+    EXPECT_EQ(want, got) << "sinks " << sinks << " window " << window;
+  }
+}
+
+TEST(Float64Streaming, greedy_tokens_of_short_convolutions_equal_the_other_implementation) {
+  ORIEL_NEED_DATA(model, "models/lfm2.gguf");
+  ORIEL_NEED_DATA(golden, "streaming/generate-lfm2.json");
+  expectGreedy(model, golden);
+}
+
+TEST(Float64Streaming, greedy_tokens_of_states_equal_the_other_implementation) {
+  ORIEL_NEED_DATA(model, "models/qwen35.gguf");
+  ORIEL_NEED_DATA(golden, "streaming/generate-qwen35.json");
+  expectGreedy(model, golden);
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_float64_model
+
+namespace oriel_internal::test::test_latent {
+
+// Latent attention in files.
+
+namespace {
+
+TEST(Latent, widths_of_heads_have_names_of_their_own_where_matrices_do) {
+  const Described split(randomFamily("deepseek2").writer());
+  ASSERT_EQ(ORIEL_OK, split.status) << split.log.errors();
+  const LayerKind& kind = split.desc.kind(0);
+  EXPECT_EQ(32u, kind.latent_dim);
+  EXPECT_EQ(16u, kind.rope_dim);
+  EXPECT_EQ(40u, kind.head_dim);
+  EXPECT_EQ(20u, kind.value_dim);
+  EXPECT_EQ(48u, kind.query_latent_dim);
+  EXPECT_FALSE(kind.joined_latent);
+  EXPECT_EQ(1u, kind.n_kv_heads);
+  EXPECT_EQ(16u, split.desc.ropes[kMainRope].dims);
+  EXPECT_FLOAT_EQ(1 / std::sqrt(40.0f), kind.attention_scale);
+
+  const Described joined(randomFamily("minicpm3").writer());
+  ASSERT_EQ(ORIEL_OK, joined.status) << joined.log.errors();
+  EXPECT_TRUE(joined.desc.kind(0).joined_latent);
+  EXPECT_EQ(24u, joined.desc.kind(0).head_dim);
+  EXPECT_EQ(16u, joined.desc.kind(0).value_dim) << "the width divided by the heads";
+}
+
+TEST(Latent, experts_are_weighed_as_the_file_says) {
+  const Described says(randomFamily("deepseek2").writer());
+  const Experts& experts = says.desc.kind(1).experts;
+  EXPECT_TRUE(experts.sigmoid && experts.normalised);
+  EXPECT_EQ(2.5f, experts.scale);
+  EXPECT_EQ(40u, says.desc.kind(1).n_ff) << "a shared expert";
+  EXPECT_EQ(0u, says.desc.kind(0).experts.count);
+  const Described silent(randomFamily("deepseek2 of queries from inputs").writer());
+  EXPECT_FALSE(silent.desc.kind(1).experts.sigmoid || silent.desc.kind(1).experts.normalised);
+  EXPECT_EQ(1.0f, silent.desc.kind(1).experts.scale) << "0 says nothing";
+  EXPECT_EQ(80u, silent.desc.kind(1).n_ff) << "as wide as two";
+}
+
+TEST(Latent, yarn_scales_scores_not_what_is_rotated) {
+  const Described scaled(randomFamily("deepseek2 of queries from inputs").writer());
+  const double root = 1 + 0.0707 * std::log(16.0);
+  EXPECT_NEAR(root * root / std::sqrt(40.0),
+              static_cast<double>(scaled.desc.kind(0).attention_scale), 1e-6);
+  EXPECT_EQ(1.0, scaled.desc.ropes[kMainRope].magnitude);
+}
+
+// Files of DeepSeek-V2-Lite state a query latent width although the model has none.
+TEST(Latent, tensors_say_whether_queries_have_latents) {
+  GgufWriter writer = randomFamily("deepseek2 of queries from inputs").writer();
+  writer.addUint32("deepseek2.attention.q_lora_rank", 1536);
+  const Described described(writer);
+  ASSERT_EQ(ORIEL_OK, described.status) << described.log.errors();
+  EXPECT_EQ(0u, described.desc.kind(0).query_latent_dim);
+}
+
+TEST(Latent, what_does_not_run_is_named) {
+  struct Refusal {
+    oriel_status status;
+    const char* words;
+    std::function<void(GgufWriter*)> bend;
+  };
+  const std::string of = "deepseek2.";
+  for (
+      const Refusal& r :
+      {Refusal{ORIEL_ERROR_FORMAT, "expert_group_used_count is missing",
+               [&](GgufWriter* w) { w->addUint32(of + "expert_group_count", 8); }},
+       Refusal{ORIEL_ERROR_UNSUPPORTED, "kv_lora_rank is 1024",
+               [&](GgufWriter* w) { w->addUint32(of + "attention.kv_lora_rank", 1024); }},
+       Refusal{ORIEL_ERROR_UNSUPPORTED, "of which 40 are rotated",
+               [&](GgufWriter* w) { w->addUint32(of + "rope.dimension_count", 40); }},
+       Refusal{ORIEL_ERROR_UNSUPPORTED, "of which 7 are rotated",
+               [&](GgufWriter* w) { w->addUint32(of + "rope.dimension_count", 7); }},
+       Refusal{ORIEL_ERROR_FORMAT, "value_length_mla is 0",
+               [&](GgufWriter* w) { w->addUint32(of + "attention.value_length_mla", 0); }},
+       Refusal{ORIEL_ERROR_FORMAT, "blk.1.attn_v_b.weight is missing",
+               [](GgufWriter* w) { w->removeTensor("blk.1.attn_v_b.weight"); }},
+       Refusal{
+           ORIEL_ERROR_FORMAT, "tensor blk.0.attn_k_b.weight has 31 rows of 24", [](GgufWriter* w) {
+             w->addTensorF32("blk.0.attn_k_b.weight", {24, 31, 4}, std::vector<float>(24 * 31 * 4));
+           }}}) {
+    GgufWriter writer = randomFamily("deepseek2").writer();
+    r.bend(&writer);
+    CapturedLog log;
+    const std::vector<uint8_t> image = writer.build();
+    GgufFile file;
+    ASSERT_TRUE(file.open(image.data(), image.size(), log.log()).ok());
+    ModelDesc desc;
+    TensorIndex tensors;
+    EXPECT_EQ(r.status, readModelDesc(file, defaultAllocator(), log.log(), &desc, &tensors).code())
+        << r.words;
+    EXPECT_NE(std::string::npos, log.errors().find(r.words)) << log.errors();
+  }
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_latent

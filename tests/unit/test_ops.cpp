@@ -9,7 +9,7 @@
 #include "cpu/op_groups.h"
 #endif
 #ifdef ORIEL_VULKAN
-#include "vulkan/hazards.h"
+#include "vulkan/step_commands.h"
 #endif
 
 namespace oriel_internal::test::test_ops {

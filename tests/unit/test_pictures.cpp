@@ -6,7 +6,7 @@
 
 #include "exec/picture_store.h"
 #include "failure.h"
-#include "pictures/decoders.h"
+#include "pictures/picture_file.h"
 #include "support/captured_log.h"
 #include "support/encoding.h"
 #include "support/files.h"

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "chat/prepare.h"
-#include "chat/prepare_calls.h"
 #include "support/files.h"
 #include "support/jinja_template.h"
 #include "support/reply.h"

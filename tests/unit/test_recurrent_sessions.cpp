@@ -1,5 +1,5 @@
 // Promises of a session with a state instead of tokens: after cancels, failures, early steps and rewinds, the state
-// after the last committed token counts. Compares a synthetic model (support/recurrent_executor.h) with its definition,
+// after the last committed token counts. Compares a synthetic model (support/recurrent_session.h) with its definition,
 // token by token. Going back: tests/unit/test_checkpoints.cpp.
 #include "support/recurrent_session.h"
 

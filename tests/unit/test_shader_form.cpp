@@ -1,4 +1,4 @@
-// Kernels cut to their forms: platform/vulkan/shader_form.cpp.
+// Kernels cut to their forms: platform/vulkan/shader_table.cpp.
 #include <algorithm>
 #include <cstdint>
 #include <random>

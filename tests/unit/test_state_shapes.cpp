@@ -1,11 +1,18 @@
 // The share of states in plans and predicted speed of known shapes.
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <vector>
+
 #include <gtest/gtest.h>
 
-#include <cstring>
-
+#include "budget/budget.h"
+#include "kv/state_slots.h"
 #include "speed/measure_speed.h"
+#include "support/captured_log.h"
 #include "support/describe.h"
-#include "tools/shape_weights.h"
+#include "support/recurrent_session.h"
+#include "tools/shape.h"
 
 namespace oriel_internal::test::test_state_shapes {
 namespace {
@@ -109,3 +116,564 @@ TEST(StateSpeed, a_model_without_attention_is_stood_for_by_layers_that_have_some
 
 }  // namespace
 }  // namespace oriel_internal::test::test_state_shapes
+
+namespace oriel_internal::test_state_budget {
+
+// The budgeter's formats of recurrent states: f32 if there is room, f16 if that gains more window than it costs, int8
+// only on request.
+
+namespace {
+
+constexpr uint32_t kLayers = 8;
+constexpr uint32_t kStates = 6;
+constexpr uint64_t kMatrixValues = 16 * 64 * 64;
+
+/// Eight layers: twice three delta-rule layers and an attention layer.
+ModelDesc hybrid() {
+  ModelDesc model;
+  model.n_layers = kLayers;
+  model.n_heads = 8;
+  model.n_kv_heads = 2;
+  model.head_dim = 64;
+  model.n_embd = 512;
+  model.n_ff = 1024;
+  model.n_vocab = 512;
+  model.context_train = 32768;
+  makeLayersAlike(&model);
+  LayerKind kind;
+  kind.mixer = Mixer::kState;
+  kind.n_ff = model.n_ff;
+  kind.state.rule = StateRule::kDelta;
+  kind.state.conv_taps = 4;
+  kind.state.key_heads = kind.state.heads = 16;
+  kind.state.key_dim = kind.state.value_dim = 64;
+  kind.state_words = kind.state.matrixValues() + kind.state.columnWords();
+  kind.view = addView({ViewKind::kState, 0}, &model);
+  const uint8_t state = addKind(kind, &model);
+  for (uint32_t layer = 0; layer < kLayers; ++layer) {
+    model.layers[layer].kind = layer % 4 != 3 ? state : 0;
+  }
+  return model;
+}
+
+Budget choose(const BudgetRequest& request) {
+  PlanTotals totals;
+  totals.weights_bytes = 1 << 20;
+  totals.upload_half_bytes = 65536;
+  test::CapturedLog log;
+  Budget budget;
+  EXPECT_TRUE(chooseBudget(hybrid(), totals, request, log.log(), &budget).ok()) << log.errors();
+  return budget;
+}
+
+BudgetRequest requestOf(uint64_t memory) {
+  BudgetRequest request;
+  request.memory_bytes = memory;
+  return request;
+}
+
+BudgetRequest fixedTo(StateFormat format, uint64_t memory) {
+  BudgetRequest request = requestOf(memory);
+  request.fixed_state = true;
+  request.formats.state = format;
+  return request;
+}
+
+constexpr uint64_t kPlenty = uint64_t{1} << 40;
+
+TEST(StateBudget, f32_where_there_is_room) {
+  const Budget budget = choose(requestOf(kPlenty));
+  EXPECT_EQ(StateFormat::kF32, budget.formats.state);
+  EXPECT_EQ(StateFormat::kF32, choose(fixedTo(StateFormat::kF32, kPlenty)).formats.state);
+  EXPECT_EQ(budget.bytes.total(), choose(fixedTo(StateFormat::kF32, kPlenty)).bytes.total());
+}
+
+TEST(StateBudget, bytes_follow_the_format) {
+  BudgetRequest request = fixedTo(StateFormat::kF32, kPlenty);
+  request.window = 100;
+  request.fixed_checkpoints = true;
+  const uint64_t f32 = choose(request).bytes.cache;
+  request.formats.state = StateFormat::kF16;
+  const uint64_t f16 = choose(request).bytes.cache;
+  request.formats.state = StateFormat::kInt8;
+  const uint64_t int8 = choose(request).bytes.cache;
+  const uint64_t values = kStates * kMatrixValues * kStateSlots;
+  // Except for alignment; groups of 32 have scales of two bytes.
+  EXPECT_NEAR(static_cast<double>(2 * values), static_cast<double>(f32 - f16), 8192.0);
+  EXPECT_NEAR(static_cast<double>(3 * values - values / 16), static_cast<double>(f32 - int8),
+              8192.0);
+}
+
+TEST(StateBudget, the_better_of_f32_and_f16_is_taken_in_every_memory) {
+  const uint64_t least = choose(fixedTo(StateFormat::kF16, kPlenty)).minimum_bytes;
+  EXPECT_EQ(least, choose(requestOf(kPlenty)).minimum_bytes) << "less fits than with f32";
+  EXPECT_LT(least, choose(fixedTo(StateFormat::kF32, kPlenty)).minimum_bytes);
+  bool taken[2] = {};
+  for (uint64_t memory = least; memory < 32 * least; memory += memory / 20) {
+    const Budget budget = choose(requestOf(memory));
+    const Budget f32 = choose(fixedTo(StateFormat::kF32, memory));
+    const Budget f16 = choose(fixedTo(StateFormat::kF16, memory));
+    ASSERT_TRUE(budget.fits);
+    ASSERT_LE(budget.bytes.total(), memory);
+    ASSERT_NE(StateFormat::kInt8, budget.formats.state);
+    ASSERT_EQ(budget.loss, f32.fits ? std::min(f32.loss, f16.loss) : f16.loss) << memory;
+    taken[budget.formats.state == StateFormat::kF16 ? 1 : 0] = true;
+  }
+  EXPECT_TRUE(taken[0]);
+  EXPECT_TRUE(taken[1]);
+}
+
+TEST(StateBudget, what_a_calibration_finds_too_dear_is_not_chosen_unless_asked_for) {
+  const uint64_t least = choose(fixedTo(StateFormat::kF32, kPlenty)).minimum_bytes;
+  BudgetRequest request = requestOf(least + 50000);
+  ASSERT_EQ(StateFormat::kF16, choose(request).formats.state) << "or there is nothing to see";
+  request.loss.state_f16 = 2 * request.loss.kl_limit;
+  const Budget budget = choose(request);
+  EXPECT_EQ(StateFormat::kF32, budget.formats.state);
+  EXPECT_EQ(least, budget.minimum_bytes) << "what would do is told without it";
+  request.fixed_state = true;
+  request.formats.state = StateFormat::kF16;
+  EXPECT_EQ(StateFormat::kF16, choose(request).formats.state);
+  request.formats.state = StateFormat::kInt8;
+  request.loss.state_int8 = 0.5;
+  const Budget asked = choose(request);
+  EXPECT_EQ(StateFormat::kInt8, asked.formats.state);
+  EXPECT_GT(asked.loss, 0.5) << "and is counted";
+}
+
+}  // namespace
+}  // namespace oriel_internal::test_state_budget
+
+namespace oriel_internal::test::test_state_slots {
+
+// Slots of state versions (kv/state_slots.h): against a model of the memory.
+
+namespace {
+
+constexpr uint64_t kRubbish = UINT64_MAX - 1;
+
+/// A device's effect on slots: the content is the number of tokens in the state.
+class Device {
+ public:
+  explicit Device(uint32_t checkpoints) : content_(kStateSlots + checkpoints, kRubbish) {
+    slots.init(checkpoints);
+  }
+
+  /// The read slot has the state after `tokens`, and another is written: garbage at first.
+  View begin(bool ahead, uint64_t tokens) {
+    const View view = slots.view(ahead);
+    EXPECT_LT(view.slot, content_.size());
+    EXPECT_EQ(tokens != 0 ? 1u : 0u, view.count);
+    if (view.count != 0) {
+      EXPECT_EQ(tokens, content_.at(view.begin));
+      EXPECT_NE(view.begin, view.slot);
+    }
+    content_.at(view.slot) = kRubbish;
+    return view;
+  }
+  void end(const View& view, uint64_t tokens) { content_.at(view.slot) = tokens; }
+  uint64_t latest() const { return content_.at(slots.current()); }
+
+  StateSlots slots;
+
+ private:
+  std::vector<uint64_t> content_;
+};
+
+std::vector<uint64_t> kept(const StateSlots& slots) {
+  std::vector<uint64_t> all;
+  for (uint32_t i = 0; i < slots.count(); ++i) {
+    all.push_back(slots.at(i));
+  }
+  return all;
+}
+
+TEST(StateSlots, two_besides_the_checkpoints_are_enough_whatever_happens) {
+  const auto always = [](uint64_t) { return true; };
+  for (const uint32_t checkpoints : {0u, 1u, 2u, 3u, 5u, kMaxCheckpoints}) {
+    SCOPED_TRACE(checkpoints);
+    std::mt19937 random(checkpoints);
+    Device device(checkpoints);
+    StateSlots& slots = device.slots;
+    uint64_t position = 0;
+    bool ahead = false;  // the step after `position` has begun
+    View begun = {};
+    for (int i = 0; i < 20000; ++i) {
+      switch (random() % 6) {
+        case 0:
+          slots.keep(position, random() % 3 == 0, always);
+          break;
+        case 1: {  // back to some state
+          ahead = false;
+          std::vector<uint64_t> states;
+          slots.forEachBefore(position, [&](uint64_t tokens) {
+            EXPECT_LT(tokens, states.empty() ? position : states.back());
+            states.push_back(tokens);
+            return false;
+          });
+          if (!states.empty() && random() % 4 == 0) {
+            position = states[random() % states.size()];
+            slots.goBack(position);
+            if (position != 0) {
+              ASSERT_EQ(position, device.latest());
+            }
+          }
+          break;
+        }
+        default: {
+          const uint64_t tokens = 1 + random() % 9;
+          if (!ahead) {
+            slots.writing();
+            begun = device.begin(false, position);
+          }
+          if (random() % 5 == 0) {
+            ahead = false;  // it failed, or was cancelled
+            break;
+          }
+          device.end(begun, position + tokens);
+          const bool more = random() % 2 == 0;
+          View behind = {};
+          if (more) {
+            behind = device.begin(true, position + tokens);
+          }
+          slots.commit(position, !more);
+          position += tokens;
+          ahead = more;
+          if (more) {
+            // An early step has one token; it is done when committed.
+            begun = behind;
+          }
+          ASSERT_EQ(position, device.latest());
+          break;
+        }
+      }
+      ASSERT_LE(slots.count(), checkpoints);
+      ASSERT_TRUE(position == 0 || device.latest() == position);
+    }
+  }
+}
+
+/// A session that reads `tokens` in batches of 64, with messages at `starts`.
+std::vector<uint64_t> keptAfter(uint32_t checkpoints, uint64_t tokens,
+                                const std::vector<uint64_t>& starts) {
+  const auto always = [](uint64_t) { return true; };
+  StateSlots slots;
+  slots.init(checkpoints);
+  for (uint64_t position = 0; position < tokens; position += 64) {
+    if (std::find(starts.begin(), starts.end(), position) != starts.end()) {
+      slots.keep(position, true, always);
+    }
+    slots.writing();
+    slots.commit(position, true);
+    if (slots.isDue(position + 64)) {
+      slots.keep(position + 64, false, always);
+    }
+  }
+  return kept(slots);
+}
+
+TEST(StateSlots, a_long_text_has_a_checkpoint_every_so_many_tokens) {
+  EXPECT_EQ((std::vector<uint64_t>{256, 512, 768, 1024}), keptAfter(32, 1024 + 64, {}));
+  EXPECT_EQ((std::vector<uint64_t>{}), keptAfter(0, 4096, {}));
+  EXPECT_EQ((std::vector<uint64_t>{4096}), keptAfter(1, 4096, {})) << "the newest";
+}
+
+TEST(StateSlots, going_back_reads_again_in_proportion_to_how_far_it_goes) {
+  for (const uint32_t checkpoints : {4u, 8u, 16u}) {
+    for (uint64_t tokens = 1024; tokens <= 32768; tokens += 64) {
+      const std::vector<uint64_t> all = keptAfter(checkpoints, tokens, {});
+      ASSERT_EQ(std::min<uint64_t>(checkpoints, tokens / kCheckpointTokens), all.size());
+      uint64_t before = 0;
+      for (const uint64_t at : all) {
+        ASSERT_GT(at, before);
+        // The distance of two neighbours is at most the distance from the older one to the end, plus a batch.
+        ASSERT_LE(at - before, std::max<uint64_t>(tokens - before, 2 * kCheckpointTokens));
+        before = at;
+      }
+      ASSERT_LT(tokens - before, kCheckpointTokens + 64);
+    }
+  }
+  // Sixteen of 32,768 tokens: dense at the end, sparse at the beginning.
+  const std::vector<uint64_t> all = keptAfter(16, 32768, {});
+  for (size_t i = 2; i < all.size(); ++i) {
+    EXPECT_LE(all[i] - all[i - 1], 2 * (all[i - 1] - all[i - 2])) << i;
+  }
+  EXPECT_EQ(kCheckpointTokens, all[15] - all[14]);
+}
+
+TEST(StateSlots, the_latest_message_keeps_its_start_and_a_short_turn_goes_first) {
+  EXPECT_EQ((std::vector<uint64_t>{640}), keptAfter(1, 4096, {640}));
+  const std::vector<uint64_t> two = keptAfter(2, 4096, {640});
+  ASSERT_EQ(2u, two.size());
+  EXPECT_EQ(640u, two[0]);
+  EXPECT_GT(two[1], 3700u);
+
+  const auto always = [](uint64_t) { return true; };
+  StateSlots slots;
+  slots.init(3);
+  uint64_t at = 0;
+  for (const uint64_t position : {500u, 520u, 1000u, 1100u}) {
+    slots.writing();
+    slots.commit(at, true);
+    at = position;
+    slots.keep(at, false, always);
+  }
+  EXPECT_EQ((std::vector<uint64_t>{500, 1000, 1100}), kept(slots));
+  slots.keep(at, false, [](uint64_t tokens) { return tokens >= 1000; });
+  EXPECT_EQ((std::vector<uint64_t>{1000, 1100}), kept(slots)) << "what leads nowhere goes first";
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_state_slots
+
+namespace oriel_internal::test::test_forgetting_states {
+
+// Sessions with SessionOptions.forget_evicted: a reply depends only on what attention sees when it begins. Compares the
+// synthetic recurrent model with that definition.
+
+namespace {
+
+constexpr uint32_t kWindow = 60;
+
+/// The definition for a conversation of `ids`, with turns and replies at these tokens. Turns are shorter than half the
+/// window.
+struct Conversation {
+  Ids ids;
+  std::vector<uint64_t> turns;
+  std::vector<uint64_t> replies;
+
+  uint64_t firstSeen(uint64_t t) const {
+    const uint64_t oldest = t + 1 > kWindow ? t + 1 - kWindow : 0;
+    if (oldest <= kSinks) {
+      return kSinks;
+    }
+    for (const uint64_t turn : turns) {
+      if (turn >= oldest && turn <= t) {
+        return turn;
+      }
+    }
+    return oldest;
+  }
+  /// The first token after the sinks that the state after `count` tokens includes.
+  uint64_t base(uint64_t count) const {
+    uint64_t first = kSinks;
+    for (const uint64_t reply : replies) {
+      first = reply < count ? std::max(first, firstSeen(reply)) : first;
+    }
+    return first;
+  }
+  std::vector<float> logits(uint64_t count) const {
+    RecurrentState state = {};
+    uint32_t seen = 0;
+    const uint64_t known = base(count);
+    const uint64_t first = std::max(known, firstSeen(count - 1));
+    for (uint64_t t = 0; t < count; ++t) {
+      const uint32_t id = static_cast<uint32_t>(ids[t]);
+      state = t < kSinks || t >= known ? stateAfter(state, id) : state;
+      seen += t < kSinks || t >= first ? keyOf(id) : 0;
+    }
+    return recurrentLogits(state, seen);
+  }
+  int32_t best(uint64_t count) const {
+    const std::vector<float> values = logits(count);
+    return static_cast<int32_t>(std::max_element(values.begin(), values.end()) - values.begin());
+  }
+};
+
+/// A conversing session with its expected state.
+class Talk {
+ public:
+  explicit Talk(const Shape& shape) : session(shape) {}
+
+  void say(uint32_t turn) {
+    const uint64_t begin = session->facts().at.position;
+    ASSERT_EQ(ORIEL_OK, session.say(letters(6 + turn % 5, turn)));
+    is.turns.push_back(begin == 0 ? 0 : begin + 2);
+    is.ids = session.committed;
+  }
+  oriel_status answer() {
+    const uint64_t begin = session->facts().at.position;
+    const oriel_status status = session.answer(9);
+    if (status == ORIEL_OK) {
+      is.replies.push_back(begin);
+      is.ids = session.committed;
+    }
+    return status;
+  }
+  /// Every token of the latest reply is the best one by the definition.
+  void check() {
+    for (uint64_t t = is.replies.back() + 3; t < is.ids.size(); ++t) {
+      ASSERT_EQ(is.best(t), is.ids[t]) << t << " of " << is.ids.size();
+    }
+    ASSERT_EQ(is.logits(is.ids.size()), session.logits());
+  }
+
+  RecurrentSession session;
+  Conversation is;
+};
+
+template <typename Check>
+void forEachForgetting(const Check& check) {
+  for (const uint32_t chunk : {1u, 7u, 16u}) {
+    for (const uint32_t checkpoints : {0u, 1u, 5u}) {
+      for (const bool ahead : {false, true}) {
+        SCOPED_TRACE("chunk " + std::to_string(chunk) + ", " + std::to_string(checkpoints) +
+                     " checkpoints" + (ahead ? ", ahead" : ""));
+        Shape shape = {chunk, ahead, kWindow};
+        shape.checkpoints = checkpoints;
+        shape.forgets = true;
+        check(shape);
+        if (testing::Test::HasFatalFailure()) {
+          return;
+        }
+      }
+    }
+  }
+}
+
+TEST(ForgettingStates, a_reply_follows_from_what_attention_sees_and_from_nothing_else) {
+  forEachForgetting([](const Shape& shape) {
+    Talk talk(shape);
+    for (uint32_t turn = 0; turn < 14; ++turn) {
+      SCOPED_TRACE(turn);
+      talk.say(turn);
+      ASSERT_EQ(ORIEL_OK, talk.answer());
+      talk.check();
+    }
+    EXPECT_GT(talk.is.base(talk.is.ids.size()), 150u) << "else nothing is put to the test";
+    EXPECT_GT(talk.session->facts().call.counts.read_again, 150u);
+  });
+}
+
+TEST(ForgettingStates, without_the_option_a_trace_of_everything_stays) {
+  Shape shape = {7, true, kWindow};
+  Talk talk(shape);
+  for (uint32_t turn = 0; turn < 14; ++turn) {
+    talk.say(turn);
+    ASSERT_EQ(ORIEL_OK, talk.answer());
+  }
+  EXPECT_EQ(0u, talk.session->facts().call.counts.read_again);
+  EXPECT_NE(talk.is.logits(talk.is.ids.size()), talk.session.logits());
+}
+
+TEST(ForgettingStates, what_was_stopped_while_it_was_read_again_is_read_before_anything_else) {
+  forEachForgetting([](const Shape& shape) {
+    for (uint32_t nth = 1; nth < 60; nth += 5) {
+      for (const bool cancels : {false, true}) {
+        SCOPED_TRACE(std::to_string(nth) + (cancels ? " cancelled" : " failed"));
+        Talk talk(shape);
+        for (uint32_t turn = 0; turn < 7; ++turn) {
+          talk.say(turn);
+          ASSERT_EQ(ORIEL_OK, talk.answer());
+        }
+        talk.say(7);
+        const uint64_t position = talk.session->facts().at.position;
+        uint32_t left = nth;
+        if (cancels) {
+          talk.session.executor->before_token = [&] {
+            if (--left == 0) {
+              talk.session->call().cancel();
+            }
+          };
+        } else {
+          talk.session.executor->fails_in = (nth + shape.chunk - 1) / shape.chunk;
+        }
+        const oriel_status status = talk.session.answer(9);
+        talk.session.executor->before_token = nullptr;
+        talk.session.executor->fails_in = 0;
+        if (status == ORIEL_OK || talk.session->facts().at.position != position) {
+          break;  // it came too late for the reading
+        }
+        ASSERT_EQ(cancels ? ORIEL_ERROR_CANCELLED : ORIEL_ERROR_INTERNAL, status);
+        const std::vector<uint8_t> snapshot = talk.session.save();
+        ASSERT_EQ(ORIEL_OK, talk.answer());
+        talk.check();
+        talk.say(8);
+        ASSERT_EQ(ORIEL_OK, talk.answer());
+        talk.check();
+
+        Talk restored(shape);
+        ASSERT_EQ(ORIEL_OK, restored.session.restore(snapshot));
+        restored.session.committed.assign(
+            talk.is.ids.begin(), talk.is.ids.begin() + static_cast<std::ptrdiff_t>(position));
+        restored.is = talk.is;
+        restored.is.replies.resize(7);
+        ASSERT_EQ(ORIEL_OK, restored.answer());
+        restored.check();
+      }
+    }
+  });
+}
+
+TEST(ForgettingStates, going_back_leads_to_what_was_not_forgotten) {
+  forEachForgetting([](const Shape& shape) {
+    uint64_t base = 0;
+    for (uint64_t back = 0; back < 70; ++back) {
+      Talk talk(shape);
+      for (uint32_t turn = 0; turn < 9; ++turn) {
+        talk.say(turn);
+        ASSERT_EQ(ORIEL_OK, talk.answer());
+      }
+      base = talk.is.base(talk.is.ids.size());
+      const uint64_t target = talk.is.ids.size() - back;
+      SCOPED_TRACE("back to " + std::to_string(target) + ", forgotten up to " +
+                   std::to_string(base));
+      // Or the reply has evicted tokens of its state.
+      const bool held = base + talk.session.plan().cache.ring >= talk.is.ids.size();
+      const oriel_status status = talk.session.rewind(target);
+      if (held || target < base) {
+        ASSERT_EQ(target >= base ? ORIEL_OK : ORIEL_ERROR_CONTEXT, status);
+      }
+      if (status != ORIEL_OK) {
+        EXPECT_EQ(held, talk.session.log.says("go back to token " + std::to_string(base)))
+            << talk.session.log.errors();
+        continue;
+      }
+      if (target == talk.is.ids.size()) {
+        continue;
+      }
+      // Token by token: only the state determines the logits.
+      talk.session.committed.resize(target);
+      const Ids more = someTokens(3, 99);
+      talk.session.append(more);
+      Conversation is = talk.is;
+      is.ids = talk.session.committed;
+      const uint64_t known = base;
+      RecurrentState state = {};
+      uint32_t seen = 0;
+      for (uint64_t t = 0; t < is.ids.size(); ++t) {
+        const uint32_t id = static_cast<uint32_t>(is.ids[t]);
+        state = t < kSinks || t >= known ? stateAfter(state, id) : state;
+        seen += t < kSinks || t >= std::max(known, is.firstSeen(is.ids.size() - 1)) ? keyOf(id) : 0;
+      }
+      ASSERT_EQ(recurrentLogits(state, seen), talk.session.logits());
+    }
+    EXPECT_GT(base, 70u);
+  });
+}
+
+TEST(ForgettingStates, a_snapshot_goes_on_to_the_bit) {
+  forEachForgetting([](const Shape& shape) {
+    Talk talk(shape);
+    for (uint32_t turn = 0; turn < 9; ++turn) {
+      talk.say(turn);
+      ASSERT_EQ(ORIEL_OK, talk.answer());
+    }
+    Talk restored(shape);
+    ASSERT_EQ(ORIEL_OK, restored.session.restore(talk.session.save()));
+    ASSERT_EQ(talk.session.save(), restored.session.save());
+    restored.session.committed = talk.session.committed;
+    restored.is = talk.is;
+    for (Talk* one : {&talk, &restored}) {
+      for (uint32_t turn = 9; turn < 12; ++turn) {
+        one->say(turn);
+        ASSERT_EQ(ORIEL_OK, one->answer());
+        one->check();
+      }
+    }
+    EXPECT_EQ(talk.session.save(), restored.session.save());
+  });
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_forgetting_states

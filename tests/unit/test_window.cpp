@@ -1,12 +1,18 @@
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
+#include <vector>
 
+#include <gtest/gtest.h>
+
+#include "budget/budget.h"
+#include "budget/loss.h"
 #include "kv/window.h"
+#include "support/captured_log.h"
 
 namespace oriel_internal::test_window {
 namespace {
@@ -133,3 +139,222 @@ TEST(Window, positions_beyond_32_bits_keep_their_slots_in_range) {
 
 }  // namespace
 }  // namespace oriel_internal::test_window
+
+namespace oriel_internal::test_window_profiles {
+
+// Windows by layer: descriptions from shares, interpolation between measurements, and the budgeter's choice.
+
+namespace {
+
+constexpr uint32_t kLayers = 6;
+
+ModelDesc modelOf(uint32_t n_layers = kLayers) {
+  ModelDesc model;
+  model.n_layers = n_layers;
+  model.n_heads = 4;
+  model.n_kv_heads = 2;
+  model.head_dim = 64;
+  model.ropes[kMainRope].dims = model.ropes[kSlidingRope].dims = 64;
+  model.n_embd = 256;
+  model.n_ff = 512;
+  model.n_vocab = 1000;
+  model.context_train = 2048;
+  makeLayersAlike(&model);
+  return model;
+}
+
+CacheShape shapeOf(uint32_t window, uint32_t chunk) {
+  CacheShape cache;
+  cache.n_kv_heads = 2;
+  cache.head_dim = 64;
+  cache.sinks = 4;
+  cache.window = window;
+  cache.ring = window + chunk - 1;
+  return cache;
+}
+
+TEST(ShareWindow, layers_see_their_part_behind_all_sinks_and_rings_keep_the_slack) {
+  ModelDesc model = modelOf();
+  const uint8_t parts[kLayers] = {0, 64, 64, 1, 0, 255};
+  ASSERT_TRUE(shareWindow(parts, &model));
+  EXPECT_EQ(4u, model.n_views);
+  const uint32_t windows[kLayers] = {1000, 250, 250, 4, 1000, 997};  // rounded up
+  const CacheShape cache = shapeOf(1000, 16);
+  for (uint32_t layer = 0; layer < kLayers; ++layer) {
+    const Memory memory = memoryOf(model, cache, CacheFormats(), layer);
+    EXPECT_EQ(windows[layer], memory.shape.window) << layer;
+    EXPECT_EQ(windows[layer] + 15, memory.shape.ring) << layer;
+    EXPECT_EQ(4u, memory.shape.sinks) << layer;
+  }
+}
+
+TEST(ShareWindow, a_layer_that_reads_another_memory_sees_what_that_holds) {
+  ModelDesc model = modelOf();
+  model.layers[5].memory_of = 1;
+  const uint8_t parts[kLayers] = {0, 64, 0, 0, 0, 128};
+  ASSERT_TRUE(shareWindow(parts, &model));
+  EXPECT_EQ(64u, model.viewOf(5).parts);
+  test::CapturedLog log;
+  EXPECT_TRUE(checkMemories(model, log.log()).ok());
+}
+
+TEST(ShareWindow, too_many_lengths_are_refused) {
+  ModelDesc model = modelOf(12);
+  uint8_t parts[12];
+  for (uint32_t i = 0; i < 12; ++i) {
+    parts[i] = static_cast<uint8_t>(10 + i);
+  }
+  EXPECT_FALSE(shareWindow(parts, &model));
+}
+
+TEST(ShareWindow, windows_of_layers_own_stay) {
+  ModelDesc model = modelOf();
+  LayerKind sliding = model.kinds[0];
+  sliding.view = addView({ViewKind::kSliding, 100}, &model);
+  model.layers[2].kind = addKind(sliding, &model);
+  const uint8_t parts[kLayers] = {64, 64, 64, 64, 64, 0};
+  ASSERT_TRUE(shareWindow(parts, &model));
+  EXPECT_EQ(ViewKind::kSliding, model.viewOf(2).kind);
+  EXPECT_EQ(100u, model.viewOf(2).window);
+  EXPECT_EQ(64u, model.viewOf(3).parts);
+}
+
+/// Uniform windows of 32 to 1024 tokens, each half costing 0.1 nats more, and one by layer.
+struct Measured {
+  std::vector<WindowProfile> list;
+  WindowProfiles profiles() const {
+    return {list.data(), static_cast<uint32_t>(list.size()), kLayers};
+  }
+};
+
+Measured measured(double loss_by_layer) {
+  Measured all;
+  for (uint32_t i = 0; i < 6; ++i) {
+    WindowProfile uniform;
+    uniform.window = 1024 >> i;
+    uniform.loss = 0.1 * i;
+    all.list.push_back(uniform);
+  }
+  WindowProfile by_layer;
+  by_layer.window = 512;
+  by_layer.loss = loss_by_layer;
+  const uint8_t parts[kLayers] = {32, 32, 32,
+                                  32, 0,  0};  // 64, 64, 64, 64, 512, 512: 213 on average
+  std::copy_n(parts, kLayers, by_layer.parts);
+  all.list.push_back(by_layer);
+  return all;
+}
+
+TEST(WindowProfiles, losses_between_measurements_follow_the_logarithm_of_the_length) {
+  const Measured all = measured(0.02);
+  const WindowProfiles profiles = all.profiles();
+  EXPECT_DOUBLE_EQ(0.2, profiles.uniformLoss(256));
+  EXPECT_NEAR(0.15, profiles.uniformLoss(362.04), 1e-4);
+  EXPECT_DOUBLE_EQ(0.0, profiles.uniformLoss(5000));
+  EXPECT_DOUBLE_EQ(0.5, profiles.uniformLoss(5));
+  const WindowProfile& by_layer = all.list.back();
+  EXPECT_NEAR((4 * 0.125 + 2) / 6, profiles.meanShare(by_layer), 1e-12);
+  EXPECT_NEAR(0.02 - profiles.uniformLoss(640.0 / 3), profiles.advantage(by_layer), 1e-9);
+}
+
+Budget choose(const WindowProfiles& profiles, BudgetRequest request) {
+  request.loss.profiles = profiles;
+  request.host_bytes = 1000;
+  PlanTotals totals;
+  totals.weights_bytes = 1 << 20;
+  totals.upload_half_bytes = 4096;
+  Budget budget;
+  test::CapturedLog log;
+  EXPECT_TRUE(chooseBudget(modelOf(), totals, request, log.log(), &budget).ok()) << log.errors();
+  return budget;
+}
+
+BudgetRequest requestOf(uint64_t memory) {
+  BudgetRequest request;
+  request.memory_bytes = memory;
+  return request;
+}
+
+TEST(WindowProfiles, the_budgeter_takes_the_profile_that_loses_less_in_the_same_bytes) {
+  const Measured good = measured(0.0);
+  const Measured bad = measured(0.4);
+  const Budget least = choose({}, requestOf(1));
+  uint32_t taken = 0;
+  for (uint64_t memory = least.minimum_bytes; memory < 3 * least.minimum_bytes; memory += 50'000) {
+    const Budget uniform = choose({}, requestOf(memory));
+    const Budget by_layer = choose(good.profiles(), requestOf(memory));
+    EXPECT_EQ(nullptr, uniform.profile);
+    EXPECT_LE(by_layer.bytes.total(), memory);
+    EXPECT_EQ(uniform.minimum_bytes, by_layer.minimum_bytes) << memory;
+    if (by_layer.profile != nullptr) {
+      ++taken;
+      EXPECT_EQ(&good.list.back(), by_layer.profile);
+      ModelDesc shared = modelOf();
+      ASSERT_TRUE(shareWindow(by_layer.profile->parts, &shared));
+      PlanTotals totals;
+      totals.weights_bytes = 1 << 20;
+      totals.upload_half_bytes = 4096;
+      EXPECT_EQ(by_layer.bytes.total(),
+                budgetBytes(shared, totals, 1000, by_layer.cache, by_layer.formats, by_layer.chunk)
+                    .total());
+    }
+    EXPECT_EQ(nullptr, choose(bad.profiles(), requestOf(memory)).profile) << memory;
+  }
+  EXPECT_GT(taken, 5u);
+}
+
+// For each kind: a profile measured with short windows, and a profile with the longest window.
+TEST(WindowProfiles, more_memory_loses_more_only_where_the_longest_window_fits_in_all_formats) {
+  for (const uint32_t window : {256u, 512u, 2044u}) {
+    SCOPED_TRACE(window);
+    Measured all = measured(-0.2);
+    all.list.back().window = window;
+    const uint64_t least = choose({}, requestOf(1)).minimum_bytes;
+    double loss = 1e9;
+    uint32_t by_layer = 0;
+    uint32_t rises = 0;
+    for (uint64_t memory = least; memory < 9 * least; memory += 40'000) {
+      const Budget budget = choose(all.profiles(), requestOf(memory));
+      ASSERT_TRUE(budget.fits);
+      ASSERT_LE(budget.bytes.total(), memory);
+      by_layer += budget.profile != nullptr ? 1 : 0;
+      if (budget.profile != nullptr) {
+        EXPECT_LE(budget.cache.window, 2 * window) << memory;
+      }
+      if (budget.loss > loss + 1e-12) {
+        ++rises;
+        for (uint32_t i = 0; i < budget.n_choices; ++i) {
+          EXPECT_EQ(2044u, budget.choices[i].cache.window) << memory;
+          EXPECT_EQ(nullptr, budget.choices[i].profile) << memory;
+        }
+      }
+      loss = budget.loss;
+    }
+    EXPECT_GT(by_layer, 20u);
+    EXPECT_EQ(1u, rises);
+  }
+}
+
+TEST(WindowProfiles, what_is_shared_out_loses_what_its_mean_does_less_the_advantage) {
+  const Measured fair = measured(0.1);
+  LossModel loss;
+  loss.profiles = fair.profiles();
+  loss.forget_scale = 1;
+  loss.forget_power = 0.5;
+  const double mean = 640.0 / 3;
+  EXPECT_NEAR(1 / std::sqrt(4 + mean) + 0.1 - loss.profiles.uniformLoss(mean),
+              loss.expected(CacheFormats(), modelOf(), 4, 512, &fair.list.back()), 1e-9);
+}
+
+TEST(WindowProfiles, where_the_longest_window_fits_or_was_asked_for_all_layers_see_it) {
+  const Measured good = measured(-1.0);
+  const Budget all = choose(good.profiles(), requestOf(1u << 30));
+  EXPECT_EQ(nullptr, all.profile);
+  EXPECT_EQ(2044u, all.cache.window);
+  BudgetRequest fixed = requestOf(1u << 30);
+  fixed.window = 300;
+  EXPECT_EQ(nullptr, choose(good.profiles(), fixed).profile);
+}
+
+}  // namespace
+}  // namespace oriel_internal::test_window_profiles

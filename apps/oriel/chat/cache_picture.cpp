@@ -6,9 +6,7 @@
 #include <fstream>
 
 #include "failure.h"
-#include "kv_formats.h"
 #include "plan/chart.h"
-#include "plan/svg.h"
 #include "sizes.h"
 #include "terminal/terminal.h"
 

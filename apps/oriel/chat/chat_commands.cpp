@@ -4,8 +4,9 @@
 
 #include "chat/cache_picture.h"
 #include "chat/chat.h"
-#include "chat/kept_conversation.h"
+#include "chat/conversations.h"
 #include "failure.h"
+#include "output.h"
 #include "pictures/message_pictures.h"
 #include "plan/chart.h"
 #include "reply/file_sampling.h"
@@ -13,11 +14,9 @@
 #include "result_file.h"
 #include "sizes.h"
 #include "system.h"
-#include "terminal/characters.h"
-#include "terminal/clipboard.h"
+#include "terminal/line_reader.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
-#include "text_input.h"
 
 namespace cli {
 

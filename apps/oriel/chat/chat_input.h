@@ -1,13 +1,59 @@
-// The source of a chat's messages: a terminal with or without a line editor, or a pipe.
+// The input history of all chats: a private file with one JSON text per line.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "terminal/line_editor.h"
 #include "terminal/line_reader.h"
 
 namespace cli {
+
+/// The file in the user's data folder; empty: no such folder.
+std::string historyFile();
+
+/// Oldest first; empty if the file does not exist.
+std::vector<std::string> readHistory(const std::string& file);
+/// Keeps the last 500 texts, also in `texts`. False: writing failed.
+bool writeHistory(const std::string& file, std::vector<std::string>* texts);
+
+// Tab completion of commands.
+
+/// Completes commands and their arguments: settings, models, files. Messages are not completed.
+Completion completeChatLine(const std::string& before);
+
+// Writes a message in the user's editor.
+
+/// Edits `*text` in $VISUAL, $EDITOR or vi. Returns the error; empty: success.
+std::string editElsewhere(std::string* text);
+
+// A line typed in a chat: a message or a command.
+
+struct ChatCommand;
+
+struct ChatLine {
+  enum class Kind {
+    kEmpty,
+    kMessage,
+    kCommand,
+    kWrong,  ///< neither: `text` gives the reason, and the user may correct the input
+  };
+  Kind kind = Kind::kEmpty;
+  std::string text;  ///< a message, or the reason
+  const ChatCommand* command = nullptr;
+  std::string argument;  ///< with "~/" resolved
+};
+
+/// A command is a single line that begins with a known command. A text of several lines is a message, and so is a path
+/// ("/usr/bin is what?"). A leading space or second slash sends a line that looks like a command.
+ChatLine parseChatLine(const std::string& typed);
+
+/// Removes the absolute path of a picture from the end of a message, in the forms in which terminals write a dropped file:
+/// '/a b.png', /a\ b.png, file:///a.png. Returns it; empty: the message does not end in one.
+std::string takeDroppedPicture(std::string* message);
+
+// The source of a chat's messages: a terminal with or without a line editor, or a pipe.
 
 class ChatInput {
  public:

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "chat/chat.h"
+#include "options.h"
 #include "setting_flags.h"
 #include "sizes.h"
-#include "validators.h"
 
 namespace cli {
 namespace {

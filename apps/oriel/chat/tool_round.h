@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "model_handle.h"
 #include "output.h"
 #include "reply/local_tools.h"
 #include "reply/reply_parts.h"
@@ -40,5 +41,16 @@ class ToolRunner {
   std::set<std::string> refused_;  ///< tools whose refusal was printed
   uint32_t calls_ = 0;
 };
+
+// Continues conversations after a lost device.
+
+/// True if the session's device is lost.
+bool deviceLost(const Session& session);
+
+/// Continues the session at its position, on the same device or another one. Throws Failure.
+void recover(const Session& session, Model* model);
+
+/// "on the CPU".
+std::string placeOf(const Model& model);
 
 }  // namespace cli

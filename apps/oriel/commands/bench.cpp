@@ -8,15 +8,12 @@
 #include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
-#include "commands.h"
+#include "command_line.h"
 #include "failure.h"
 #include "measure/bench_run.h"
-#include "measure/bench_start.h"
-#include "measure/bench_together.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
-#include "plan/prediction.h"
 #include "plan/sweep.h"
 #include "report.h"
 #include "sizes.h"
@@ -24,7 +21,6 @@
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
-#include "validators.h"
 
 namespace cli {
 namespace {

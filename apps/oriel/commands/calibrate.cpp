@@ -8,22 +8,20 @@
 
 #include <CLI/CLI.hpp>
 
-#include "commands.h"
+#include "command_line.h"
 #include "failure.h"
-#include "kv_formats.h"
+#include "measure/bench_run.h"
 #include "measure/calibration.h"
 #include "measure/divergence.h"
-#include "measure/first_tokens.h"
 #include "measure/window_search.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
-#include "plan/plan_source.h"
+#include "plan/plan_report.h"
 #include "reply/json_input.h"
+#include "sizes.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
-#include "text_input.h"
-#include "validators.h"
 
 namespace cli {
 namespace {

@@ -11,7 +11,7 @@
 #include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
-#include "commands.h"
+#include "command_line.h"
 #include "failure.h"
 #include "model_handle.h"
 #include "options.h"
@@ -22,8 +22,6 @@
 #include "terminal/interrupt.h"
 #include "terminal/line_reader.h"
 #include "terminal/terminal.h"
-#include "text_input.h"
-#include "validators.h"
 
 namespace cli {
 namespace {

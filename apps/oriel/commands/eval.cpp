@@ -12,15 +12,15 @@
 #include <CLI/CLI.hpp>
 
 #include "chat/cache_picture.h"
-#include "commands.h"
+#include "command_line.h"
 #include "failure.h"
+#include "measure/bench_run.h"
 #include "measure/divergence.h"
-#include "measure/first_tokens.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
 #include "pictures/message_pictures.h"
-#include "plan/plan_source.h"
+#include "plan/plan_report.h"
 #include "reply/json_input.h"
 #include "reply/messages.h"
 #include "result_file.h"
@@ -28,8 +28,6 @@
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 #include "terminal/wrap.h"
-#include "text_input.h"
-#include "validators.h"
 
 namespace cli {
 namespace {

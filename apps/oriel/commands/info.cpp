@@ -10,14 +10,13 @@
 #include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
-#include "commands.h"
+#include "command_line.h"
 #include "failure.h"
-#include "kv_formats.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
-#include "plan/layer_groups.h"
-#include "plan/plan_source.h"
+#include "plan/chart.h"
+#include "plan/plan_report.h"
 #include "sizes.h"
 #include "system.h"
 #include "terminal/terminal.h"

@@ -6,21 +6,19 @@
 
 #include <CLI/CLI.hpp>
 
-#include "commands.h"
+#include "command_line.h"
 #include "failure.h"
-#include "measure/nearest.h"
+#include "measure/divergence.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
 #include "plan/chart.h"
-#include "plan/plan_plot.h"
 #include "plan/plan_report.h"
-#include "plan/plan_source.h"
+#include "plan/sweep.h"
 #include "result_file.h"
 #include "setting_flags.h"
 #include "sizes.h"
 #include "terminal/wrap.h"
-#include "validators.h"
 
 namespace cli {
 namespace {

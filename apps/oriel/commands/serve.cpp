@@ -5,17 +5,15 @@
 
 #include <CLI/CLI.hpp>
 
-#include "commands.h"
+#include "command_line.h"
 #include "failure.h"
 #include "options.h"
-#include "reply/chat_options.h"
 #include "reply/reply_options.h"
 #include "setting_flags.h"
 #include "sizes.h"
-#include "validators.h"
 
 #ifdef ORIEL_SERVE
-#include "serve/serve.h"
+#include "serve/service.h"
 #endif
 
 namespace cli {

@@ -1,4 +1,4 @@
-// The divergence of a model from itself with another cache.
+// ln(sum of exp(logits)), fast enough to score every position of a text.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,20 @@
 #include <vector>
 
 #include "model_handle.h"
+#include "options.h"
 
 namespace cli {
+
+/// For `count` >= 1 logits; NaN if one is NaN or the largest is infinite. Each exponential has a relative error of at
+/// most 3e-7; the sum is in double.
+double logSumExp(const float* logits, size_t count);
+
+// "Did you mean" suggestions.
+
+/// The word in `known` that `typed` most likely means: at most two edits away, or a word it is a prefix of. Empty: none.
+std::string nearest(const std::string& typed, const std::vector<std::string>& known);
+
+// The divergence of a model from itself with another cache.
 
 /// Throws for an id outside the vocabulary, before scoring; the library's own check comes later.
 void checkIds(const std::vector<int32_t>& ids, uint32_t n_vocab, const std::string& what);
@@ -48,5 +60,26 @@ CommonOptions asPlanned(const CommonOptions& options, const Json& plan);
 /// The same model file with a cache in these formats ("k8v4"), everything else as in `plan`.
 CommonOptions withFormats(const CommonOptions& options, const Json& plan,
                           const std::string& formats);
+
+// Reports evicted text at the time of eviction.
+
+/// Reports on stderr that `lost` of `tokens` tokens of `what` are evicted, and the options with which a window of
+/// `window_tokens` would hold all of them.
+void tellLoss(const std::string& what, uint64_t lost, uint64_t tokens, uint64_t window_tokens,
+              const CommonOptions& options, const oriel_plan& plan);
+
+/// Turn starts of a conversation, and the visible turns.
+struct TurnsSeen {
+  std::vector<uint64_t> starts;
+  uint64_t position = 0;
+  uint64_t first_seen = 0;  ///< after the sinks
+  uint64_t sinks = 0;
+};
+TurnsSeen turnsSeen(const Session& session);
+
+/// The difference between two states: "2 turns dropped", "part of a turn dropped", "" for none.
+std::string forgottenText(const TurnsSeen& before, const TurnsSeen& now);
+/// Tokens of the longest turn that was completely evicted between two states, including its reply; 0: none.
+uint64_t longestForgotten(const TurnsSeen& before, const TurnsSeen& now);
 
 }  // namespace cli

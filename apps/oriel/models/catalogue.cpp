@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "models/model_parts.h"
-#include "validators.h"
+#include "models/stored_models.h"
+#include "options.h"
 
 namespace cli {
 namespace {

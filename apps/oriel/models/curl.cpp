@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "failure.h"
-#include "models/address.h"
 #include "models/repository.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"

@@ -10,16 +10,16 @@
 
 #include <oriel/oriel.hpp>
 
-#include "described.h"
 #include "failure.h"
-#include "models/address.h"
+#include "model_handle.h"
 #include "models/curl.h"
-#include "models/http_body.h"
+#include "models/download.h"
+#include "models/repository.h"
+#include "options.h"
 #include "output.h"
 #include "sizes.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
-#include "validators.h"
 
 namespace cli {
 namespace {

@@ -5,8 +5,6 @@
 #include <string_view>
 
 #include "models/download.h"
-#include "models/download_progress.h"
-#include "models/http_head.h"
 #include "models/part_file.h"
 
 namespace cli {

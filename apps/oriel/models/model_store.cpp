@@ -4,13 +4,13 @@
 #include <system_error>
 
 #include "failure.h"
-#include "measure/nearest.h"
+#include "measure/divergence.h"
 #include "models/catalogue.h"
-#include "models/model_parts.h"
 #include "models/repository.h"
+#include "models/stored_models.h"
+#include "options.h"
 #include "sizes.h"
 #include "system.h"
-#include "validators.h"
 
 namespace cli {
 namespace {

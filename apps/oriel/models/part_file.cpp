@@ -1,22 +1,17 @@
 #include "models/part_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <limits>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "failure.h"
-#include "models/gguf_bytes.h"
-#include "models/sha256.h"
-#include "output.h"
-#include "result_file.h"
-#include "system.h"
-#include "terminal/interrupt.h"
-
-#include <fcntl.h>
-#include <sys/stat.h>
 #ifdef _WIN32
 #include <io.h>
 #include <share.h>
@@ -25,7 +20,113 @@
 #include <unistd.h>
 #endif
 
+#include "failure.h"
+#include "output.h"
+#include "result_file.h"
+#include "system.h"
+#include "terminal/interrupt.h"
+
 namespace cli {
+namespace {
+
+/// Section 4.2.2: fractions of the cube roots of the first 64 primes.
+constexpr uint32_t kRound[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+uint32_t rotated(uint32_t x, int n) { return (x >> n) | (x << (32 - n)); }
+
+uint32_t bigEndian(const unsigned char* at) {
+  return uint32_t{at[0]} << 24 | uint32_t{at[1]} << 16 | uint32_t{at[2]} << 8 | at[3];
+}
+
+}  // namespace
+
+void Sha256::block(const unsigned char* data) {
+  uint32_t w[64];
+  for (int i = 0; i < 16; ++i) {
+    w[i] = bigEndian(data + 4 * i);
+  }
+  for (int i = 16; i < 64; ++i) {
+    const uint32_t s0 = rotated(w[i - 15], 7) ^ rotated(w[i - 15], 18) ^ (w[i - 15] >> 3);
+    const uint32_t s1 = rotated(w[i - 2], 17) ^ rotated(w[i - 2], 19) ^ (w[i - 2] >> 10);
+    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+  }
+  auto [a, b, c, d, e, f, g, h] = state_;
+  for (int i = 0; i < 64; ++i) {
+    const uint32_t s1 = rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25);
+    const uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRound[i] + w[i];
+    const uint32_t s0 = rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22);
+    const uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
+    h = g;
+    g = f;
+    f = e;
+    e = d + t1;
+    d = c;
+    c = b;
+    b = a;
+    a = t1 + t2;
+  }
+  const uint32_t added[8] = {a, b, c, d, e, f, g, h};
+  for (size_t i = 0; i < 8; ++i) {
+    state_[i] += added[i];
+  }
+}
+
+void Sha256::add(const void* data, size_t bytes) {
+  const auto* at = static_cast<const unsigned char*>(data);
+  while (bytes != 0) {
+    const size_t held = bytes_ % 64;
+    if (held == 0 && bytes >= 64) {
+      block(at);
+      at += 64;
+      bytes -= 64;
+      bytes_ += 64;
+      continue;
+    }
+    const size_t taken = std::min(64 - held, bytes);
+    std::memcpy(pending_.data() + held, at, taken);
+    at += taken;
+    bytes -= taken;
+    bytes_ += taken;
+    if (held + taken == 64) {
+      block(pending_.data());
+    }
+  }
+}
+
+std::string Sha256::digest() {
+  const uint64_t bits = 8 * bytes_;
+  const unsigned char first = 0x80;
+  add(&first, 1);
+  const unsigned char zero = 0;
+  while (bytes_ % 64 != 56) {
+    add(&zero, 1);
+  }
+  unsigned char length[8];
+  for (int i = 0; i < 8; ++i) {
+    length[i] = static_cast<unsigned char>(bits >> (56 - 8 * i));
+  }
+  add(length, 8);
+  std::string text;
+  for (const uint32_t word : state_) {
+    for (int shift = 28; shift >= 0; shift -= 4) {
+      text += "0123456789abcdef"[(word >> shift) & 15];
+    }
+  }
+  return text;
+}
+
+bool isSha256(const std::string& text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -407,6 +508,173 @@ void PartFile::fail(int error) const {
       path_ + " cannot be written (" + std::strerror(error) + "): " +
           (error == ENOSPC ? "make room, or choose another place with --to, and pull again"
                            : "check the folder, its permissions and the space left")};
+}
+
+namespace {
+
+constexpr uint64_t kMostHeaderBytes = 1 << 30;
+constexpr uint64_t kMostDims = 8;
+constexpr uint64_t kLongestKey = 48;
+constexpr uint32_t kGgufMagic = 0x46554747;
+constexpr uint32_t kGgufVersion = 3;
+constexpr uint32_t kGgufFloat = 6;
+constexpr uint32_t kStringType = 8;
+constexpr uint32_t kArrayType = 9;
+constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
+
+/// Saturates.
+uint64_t sum(uint64_t a, uint64_t b) { return a > kUnlimited - b ? kUnlimited : a + b; }
+uint64_t product(uint64_t a, uint64_t b) {
+  return b != 0 && a > kUnlimited / b ? kUnlimited : a * b;
+}
+
+/// Size of a value by its type's number; 0: variable, or unknown.
+uint64_t valueBytes(uint32_t type) {
+  static constexpr uint8_t kBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+  return type < sizeof(kBytes) ? kBytes[type] : 0;
+}
+
+/// Bytes of 256 values in a tensor type (GGML's number). Unknown types: the largest of any.
+uint64_t bytesOf256(uint32_t type) {
+  constexpr uint16_t kMost = 2048;
+  static constexpr uint16_t kBytes[] = {1024, 512, 144, 160, 0,    0,    176,  192, 272, 288, 84,
+                                        110,  144, 176, 210, 292,  66,   74,   98,  50,  144, 110,
+                                        82,   136, 256, 512, 1024, 2048, 2048, 56,  512, 0,   0,
+                                        0,    54,  66,  0,   0,    0,    136,  144, 36,  72};
+  const bool known = type < sizeof(kBytes) / sizeof(kBytes[0]) && kBytes[type] != 0;
+  return known ? kBytes[type] : kMost;
+}
+
+/// After ended() all numbers read as 0.
+class Header {
+ public:
+  explicit Header(std::FILE* file) : file_(file) {}
+
+  bool ended() const { return ended_; }
+  bool sound() const { return sound_; }
+  uint64_t at() const { return at_; }
+
+  template <typename Number>
+  Number read() {
+    Number number = 0;
+    ended_ = ended_ || std::fread(&number, 1, sizeof(number), file_) != sizeof(number);
+    at_ += sizeof(number);
+    return ended_ ? 0 : number;
+  }
+  void skip(uint64_t bytes) {
+    sound_ = sound_ && bytes <= kMostHeaderBytes && at_ <= kMostHeaderBytes - bytes;
+    for (char unused[4096]; sound_ && !ended_ && bytes != 0;) {
+      const auto piece = static_cast<size_t>(std::min<uint64_t>(bytes, sizeof(unused)));
+      ended_ = std::fread(unused, 1, piece, file_) != piece;
+      bytes -= piece;
+      at_ += piece;
+    }
+  }
+  std::string text() {
+    const auto bytes = read<uint64_t>();
+    std::string text;
+    if (bytes <= kLongestKey) {  // longer texts are not needed
+      for (uint64_t i = 0; i < bytes; ++i) {
+        text += read<char>();
+      }
+    } else {
+      skip(bytes);
+    }
+    return text;
+  }
+  void expect(bool condition) { sound_ = sound_ && (condition || ended_); }
+  bool goesOn() const { return sound_ && !ended_; }
+
+ private:
+  std::FILE* file_;
+  uint64_t at_ = 0;
+  bool ended_ = false;
+  bool sound_ = true;
+};
+
+void skipValue(Header* header, uint32_t type) {
+  if (type == kStringType) {
+    (void)header->text();
+  } else if (type == kArrayType) {
+    const auto of = header->read<uint32_t>();
+    const auto count = header->read<uint64_t>();
+    header->expect(of == kStringType || valueBytes(of) != 0);
+    for (uint64_t i = 0; of == kStringType && i < count && header->goesOn(); ++i) {
+      (void)header->text();
+    }
+    header->skip(product(count, valueBytes(of)));
+  } else {
+    header->expect(valueBytes(type) != 0);
+    header->skip(valueBytes(type));
+  }
+}
+
+/// The largest possible end of a tensor, relative to the data.
+uint64_t tensorEnd(Header* header) {
+  (void)header->text();
+  const auto dims = header->read<uint32_t>();
+  header->expect(dims <= kMostDims);
+  uint64_t values = 1;
+  for (uint32_t i = 0; i < dims && header->goesOn(); ++i) {
+    values = product(values, header->read<uint64_t>());
+  }
+  const uint64_t bytes = product(values / 256 + 1, bytesOf256(header->read<uint32_t>()));
+  return sum(header->read<uint64_t>(), bytes);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> ggufSampling(std::FILE* file) {
+  const std::string prefix = "general.sampling.";
+  std::vector<std::pair<std::string, double>> numbers;
+  Header header(file);
+  header.expect(header.read<uint32_t>() == kGgufMagic);
+  const auto version = header.read<uint32_t>();
+  header.expect(version == 2 || version == kGgufVersion);
+  (void)header.read<uint64_t>();
+  const auto keys = header.read<uint64_t>();
+  for (uint64_t i = 0; i < keys && header.goesOn(); ++i) {
+    const std::string name = header.text();
+    const auto type = header.read<uint32_t>();
+    const bool is_real = type == kGgufFloat;
+    if (name.compare(0, prefix.size(), prefix) == 0 && valueBytes(type) == sizeof(uint32_t)) {
+      const double value = is_real ? static_cast<double>(header.read<float>())
+                                   : static_cast<double>(header.read<int32_t>());
+      numbers.emplace_back(name.substr(prefix.size()), value);
+    } else {
+      skipValue(&header, type);
+    }
+  }
+  return numbers;
+}
+
+std::optional<uint64_t> ggufBytes(std::FILE* file) {
+  constexpr uint64_t kMostAlignment = 1 << 20;
+  Header header(file);
+  header.expect(header.read<uint32_t>() == kGgufMagic);
+  header.expect(header.read<uint32_t>() == kGgufVersion);
+  const auto tensors = header.read<uint64_t>();
+  const auto keys = header.read<uint64_t>();
+  uint64_t alignment = 32;
+  for (uint64_t i = 0; i < keys && header.goesOn(); ++i) {
+    const std::string name = header.text();
+    const auto type = header.read<uint32_t>();
+    if (name == "general.alignment" && valueBytes(type) == sizeof(uint32_t)) {
+      alignment = header.read<uint32_t>();
+      header.expect(alignment != 0 && alignment <= kMostAlignment);
+    } else {
+      skipValue(&header, type);
+    }
+  }
+  uint64_t end = 0;
+  for (uint64_t i = 0; i < tensors && header.goesOn(); ++i) {
+    end = std::max(end, tensorEnd(&header));
+  }
+  header.expect(header.at() <= kMostHeaderBytes);
+  if (!header.sound()) {
+    return std::nullopt;
+  }
+  return header.ended() ? 0 : sum(sum(header.at(), alignment), sum(end, alignment));
 }
 
 }  // namespace cli

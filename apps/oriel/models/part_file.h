@@ -1,14 +1,38 @@
-// An incomplete download: FILE.part, with the server's facts about the file in FILE.part.json.
+// Incremental SHA-256 (FIPS 180-4).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "models/http_head.h"
+#include "models/download.h"
 
 namespace cli {
+
+class Sha256 {
+ public:
+  void add(const void* data, size_t bytes);
+  /// 64 hexadecimal digits, lower case. Call once.
+  std::string digest();
+
+ private:
+  void block(const unsigned char* data);
+
+  std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<unsigned char, 64> pending_ = {};
+  uint64_t bytes_ = 0;
+};
+
+/// 64 hexadecimal digits.
+bool isSha256(const std::string& text);
+
+// An incomplete download: FILE.part, with the server's facts about the file in FILE.part.json.
 
 /// The server's version of a file.
 struct FileVersion {
@@ -83,5 +107,16 @@ class PartFile {
   bool noted_ = false;   ///< its notes are a pull's
   FileVersion version_;
 };
+
+// Reads a GGUF header: the largest possible file size, for downloads of unknown length, and the maker's sampling
+// settings.
+
+/// Reads from the current position of `file`. 0: the header is incomplete. Values of unknown type count as 8 bytes.
+/// Empty: not a header of GGUF version 3, or over 1 GiB.
+std::optional<uint64_t> ggufBytes(std::FILE* file);
+
+/// Values of the keys "general.sampling.*", by the last part of the key. From an incomplete or invalid header: those
+/// before its end.
+std::vector<std::pair<std::string, double>> ggufSampling(std::FILE* file);
 
 }  // namespace cli

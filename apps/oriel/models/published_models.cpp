@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "plan/plan_source.h"
+#include "plan/plan_report.h"
 
 namespace cli {
 namespace {

@@ -1,5 +1,4 @@
-// Models by repository: ORG/NAME, or ORG/NAME:QUANTISATION, as on Hugging Face. HF_ENDPOINT names another server with
-// the same paths.
+// File addresses for display.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +7,20 @@
 #include <vector>
 
 namespace cli {
+
+/// UTF-8 on one line, without control characters (C0 and C1).
+bool isPlainText(const std::string& text);
+/// True if it contains a user name or a password.
+bool hasLogin(const std::string& url);
+/// `url` for display: without a login.
+std::string shownUrl(const std::string& url);
+/// The server with its port, without a login.
+std::string hostOf(const std::string& url);
+/// The last part of the path. Empty: not a file name.
+std::string fileOfUrl(const std::string& url);
+
+// Models by repository: ORG/NAME, or ORG/NAME:QUANTISATION, as on Hugging Face. HF_ENDPOINT names another server with
+// the same paths.
 
 /// True if a word has that form. False for a path of three parts and for a path that begins with a dot.
 bool isRepository(const std::string& word);

@@ -1,7 +1,7 @@
 // JPEG by libjpeg-turbo's TurboJPEG interface, whose objects are opaque: no header of it is needed.
 #include <cstring>
 
-#include "pictures/decoders.h"
+#include "pictures/picture_file.h"
 
 namespace cli {
 namespace {

@@ -6,6 +6,8 @@
 #include <oriel/advanced.h>
 
 #include "failure.h"
+#include "output.h"
+#include "pictures/picture_file.h"
 
 namespace cli {
 namespace {
@@ -124,5 +126,7 @@ oriel_status MessagePictures::add(oriel_session* session, const std::string& jso
   }
   return oriel_chat_add_pictures(session, json.data(), json.size(), given.data(), given.size());
 }
+
+DecodedPicture readPicture(const std::string& path) { return decodePicture(readAll(path), path); }
 
 }  // namespace cli

@@ -2,7 +2,7 @@
 #include <csetjmp>
 #include <cstring>
 
-#include "pictures/decoders.h"
+#include "pictures/picture_file.h"
 
 namespace cli {
 namespace {

@@ -3,11 +3,117 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstdio>
 
 #include "output.h"
 #include "sizes.h"
 
 namespace cli {
+namespace {
+
+/// Independent of the locale, at most two decimals.
+std::string number(double value) {
+  const long long hundredths = std::llround(value * 100);
+  const long long whole = (hundredths < 0 ? -hundredths : hundredths) / 100;
+  const long long rest = (hundredths < 0 ? -hundredths : hundredths) % 100;
+  char text[48];
+  std::snprintf(text, sizeof(text), "%s%lld.%02lld", hundredths < 0 ? "-" : "", whole, rest);
+  return text;
+}
+
+std::string attribute(const char* name, const std::string& value) {
+  return std::string(" ") + name + "=\"" + value + "\"";
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      default:
+        // XML 1.0 allows no other control characters.
+        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string strokeAttributes(const Svg::Stroke& stroke) {
+  return attribute("stroke", stroke.colour) + attribute("stroke-width", number(stroke.width)) +
+         (stroke.dashed ? attribute("stroke-dasharray", "6 4") : "");
+}
+
+}  // namespace
+
+Svg::Svg(double width, double height) {
+  body_ = "<svg xmlns=\"http://www.w3.org/2000/svg\"" + attribute("width", number(width)) +
+          attribute("height", number(height)) +
+          attribute("viewBox", "0 0 " + number(width) + " " + number(height)) +
+          " font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, sans-serif\">\n";
+  rect({0, 0}, width, height, "#ffffff");
+}
+
+void Svg::rect(Point corner, double width, double height, const char* fill) {
+  body_ += "<rect" + attribute("x", number(corner.x)) + attribute("y", number(corner.y)) +
+           attribute("width", number(width)) + attribute("height", number(height)) +
+           attribute("fill", fill) + "/>\n";
+}
+
+void Svg::line(Point from, Point to, const Stroke& stroke) {
+  body_ += "<line" + attribute("x1", number(from.x)) + attribute("y1", number(from.y)) +
+           attribute("x2", number(to.x)) + attribute("y2", number(to.y)) +
+           strokeAttributes(stroke) + "/>\n";
+}
+
+void Svg::polyline(const std::vector<Point>& points, const Stroke& stroke) {
+  std::string list;
+  for (const Point& point : points) {
+    list += (list.empty() ? "" : " ") + number(point.x) + "," + number(point.y);
+  }
+  body_ += "<polyline fill=\"none\" stroke-linejoin=\"round\"" + attribute("points", list) +
+           strokeAttributes(stroke) + "/>\n";
+}
+
+void Svg::dot(Point centre, double radius, const char* fill, const char* edge) {
+  body_ += "<circle" + attribute("cx", number(centre.x)) + attribute("cy", number(centre.y)) +
+           attribute("r", number(radius)) + attribute("fill", fill) + attribute("stroke", edge) +
+           " stroke-width=\"2\"/>\n";
+}
+
+void Svg::text(Point baseline, std::string_view text, Anchor anchor, double size,
+               const char* colour, bool bold) {
+  static const char* const kAnchors[] = {"start", "middle", "end"};
+  body_ += "<text" + attribute("x", number(baseline.x)) + attribute("y", number(baseline.y)) +
+           attribute("text-anchor", kAnchors[static_cast<int>(anchor)]) +
+           attribute("font-size", number(size)) + attribute("fill", colour) +
+           (bold ? " font-weight=\"600\"" : "") + ">" + escaped(text) + "</text>\n";
+}
+
+void Svg::textUpwards(Point middle, std::string_view text, double size) {
+  body_ += "<text text-anchor=\"middle\" fill=\"#333\"" + attribute("font-size", number(size)) +
+           attribute("transform",
+                     "translate(" + number(middle.x) + " " + number(middle.y) + ") rotate(-90)") +
+           ">" + escaped(text) + "</text>\n";
+}
+
+double niceStep(double span, int most, double base) {
+  double step = base * std::pow(10.0, std::floor(std::log10(span / base / most)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (span / (step * factor) <= most) {
+      return step * factor;
+    }
+  }
+  return step * 10;
+}
+
 namespace {
 
 constexpr const char* kAxis = "#888888";
@@ -80,6 +186,33 @@ bool isSvgName(const std::string& path) {
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return ending == ".svg";
+}
+
+SlidingLayers slidingLayers(const Json& groups) {
+  SlidingLayers all;
+  for (const Json& group : groups) {
+    if (group["kind"] == "sliding") {
+      all.layers += group["layers"].get<uint64_t>();
+      all.window_tokens = std::max(all.window_tokens, group["window_tokens"].get<uint64_t>());
+      all.ring_tokens = std::max(all.ring_tokens, group.value("ring_tokens", uint64_t{0}));
+      all.bytes += group.value("bytes", uint64_t{0});
+    }
+  }
+  return all;
+}
+
+std::string groupsText(const Json& groups) {
+  std::string text;
+  for (size_t i = 1; i < groups.size(); ++i) {
+    const Json& group = groups[i];
+    const std::string window = group["window_tokens"].dump();
+    text += "; " + group["layers"].dump() +
+            (group["kind"] == "session"       ? " layers see the last " + window + " of the window"
+             : group["kind"] == "sliding"     ? " layers see the last " + window
+             : group["kind"] == "convolution" ? " layers are convolutions of the last " + window
+                                              : " layers keep a state");
+  }
+  return text;
 }
 
 }  // namespace cli

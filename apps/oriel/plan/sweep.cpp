@@ -1,22 +1,83 @@
 #include "plan/sweep.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <iterator>
+#include <limits>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "failure.h"
-#include "kv_formats.h"
 #include "measure/bench_run.h"
+#include "measure/divergence.h"
+#include "options.h"
+#include "output.h"
 #include "plan/chart.h"
-#include "plan/plan_source.h"
-#include "plan/prediction.h"
+#include "plan/plan_report.h"
 #include "report.h"
 #include "result_file.h"
+#include "sizes.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 
 namespace cli {
+namespace {
+
+/// Cache bytes visible after `depth` tokens.
+double cacheBytes(const Json& plan, double depth) {
+  double bytes = 0;
+  for (const Json& group : plan["groups"]) {
+    const double most = realIn(group, "window_tokens") +
+                        (group["kind"] == "session" ? realIn(plan, "sink_tokens") : 0);
+    bytes +=
+        realIn(group, "bytes_per_token") * (group["kind"] == "state" ? 1 : std::min(depth, most));
+  }
+  return bytes;
+}
+
+double storedBytes(const Json& plan) {
+  double bytes = 0;
+  for (const Json& group : plan["groups"]) {
+    bytes += realIn(group, "bytes_per_token");
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Json predictedPlan(const Json& loaded, const CommonOptions& options, const oriel_speed& speed) {
+  CommonOptions again = asPlanned(options, loaded);
+  again.load.set("memory", numberIn(loaded, "memory_bytes"));
+  again.load.set("kv", lowerCase(formatsName(loaded)));
+  if (const uint64_t slots = numberIn(loaded, "expert_slots"); slots != 0) {
+    again.load.set("expert_slots", slots);
+  }
+  oriel::Options library_options = planOptions(again);
+  library_options.speed = &speed;
+  const Diagnostics diagnostics(options.verbose, /*warns=*/false);  // the load did
+  diagnostics.listen(&library_options);
+  return PlanSource::ofFile(modelPath(options)).plan(library_options, diagnostics);
+}
+
+double decodeBytes(const Json& plan, double depth) {
+  return realIn(plan, "weights_read_bytes_per_token") + cacheBytes(plan, depth) + storedBytes(plan);
+}
+
+double prefillBytes(const Json& plan, double depth, uint32_t prompt_tokens) {
+  const double head = realIn(plan, "head_read_bytes");
+  const double layers = realIn(plan, "weights_read_bytes_per_token") - head;
+  const uint32_t chunk = countIn(plan, "chunk_tokens");
+  double bytes = head;
+  for (uint32_t done = 0; done < prompt_tokens; done += chunk) {
+    const uint32_t tokens = std::min(chunk, prompt_tokens - done);
+    bytes += layers + cacheBytes(plan, depth + done + tokens) + tokens * storedBytes(plan);
+  }
+  return bytes;
+}
+
 namespace {
 
 constexpr uint32_t kLongestWindow = 4096;  // the default
@@ -381,6 +442,412 @@ Sweep runSweep(const CommonOptions& common, const SweepOptions& options) {
   }
   sweep.interrupted = failure.has_value();
   return sweep;
+}
+
+namespace {
+
+std::string orEmpty(double value) { return value > 0 ? formatted("%.3f", value) : ""; }
+
+}  // namespace
+
+std::string sweepCsvHeader() {
+  return "sweep,kv,window_tokens,depth_tokens,prompt_tokens,generated_tokens,total_bytes,"
+         "prefill_tokens_per_s,predicted_prefill_tokens_per_s,prefill_bytes_per_token,"
+         "prefill_bandwidth_share,decode_tokens_per_s,predicted_decode_tokens_per_s,"
+         "decode_bytes_per_token,decode_bandwidth_share\n";
+}
+
+std::string sweepCsvRow(const SweepPoint& point, double read_bytes_per_s) {
+  const auto share = [&](double tokens_per_s, double bytes_per_token) {
+    return orEmpty(read_bytes_per_s > 0 ? tokens_per_s * bytes_per_token / read_bytes_per_s : 0);
+  };
+  std::string kv = point.formats;
+  std::transform(kv.begin(), kv.end(), kv.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return formatted("%s,%s,%u,%llu,%u,%u,%llu,",
+                   point.kind == SweepKind::kDepth ? "depth" : "window", kv.c_str(),
+                   point.window_tokens, static_cast<unsigned long long>(point.depth_tokens),
+                   point.prompt_tokens, point.generated_tokens,
+                   static_cast<unsigned long long>(point.total_bytes)) +
+         orEmpty(point.prefill_tokens_per_s) + "," + orEmpty(point.predicted_prefill) + "," +
+         formatted("%.0f,", point.prefill_bytes_per_token) +
+         share(point.prefill_tokens_per_s, point.prefill_bytes_per_token) + "," +
+         orEmpty(point.decode_tokens_per_s) + "," + orEmpty(point.predicted_decode) + "," +
+         formatted("%.0f,", point.decode_bytes_per_token) +
+         share(point.decode_tokens_per_s, point.decode_bytes_per_token) + "\n";
+}
+
+namespace {
+
+constexpr double kSweepWidth = 1160;
+constexpr double kSweepHeight = 440;
+constexpr double kTop = 112;
+constexpr double kPanelWidth = 300;
+constexpr double kPanelHeight = 250;
+constexpr double kLeft = 74;
+constexpr double kPanelStep = 374;
+constexpr double kDotRadius = 3.5;
+constexpr double kHeadRoom = 1.08;
+
+struct Series {
+  const char* colour;
+  std::vector<Point> measured;
+  std::vector<Point> predicted;
+};
+
+/// The axes and lines of a picture; a sweep has three.
+struct Panel {
+  std::string title;
+  std::string x_title;
+  bool log_x = false;
+  std::vector<Series> series;
+};
+
+std::vector<std::string> formatsOf(const Sweep& sweep) {
+  std::vector<std::string> formats;
+  for (const PredictedLine& line : sweep.lines) {
+    formats.push_back(line.formats);
+  }
+  return formats;
+}
+
+Panel panelOf(const Sweep& sweep, SweepKind kind, bool decode) {
+  Panel panel;
+  for (const std::string& formats : formatsOf(sweep)) {
+    Series series = {formatColour(formats), {}, {}};
+    for (const SweepPoint& point : sweep.points) {
+      if (point.kind != kind || point.formats != formats) {
+        continue;
+      }
+      const double x = kind == SweepKind::kWindow ? std::log2(point.window_tokens)
+                                                  : static_cast<double>(point.depth_tokens);
+      series.measured.push_back(
+          {x, decode ? point.decode_tokens_per_s : point.prefill_tokens_per_s});
+      if (kind == SweepKind::kWindow && point.predicted_decode > 0) {
+        series.predicted.push_back({x, point.predicted_decode});
+      }
+    }
+    for (const PredictedLine& line : sweep.lines) {
+      for (size_t i = 0;
+           kind == SweepKind::kDepth && line.formats == formats && i < line.tokens.size(); ++i) {
+        series.predicted.push_back({line.tokens[i], decode ? line.decode[i] : line.prefill[i]});
+      }
+    }
+    const auto by_x = [](const Point& a, const Point& b) { return a.x < b.x; };
+    std::sort(series.measured.begin(), series.measured.end(), by_x);
+    std::sort(series.predicted.begin(), series.predicted.end(), by_x);
+    panel.series.push_back(series);
+  }
+  return panel;
+}
+
+std::vector<Tick> ticksOf(const Panel& panel, double first, double last) {
+  std::vector<Tick> ticks;
+  const double step = panel.log_x ? 1 : niceStep(last - first, 5, 1);
+  for (double at = std::ceil(first / step) * step; at <= last; at += step) {
+    ticks.push_back({at, numberLabel(panel.log_x ? std::exp2(at) : at, 1)});
+  }
+  return ticks;
+}
+
+void drawPanel(const Panel& panel, double x, Svg* svg) {
+  double first = 1e300;
+  double last = -1e300;
+  double most = 0;
+  for (const Series& series : panel.series) {
+    for (const auto* points : {&series.measured, &series.predicted}) {
+      for (const Point& point : *points) {
+        first = std::min(first, point.x);
+        last = std::max(last, point.x);
+        most = std::max(most, point.y);
+      }
+    }
+  }
+  const Point corner = {x, kTop};
+  svg->text({x, kTop - 14}, panel.title, Svg::Anchor::kStart, 14, "#333", true);
+  if (first > last) {
+    svg->text({x + kPanelWidth / 2, kTop + kPanelHeight / 2}, "no time was left",
+              Svg::Anchor::kMiddle, 13, kQuietColour);
+    return;
+  }
+  const double margin = std::max((last - first) / 40, 1e-9);
+  const Chart chart = {corner,         kPanelWidth,   kPanelHeight,
+                       first - margin, last + margin, std::max(most, 1e-3) * kHeadRoom};
+  chart.drawAxes(ticksOf(panel, first, last), panel.x_title, "tokens/s", 58, svg);
+  for (const Series& series : panel.series) {
+    if (!series.predicted.empty()) {
+      svg->polyline(chart.at(series.predicted), {series.colour, 1.5, true});
+    }
+  }
+  for (const Series& series : panel.series) {
+    if (!series.measured.empty()) {
+      svg->polyline(chart.at(series.measured), {series.colour, 2, false});
+    }
+    for (const Point& point : series.measured) {
+      svg->dot(chart.at(point.x, point.y), kDotRadius, "#ffffff", series.colour);
+    }
+  }
+}
+
+/// The fastest format's speed at both depths: ": 350 tokens/s at depth 0, 120 at depth 4,096 (K8V8)".
+std::string resultOf(const Sweep& sweep) {
+  const SweepPoint* first = nullptr;
+  for (const SweepPoint& point : sweep.points) {
+    const bool better = first == nullptr || point.depth_tokens < first->depth_tokens ||
+                        (point.depth_tokens == first->depth_tokens &&
+                         point.decode_tokens_per_s > first->decode_tokens_per_s);
+    if (point.kind == SweepKind::kDepth && better) {
+      first = &point;
+    }
+  }
+  if (first == nullptr) {
+    return "";
+  }
+  const SweepPoint* last = first;
+  for (const SweepPoint& point : sweep.points) {
+    if (point.kind == SweepKind::kDepth && point.formats == first->formats &&
+        point.depth_tokens > last->depth_tokens) {
+      last = &point;
+    }
+  }
+  const auto at = [](const SweepPoint& point, const char* unit) {
+    return numberLabel(point.decode_tokens_per_s, point.decode_tokens_per_s < 10 ? 0.1 : 1) + unit +
+           " at depth " + grouped(point.depth_tokens);
+  };
+  return ": " + at(*first, " tokens/s") + (last == first ? "" : ", " + at(*last, "")) + " (" +
+         first->formats + ")";
+}
+
+}  // namespace
+
+std::string plotSweep(const Sweep& sweep) {
+  Svg svg(kSweepWidth, kSweepHeight);
+  svg.text({kLeft, 34}, sweep.model + " on " + sweep.device + resultOf(sweep), Svg::Anchor::kStart,
+           18, kStrongColour, true);
+  Legend legend({kLeft, 62}, &svg);
+  for (const std::string& formats : formatsOf(sweep)) {
+    legend.line(formats, {formatColour(formats), 3, false});
+  }
+  legend.dot("measured", "#ffffff", kStrongColour);
+  legend.line("predicted", {kStrongColour, 1.5, true});
+
+  Panel decode = panelOf(sweep, SweepKind::kDepth, true);
+  decode.title = "Decoding";
+  Panel prefill = panelOf(sweep, SweepKind::kDepth, false);
+  prefill.title = "Reading a prompt";
+  decode.x_title = prefill.x_title = "depth, tokens (window " + grouped(sweep.deepest) + " tokens)";
+  Panel window = panelOf(sweep, SweepKind::kWindow, true);
+  window.title = "Decoding, window full";
+  window.x_title = "window, tokens";
+  window.log_x = true;
+  double x = kLeft;
+  for (const Panel* panel : {&decode, &prefill, &window}) {
+    drawPanel(*panel, x, &svg);
+    x += kPanelStep;
+  }
+  return svg.document();
+}
+
+namespace {
+
+constexpr double kWidth = 1040;
+constexpr double kHeight = 500;
+constexpr Point kPlot = {92, 96};  // upper left corner of the axes
+constexpr double kPlotWidth = 500;
+constexpr double kPlotHeight = 320;
+constexpr double kBarsX = 720;
+constexpr double kBarsWidth = 190;
+constexpr int kSamples = 64;
+constexpr const char* kRule = "#888888";
+
+struct Curve {
+  std::string name;
+  std::vector<Point> points;  // bytes, tokens
+};
+
+std::vector<Curve> curvesOf(const Json& plan) {
+  std::vector<Curve> curves;
+  for (const Json& choice : plan["choices"]) {
+    curves.push_back({formatsName(choice), {}});
+  }
+  return curves;
+}
+
+void addPoints(const Json& plan, uint64_t memory_bytes, std::vector<Curve>* curves) {
+  const Json& choices = plan["choices"];
+  for (size_t i = 0; i < choices.size() && i < curves->size(); ++i) {
+    if (plannedFits(choices[i], memory_bytes)) {
+      (*curves)[i].points.push_back(
+          {static_cast<double>(memory_bytes), realIn(choices[i], "window_tokens")});
+    }
+  }
+}
+
+/// Axes that contain the given memory, and end where more memory changes nothing.
+Chart chartOf(const Json& smallest, const Json& everything, uint64_t memory_bytes) {
+  double least = std::numeric_limits<double>::infinity();
+  double enough = 0;
+  for (const Json& choice : smallest["choices"]) {
+    least = std::min(least, static_cast<double>(leastOf(choice)));
+  }
+  for (const Json& choice : everything["choices"]) {
+    enough = std::max(enough, realIn(choice, "total_bytes"));
+  }
+  const double given = static_cast<double>(memory_bytes);
+  double first = std::min(least, given);
+  double last = std::min(enough, std::max(given, least) * 2 - first);
+  last = std::max({last, first + (enough - least) / 16, given});
+  const double margin = (last - first) / 24 + 1;
+  return {kPlot, kPlotWidth, kPlotHeight, std::max(0.0, first - margin), last + margin, 1};
+}
+
+std::string shortSize(double bytes) {
+  std::string text = formatSize(static_cast<uint64_t>(std::llround(bytes)));
+  const size_t zero = text.find(".0 ");
+  return zero == std::string::npos ? text : text.erase(zero, 2);
+}
+
+void drawAxes(const Chart& chart, Svg* svg) {
+  static const char* const kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double unit = 1;
+  size_t name = 0;
+  while (unit * 1024 <= chart.x_last && name + 1 < std::size(kUnits)) {
+    unit *= 1024;
+    ++name;
+  }
+  const double step = niceStep(chart.x_last - chart.x_first, 6, unit);
+  std::vector<Tick> ticks;
+  for (double at = std::ceil(chart.x_first / step) * step; at <= chart.x_last; at += step) {
+    ticks.push_back({at, numberLabel(at / unit, step / unit)});
+  }
+  chart.drawAxes(ticks, std::string("memory, ") + kUnits[name], "window, tokens", kPlot.x - 26,
+                 svg);
+}
+
+/// One row above the axes, since curves fill the inside.
+void drawLegend(const std::vector<Curve>& curves, bool has_chosen, Svg* svg) {
+  Legend legend({kPlot.x, kPlot.y - 16}, svg);
+  for (const Curve& curve : curves) {
+    legend.line(curve.name, {formatColour(curve.name), 3, false});
+  }
+  if (has_chosen) {
+    legend.dot("chosen", "#ffffff", kStrongColour);
+  }
+  legend.line("memory given", {kStrongColour, 1.5, true});
+}
+
+void drawBars(const Json& plan, Svg* svg) {
+  const struct {
+    const char* name;
+    const char* field;
+    const char* colour;
+  } rows[] = {
+      {"weights", "weights_bytes", "#4477aa"},
+      {"cache", "kv_bytes", "#66ccee"},
+      {"activations", "activation_bytes", "#228833"},
+      {"staging", "staging_bytes", "#ccbb44"},
+      {"host", "host_bytes", "#aa3377"},
+      {weightsUnknown(plan) ? "the rest" : "total", "total_bytes", "#555555"},
+  };
+  const double longest = std::max(1.0, realIn(plan, "total_bytes"));
+  double y = kPlot.y + 12;
+  svg->text({kBarsX - 84, kPlot.y - 12}, "bytes by purpose", Svg::Anchor::kStart, 13, "#333", true);
+  for (const auto& row : rows) {
+    if (&row == &rows[5]) {
+      svg->line({kBarsX - 84, y - 4}, {kBarsX + kBarsWidth + 90, y - 4}, {kRule, 1, false});
+      y += 14;
+    }
+    const bool unknown = plan[row.field].is_null();
+    const double width = std::max(1.0, realIn(plan, row.field) / longest * kBarsWidth);
+    svg->text({kBarsX - 10, y + 18}, row.name, Svg::Anchor::kEnd);
+    if (!unknown) {
+      svg->rect({kBarsX, y + 3}, width, 22, row.colour);
+    }
+    svg->text({kBarsX + (unknown ? 0 : width + 8), y + 18},
+              unknown ? "not known" : formatSize(numberIn(plan, row.field)), Svg::Anchor::kStart,
+              12);
+    y += 44;
+  }
+}
+
+}  // namespace
+
+std::string plotPlan(const PlanSource& source, CommonOptions options, const oriel_speed* speed,
+                     const Json& plan) {
+  const uint64_t given_bytes = numberIn(plan, "memory_bytes");
+  options.load.set("window", options.load.number("window") == 0 ? "0" : "max");
+  options.load.erase("kv");
+  const auto planIn = [&](uint64_t memory_bytes) {
+    options.load.set("memory", memory_bytes);
+    oriel::Options library_options = planOptions(options);
+    library_options.speed = speed;
+    return source.tryPlan(library_options);
+  };
+  const Json open = planIn(given_bytes);
+  const Json everything = planIn(uint64_t{1} << 60);
+  const Json smallest = planIn(1);
+  std::vector<Curve> curves;
+  Chart chart = {kPlot, kPlotWidth, kPlotHeight};
+  if (!open.is_null() && !everything.is_null() && !smallest.is_null()) {
+    curves = curvesOf(open);
+    chart = chartOf(smallest, everything, given_bytes);
+    std::vector<uint64_t> memory;
+    for (int i = 0; i <= kSamples; ++i) {
+      memory.push_back(
+          static_cast<uint64_t>(chart.x_first + (chart.x_last - chart.x_first) * i / kSamples));
+    }
+    for (const Json& choice : smallest["choices"]) {
+      memory.push_back(leastOf(choice));
+    }
+    std::sort(memory.begin(), memory.end());
+    for (const uint64_t bytes : memory) {
+      // For the library 0 bytes mean "choose".
+      if (bytes != 0 && static_cast<double>(bytes) <= chart.x_last) {
+        if (const Json other = planIn(bytes); !other.is_null()) {
+          addPoints(other, bytes, &curves);
+        }
+      }
+    }
+  }
+  for (const Curve& curve : curves) {
+    for (const Point& point : curve.points) {
+      chart.y_last = std::max(chart.y_last, point.y);
+    }
+  }
+  chart.y_last =
+      std::max({1.0, chart.y_last, plannedFits(plan) ? realIn(plan, "window_tokens") : 0.0}) * 1.06;
+  if (!(chart.x_last > chart.x_first)) {
+    chart.x_last = chart.x_first + 1;
+  }
+
+  Svg svg(kWidth, kHeight);
+  const double given = static_cast<double>(given_bytes);
+  const std::string window =
+      formatsName(plan) + ", " + grouped(numberIn(plan, "window_tokens")) + " tokens";
+  const std::string title =
+      weightsUnknown(plan)
+          ? source.title() + ", without its weights, in " + shortSize(given) + ": " + window
+      : plannedFits(plan) ? source.title() + " in " + shortSize(given) + ": " + window
+                          : source.title() + " does not fit in " + shortSize(given) +
+                                ": it needs " + formatSize(numberIn(plan, "minimum_bytes"));
+  svg.text({kPlot.x, 36}, title, Svg::Anchor::kStart, 18, "#111", true);
+  drawAxes(chart, &svg);
+  for (const Curve& curve : curves) {
+    if (!curve.points.empty()) {
+      svg.polyline(chart.at(curve.points), {formatColour(curve.name), 2.5, false});
+    }
+  }
+  const double x = chart.at(given, 0).x;
+  svg.line({x, kPlot.y}, {x, chart.bottom()}, {kStrongColour, 1.5, true});
+  const double taken = realIn(plan, "total_bytes");
+  const bool has_chosen = plannedFits(plan) && taken >= chart.x_first && taken <= chart.x_last;
+  if (has_chosen) {
+    svg.dot(chart.at(taken, realIn(plan, "window_tokens")), 6, "#ffffff", kStrongColour);
+  }
+  drawLegend(curves, has_chosen, &svg);
+  drawBars(plan, &svg);
+  return svg.document();
 }
 
 }  // namespace cli

@@ -17,7 +17,6 @@
 #include "reply/reply.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
-#include "text_input.h"
 
 namespace cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "models/gguf_bytes.h"
+#include "models/part_file.h"
 #include "options.h"
 #include "setting_flags.h"
 #include "system.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "failure.h"
-#include "text_input.h"
+#include "output.h"
 
 namespace cli {
 namespace {

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "failure.h"
+#include "output.h"
 #include "reply/json_input.h"
-#include "text_input.h"
 
 namespace cli {
 

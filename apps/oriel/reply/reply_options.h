@@ -1,6 +1,7 @@
 // Options of a reply besides sampling, for commands that print one. They become reply settings.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "options.h"
@@ -25,5 +26,24 @@ ReplyLook replyLook(const CommonOptions& options);
 bool isCut(const CommonOptions& options, const Reply& reply);
 /// Source of the schema or grammar; empty: none.
 std::string formFile(const CommonOptions& options);
+
+}  // namespace cli
+
+namespace CLI {
+
+// Options that control how conversations become text; they become session settings.
+
+class App;
+}  // namespace CLI
+
+namespace cli {
+
+struct CommonOptions;
+
+/// `options` must outlive the parsing. Adds --template only, or all.
+void addTemplateOption(CLI::App* command, CommonOptions* options);
+void addChatFormatOptions(CLI::App* command, CommonOptions* options);
+/// 20240726
+uint32_t today();
 
 }  // namespace cli

@@ -1,6 +1,7 @@
 #include "serve/fields.h"
 
 #include <cmath>
+#include <random>
 #include <utility>
 
 #include "serve/api_error.h"
@@ -90,6 +91,16 @@ std::optional<int64_t> Fields::whole(const char* name, int64_t least, int64_t mo
                                        std::to_string(most));
   }
   return number;
+}
+
+std::string newId(const char* kind) {
+  static constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  std::string id = kind;
+  for (int i = 0; i < 24; ++i) {
+    id += kLetters[random() % (sizeof(kLetters) - 1)];
+  }
+  return id;
 }
 
 }  // namespace cli

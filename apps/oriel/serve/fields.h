@@ -34,4 +34,9 @@ class Fields {
 /// Integers, also written as 3.0.
 std::optional<int64_t> wholeOf(const Json& value);
 
+// Ids of requests, replies and calls.
+
+/// `kind` followed by 24 random letters and digits: "chatcmpl-...".
+std::string newId(const char* kind);
+
 }  // namespace cli

@@ -1,6 +1,7 @@
-// The models that requests can name, loaded or not.
+// The server's command line options.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -11,11 +12,50 @@
 #include <string>
 #include <vector>
 
+#include "model_handle.h"
+#include "options.h"
 #include "serve/api_error.h"
-#include "serve/loaded_model.h"
-#include "serve/reply_request.h"
+#include "serve/message.h"
+#include "serve/reply_check.h"
+#include "serve/slot.h"
 
 namespace cli {
+
+struct ServiceOptions {
+  CommonOptions common;     ///< defaults for replies
+  std::string system;       ///< starts every conversation; empty: none
+  std::string model_name;   ///< of the first model, for clients
+  bool all_models = false;  ///< serves local models by name
+  uint32_t queue = 32;
+  uint32_t most_tokens = 0;  ///< for all replies of a request; 0: the default
+  std::chrono::seconds timeout{600};
+  GuardOptions guard;
+};
+
+// A loaded model with its sessions.
+
+/// Memory for loading `options.common.model` with as many sessions as fit. Sets their number and the system prompt's
+/// length in *options. 0: unknown, or it does not fit.
+uint64_t planLoad(ServiceOptions* options);
+
+class LoadedModel {
+ public:
+  /// `options` must be planned. Loads the model and reads the system prompt. Throws Failure.
+  explicit LoadedModel(ServiceOptions options, std::string name);
+
+  /// Throws ApiError if the server has a --system prompt.
+  void checkWithoutSystem() const;
+  /// Removes a system prompt equal to the server's, which every session has.
+  void leaveOutSystem(ReplyRequest* request) const;
+
+  const ServiceOptions options;
+  const std::string name;  ///< name for clients
+  const Model model;
+  Slots slots;
+  ReplyCheck check;
+};
+
+// The models that requests can name, loaded or not.
 
 /// Facts about a model; some are known only after loading.
 struct ModelCard {

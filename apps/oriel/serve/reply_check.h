@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "model_handle.h"
-#include "serve/reply_request.h"
+#include "serve/message.h"
 
 namespace cli {
 

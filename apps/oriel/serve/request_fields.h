@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "serve/fields.h"
-#include "serve/reply_request.h"
+#include "serve/message.h"
 
 namespace cli {
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "serve/api_error.h"
-#include "serve/guard.h"
 #include "serve/http_server.h"
 
 namespace cli {

@@ -1,7 +1,7 @@
 // Converts a request's sampling fields to library options.
 #pragma once
 
-#include "serve/reply_request.h"
+#include "serve/message.h"
 #include "settings.h"
 
 namespace cli {

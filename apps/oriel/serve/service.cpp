@@ -4,9 +4,11 @@
 #include <chrono>
 #include <ctime>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #ifdef __GLIBC__
@@ -14,13 +16,73 @@
 #endif
 
 #include "failure.h"
+#include "output.h"
 #include "reply/json_input.h"
 #include "serve/fields.h"
 #include "serve/handlers.h"
 #include "serve/sampling.h"
+#include "system.h"
+#include "terminal/interrupt.h"
 #include "terminal/terminal.h"
+#include "terminal/wrap.h"
 
 namespace cli {
+namespace {
+
+std::string head(const char* name, const char* help, const char* type) {
+  return formatted("# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+std::string single(const char* name, const char* help, const char* type, uint64_t value) {
+  return head(name, help, type) +
+         formatted("%s %llu\n", name, static_cast<unsigned long long>(value));
+}
+
+}  // namespace
+
+void Metrics::countRequest(const std::string& route, int status, double seconds) {
+  const std::lock_guard<std::mutex> hold(lock_);
+  Total& total = requests_[{route, status}];
+  ++total.requests;
+  total.seconds += seconds;
+}
+
+void Metrics::countReply(uint64_t prompt_tokens, uint64_t cached_tokens, uint64_t tokens,
+                         uint64_t evicted) {
+  const std::lock_guard<std::mutex> hold(lock_);
+  prompt_tokens_ += prompt_tokens;
+  cached_tokens_ += cached_tokens;
+  tokens_ += tokens;
+  evicted_ += evicted;
+}
+
+std::string Metrics::text(const Now& now) const {
+  const std::lock_guard<std::mutex> hold(lock_);
+  std::string counts =
+      head("oriel_requests_total", "Requests answered, by route and status.", "counter");
+  std::string times =
+      head("oriel_request_seconds_total", "Time spent on them, waiting included.", "counter");
+  for (const auto& [what, total] : requests_) {
+    const std::string labels =
+        "{route=\"" + what.first + "\",status=\"" + std::to_string(what.second) + "\"}";
+    counts += "oriel_requests_total" + labels + " " + std::to_string(total.requests) + "\n";
+    times += "oriel_request_seconds_total" + labels + formatted(" %.6f\n", total.seconds);
+  }
+  return counts + times +
+         single("oriel_prompt_tokens_total", "Tokens of prompts.", "counter", prompt_tokens_) +
+         single("oriel_cached_prompt_tokens_total", "Prompt tokens that a session already held.",
+                "counter", cached_tokens_) +
+         single("oriel_reply_tokens_total", "Tokens generated.", "counter", tokens_) +
+         single("oriel_evicted_tokens_total", "Tokens that left a window.", "counter", evicted_) +
+         single("oriel_sessions", "Sessions there are.", "gauge", now.sessions) +
+         single("oriel_sessions_busy", "Sessions at work.", "gauge", now.busy) +
+         single("oriel_requests_waiting", "Requests that wait for a session.", "gauge",
+                now.waiting) +
+         single("oriel_connections", "Connections open.", "gauge", now.connections) +
+         single("oriel_memory_bytes", "Memory of the model and its sessions.", "gauge",
+                now.memory_bytes);
+}
+
 namespace {
 
 /// A Content-Type without its parameters, in lower case.
@@ -348,6 +410,127 @@ std::vector<std::vector<float>> Service::embed(const Asked<std::vector<RawPrompt
   const auto lease =
       model->slots.take([&](const Slot&) { return Slot::Match(); }, patience(client));
   return lease->embed(asked.request, query, callOf(client), tokens);
+}
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Time for running replies after a stop request.
+constexpr auto kGrace = 5s;
+/// Time for the cut-off replies to send their error.
+constexpr auto kFarewell = 500ms;
+/// Share of connections (1/N) for clients without a key so far.
+constexpr uint32_t kStrangerShare = 8;
+constexpr uint32_t kLeastStrangers = 4;
+
+std::string nameOf(const std::string& path) {
+  return std::filesystem::u8path(path).stem().u8string();
+}
+
+/// For use in an address.
+std::string bracketed(const std::string& address) {
+  return address.find(':') == std::string::npos ? address : "[" + address + "]";
+}
+
+void announce(const ServeOptions& options, const ModelCard& model, const Listener& listener) {
+  const std::string url =
+      "http://" + bracketed(listener.address) + ":" + std::to_string(listener.port);
+  const uint32_t sessions = model.sessions;
+  if (options.service.common.json) {
+    Json json;
+    json["url"] = url;
+    json["host"] = listener.address;
+    json["port"] = listener.port;
+    json["model"] = model.name;
+    json["sessions"] = sessions;
+    json["window_tokens"] = model.window_tokens;
+    json["memory_bytes"] = model.memory_bytes;
+    printJson(json);
+  } else {
+    print(url + "\n");
+  }
+  if (!listener.loopback && options.service.guard.api_key.empty()) {
+    tellText(
+        "oriel: warning: anyone who reaches this address can use the model: require a key with "
+        "--api-key, or leave --host at 127.0.0.1\n");
+  }
+  if (isTerminal(Stream::kErr) && !options.service.common.json) {
+    tellText(dim(oneLine(model.name) + ", " + std::to_string(sessions) +
+                 (sessions == 1 ? " session of " : " sessions of ") +
+                 std::to_string(model.window_tokens) +
+                 " tokens. Chat in a browser at this address; OpenAI's clients take " + url +
+                 "/v1 as base URL. Ctrl-C stops.") +
+             "\n");
+  }
+}
+
+/// Waits until all connections have ended, the time is over or `stops()` is true.
+template <typename Stops>
+void waitForEnd(const HttpServer& server, Clock::duration most, const Stops& stops) {
+  const Clock::time_point deadline = Clock::now() + most;
+  while (server.connections() != 0 && Clock::now() < deadline && !stops()) {
+    std::this_thread::sleep_for(20ms);
+  }
+}
+
+/// A client cannot delay this by half a request or slow reading.
+void endReplies(HttpServer* server, Service* service) {
+  service->stop(/*at_once=*/false);
+  server->stop();
+  waitForEnd(*server, kGrace, [] { return interrupts() > 1; });
+  const uint32_t cut = server->answering();
+  service->stop(/*at_once=*/true);
+  waitForEnd(*server, kFarewell, [] { return false; });
+  server->cut();
+  if (cut != 0) {
+    tellText("oriel: " + std::to_string(cut) + (cut == 1 ? " reply was" : " replies were") +
+             " cut off\n");
+  }
+}
+
+std::string describe(size_t running) {
+  return running == 0 ? "stopping\n"
+                      : "stopping: " + std::to_string(running) +
+                            (running == 1 ? " reply has" : " replies have") +
+                            " five seconds to end; Ctrl-C ends now\n";
+}
+
+}  // namespace
+
+int runServer(ServeOptions options) {
+#ifdef __GLIBC__
+  mallopt(M_ARENA_MAX, 2);  // threads are short-lived: share freed memory among them
+#endif
+  ServiceOptions& service_options = options.service;
+  // Listens first, so that a port in use is reported at once.
+  Listener listener = listenOn(options.host, options.port);
+  service_options.guard.loopback = listener.loopback;
+  service_options.common.load.set("constraints", "true");
+  if (service_options.model_name.empty()) {
+    service_options.model_name = nameOf(modelPath(service_options.common));
+  }
+  ModelPool pool(service_options);
+  Service service(service_options, &pool);
+  ServerLimits limits;
+  limits.http.body_bytes = options.body_bytes;
+  limits.connections = options.connections;
+  limits.header_time = std::min(limits.header_time, service_options.timeout);
+  limits.stranger_time = std::chrono::milliseconds(limits.header_time) / 2;
+  if (!service_options.guard.api_key.empty()) {
+    limits.strangers = std::max(options.connections / kStrangerShare, kLeastStrangers);
+  }
+  catchTermination();
+  HttpServer server(std::move(listener), limits,
+                    {[&](Exchange* exchange) { return service.admit(exchange); },
+                     [&](Exchange* exchange) { service.answer(exchange); },
+                     [&](int status, Exchange* exchange) { service.refuse(status, exchange); }});
+  service.connections = [&server] { return server.connections(); };
+  announce(options, pool.cards().front(), server.listener());
+  server.run(wakeDescriptor(), [] { return interrupts() != 0; });
+  tellText("oriel: " + describe(service.busy()));
+  endReplies(&server, &service);
+  return kExitDone;
 }
 
 }  // namespace cli

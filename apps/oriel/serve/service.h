@@ -1,24 +1,55 @@
-// Answers requests: parsing, choice of a session, reply.
+// The server's counters in Prometheus format.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "serve/guard.h"
+#include "serve/api_error.h"
+#include "serve/block_writer.h"
 #include "serve/http_server.h"
-#include "serve/metrics.h"
+#include "serve/message.h"
 #include "serve/model_pool.h"
-#include "serve/reply_request.h"
-#include "serve/reply_writer.h"
 #include "serve/routes.h"
-#include "serve/service_options.h"
-#include "serve/watcher.h"
+#include "serve/slot.h"
 
 namespace cli {
+
+class Metrics {
+ public:
+  void countRequest(const std::string& route, int status, double seconds);
+  void countReply(uint64_t prompt_tokens, uint64_t cached_tokens, uint64_t tokens,
+                  uint64_t evicted);
+
+  /// Current values; counters are kept here.
+  struct Now {
+    uint64_t sessions = 0;
+    uint64_t busy = 0;
+    uint64_t waiting = 0;
+    uint64_t connections = 0;
+    uint64_t memory_bytes = 0;
+  };
+  std::string text(const Now& now) const;
+
+ private:
+  struct Total {
+    uint64_t requests = 0;
+    double seconds = 0;
+  };
+  mutable std::mutex lock_;
+  std::map<std::pair<std::string, int>, Total> requests_;
+  uint64_t prompt_tokens_ = 0;
+  uint64_t cached_tokens_ = 0;
+  uint64_t tokens_ = 0;
+  uint64_t evicted_ = 0;
+};
+
+// Answers requests: parsing, choice of a session, reply.
 
 /// A parsed body and the model that it names.
 template <typename Request>
@@ -114,5 +145,18 @@ class Service {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> device_lost_{false};
 };
+
+// The whole server, from listening to the last reply.
+
+struct ServeOptions {
+  ServiceOptions service;
+  std::string host = "127.0.0.1";
+  uint16_t port = 8080;
+  uint64_t body_bytes = 8 << 20;
+  uint32_t connections = 64;
+};
+
+/// Returns the exit code after a stop request; throws Failure.
+int runServer(ServeOptions options);
 
 }  // namespace cli

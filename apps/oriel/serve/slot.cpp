@@ -1,10 +1,12 @@
 #include "serve/slot.h"
 
-#include <oriel/advanced.h>
-
 #include <algorithm>
+#include <chrono>
 #include <exception>
+#include <tuple>
 #include <utility>
+
+#include <oriel/advanced.h>
 
 #include "failure.h"
 #include "pictures/message_pictures.h"
@@ -443,6 +445,143 @@ std::vector<std::vector<float>> Slot::embed(const std::vector<RawPrompt>& inputs
   }
   changing_ = false;
   return rows;
+}
+
+namespace {
+
+constexpr std::chrono::milliseconds kLongestHold(100);
+/// Held contents are given up only for a match of at least 1/this of them.
+constexpr uint64_t kWorth = 4;
+
+}  // namespace
+
+Slots::Slots(std::vector<std::unique_ptr<Slot>> slots, uint32_t queue)
+    : slots_(std::move(slots)), queue_(queue) {
+  for (const auto& slot : slots_) {
+    free_.push_back(slot.get());
+  }
+}
+
+Slots::Lease::~Lease() { slots_->giveBack(slot_); }
+
+void Slots::giveBack(Slot* slot) {
+  {
+    const std::lock_guard<std::mutex> hold(lock_);
+    slot->last_used = ++uses_;
+    free_.push_back(slot);
+  }
+  changed_.notify_all();
+}
+
+/// The longest match; without a worthwhile one an empty slot, or the least recently used.
+Slot* Slots::best(const Matcher& match) const {
+  const auto rank = [&](const Slot* slot) {
+    const Slot::Match found = match(*slot);
+    const uint64_t worth = found.kept * kWorth >= found.lost ? found.kept : 0;
+    return std::make_tuple(worth, slot->empty(), UINT64_MAX - slot->last_used);
+  };
+  return *std::max_element(free_.begin(), free_.end(),
+                           [&](const Slot* a, const Slot* b) { return rank(a) < rank(b); });
+}
+
+Slots::Lease Slots::take(const Matcher& match, const GivesUp& gives_up) {
+  std::unique_lock<std::mutex> hold(lock_);
+  if (waiting_.size() >= queue_ && (free_.empty() || !waiting_.empty())) {
+    throw ApiError{429,
+                   std::to_string(waiting_.size()) +
+                       " requests wait already: ask again later, or start the server with more "
+                       "--sessions or a longer --queue",
+                   "", "queue_full", 2};
+  }
+  const auto mine = waiting_.insert(waiting_.end(), 0);
+  while (mine != waiting_.begin() || free_.empty()) {
+    changed_.wait_for(hold, kLongestHold);
+    const std::optional<ApiError> reason = gives_up();
+    if (reason) {
+      waiting_.erase(mine);
+      changed_.notify_all();
+      throw ApiError(*reason);
+    }
+  }
+  Slot* const slot = best(match);
+  waiting_.erase(mine);
+  free_.erase(std::find(free_.begin(), free_.end(), slot));
+  changed_.notify_all();
+  return {this, slot};
+}
+
+size_t Slots::busy() const {
+  const std::lock_guard<std::mutex> hold(lock_);
+  return slots_.size() - free_.size();
+}
+
+size_t Slots::waiting() const {
+  const std::lock_guard<std::mutex> hold(lock_);
+  return waiting_.size();
+}
+
+namespace {
+
+constexpr std::chrono::milliseconds kTick(50);
+
+}  // namespace
+
+Watcher::Watcher() : thread_([this] { run(); }) {}
+
+Watcher::~Watcher() {
+  {
+    const std::lock_guard<std::mutex> hold(lock_);
+    ends_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void Watcher::stopAll() {
+  const std::lock_guard<std::mutex> hold(lock_);
+  stopping_ = true;
+}
+
+void Watcher::run() {
+  std::unique_lock<std::mutex> hold(lock_);
+  while (!ends_) {
+    for (Guard* guard : watched_) {
+      guard->look(stopping_);
+    }
+    if (watched_.empty()) {
+      wake_.wait(hold, [this] { return ends_ || !watched_.empty(); });
+    } else {
+      wake_.wait_for(hold, kTick, [this] { return ends_; });
+    }
+  }
+}
+
+Watcher::Guard::Guard(Watcher* watcher, oriel_session* session, const Exchange& client,
+                      Clock::time_point deadline)
+    : watcher_(*watcher), session_(session), client_(client), deadline_(deadline) {
+  const std::lock_guard<std::mutex> hold(watcher_.lock_);
+  watcher_.watched_.push_back(this);
+  watcher_.wake_.notify_all();
+}
+
+Watcher::Guard::~Guard() {
+  const std::lock_guard<std::mutex> hold(watcher_.lock_);
+  watcher_.watched_.remove(this);
+}
+
+void Watcher::Guard::look(bool stopping) {
+  if (why_ == Ended::kNot) {
+    if (client_.clientGone()) {
+      why_ = Ended::kClientGone;
+    } else if (Clock::now() >= deadline_) {
+      why_ = Ended::kTimeout;
+    } else if (stopping) {
+      why_ = Ended::kStopping;
+    }
+  }
+  if (why_ != Ended::kNot) {
+    oriel_session_cancel(session_);
+  }
 }
 
 }  // namespace cli

@@ -1,22 +1,79 @@
-// A session with a record of its contents, so that a prompt's common prefix is not read again.
+// Cancels calls of clients that have left.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <oriel/advanced.h>
+#include <oriel/oriel.h>
 
 #include "model_handle.h"
 #include "reply/reply_parts.h"
 #include "serve/api_error.h"
-#include "serve/reply_request.h"
-#include "serve/watcher.h"
+#include "serve/http_server.h"
+#include "serve/message.h"
 
 namespace cli {
+
+enum class Ended { kNot, kClientGone, kTimeout, kStopping };
+
+/// Checks every watched call several times a second, and repeats a cancel until the call ends: a cancel before the call
+/// begins has no effect.
+class Watcher {
+ public:
+  Watcher();
+  ~Watcher();
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  /// Watches the session's calls during its lifetime. The session and the exchange must outlive it.
+  class Guard {
+   public:
+    Guard(Watcher* watcher, oriel_session* session, const Exchange& client,
+          Clock::time_point deadline);
+    ~Guard();
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+    /// The reason of the cancel.
+    Ended why() const { return why_; }
+
+   private:
+    friend class Watcher;
+    void look(bool stopping);
+
+    Watcher& watcher_;
+    oriel_session* const session_;
+    const Exchange& client_;
+    const Clock::time_point deadline_;
+    std::atomic<Ended> why_{Ended::kNot};
+  };
+
+  /// Cancels all running and future calls.
+  void stopAll();
+
+ private:
+  void run();
+
+  std::mutex lock_;
+  std::condition_variable wake_;
+  std::list<Guard*> watched_;
+  bool stopping_ = false;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+// A session with a record of its contents, so that a prompt's common prefix is not read again.
 
 struct ReplySink {
   /// False: stop the reply.
@@ -115,6 +172,51 @@ class Slot {
   std::vector<int32_t> ids_;  ///< for a completion
   /// A request did not finish, so the contents are unknown: the next open() restarts.
   bool changing_ = false;
+};
+
+// Assigns sessions to requests, and queues requests.
+
+class Slots {
+ public:
+  /// At most `queue` requests wait for a slot.
+  Slots(std::vector<std::unique_ptr<Slot>> slots, uint32_t queue);
+
+  /// Holds a slot during its lifetime.
+  class Lease {
+   public:
+    Lease(Slots* slots, Slot* slot) : slots_(slots), slot_(slot) {}
+    ~Lease();
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    Slot* operator->() const { return slot_; }
+
+   private:
+    Slots* slots_;
+    Slot* slot_;
+  };
+
+  using Matcher = std::function<Slot::Match(const Slot&)>;
+  /// The reason to stop waiting; called several times a second.
+  using GivesUp = std::function<std::optional<ApiError>()>;
+  /// First come, first served; prefers the free slot with the longest match. Throws ApiError: 429 if too many wait, or
+  /// the error of `gives_up`.
+  Lease take(const Matcher& match, const GivesUp& gives_up);
+
+  size_t count() const { return slots_.size(); }
+  size_t busy() const;
+  size_t waiting() const;
+
+ private:
+  Slot* best(const Matcher& match) const;
+  void giveBack(Slot* slot);
+
+  const std::vector<std::unique_ptr<Slot>> slots_;
+  const uint32_t queue_;
+  mutable std::mutex lock_;
+  std::condition_variable changed_;
+  std::vector<Slot*> free_;
+  std::list<int> waiting_;  ///< one entry each, in order
+  uint64_t uses_ = 0;
 };
 
 }  // namespace cli

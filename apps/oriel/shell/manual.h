@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "shell/option_table.h"
+#include "shell/completions.h"
 
 namespace cli {
 

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "failure.h"
-#include "terminal/terminal_modes.h"
+#include "terminal/terminal.h"
 
 #ifndef _WIN32
 #include <fcntl.h>

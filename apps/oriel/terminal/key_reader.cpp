@@ -4,10 +4,9 @@
 #include <cerrno>
 
 #include "system.h"
-#include "terminal/characters.h"
 #include "terminal/interrupt.h"
-#include "terminal/standard_input.h"
-#include "terminal/terminal_modes.h"
+#include "terminal/terminal.h"
+#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

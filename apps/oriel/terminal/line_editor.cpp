@@ -23,12 +23,10 @@ std::unique_ptr<LineEditor> LineEditor::open() { return nullptr; }
 #include <unistd.h>
 
 #include "system.h"
-#include "terminal/characters.h"
 #include "terminal/interrupt.h"
 #include "terminal/key_reader.h"
-#include "terminal/libedit.h"
+#include "terminal/line_reader.h"
 #include "terminal/terminal.h"
-#include "terminal/terminal_modes.h"
 #include "terminal/wrap.h"
 
 namespace cli {

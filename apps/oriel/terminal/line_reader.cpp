@@ -1,13 +1,57 @@
 #include "terminal/line_reader.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "failure.h"
 #include "sizes.h"
 #include "system.h"
 #include "terminal/interrupt.h"
-#include "terminal/standard_input.h"
+#include "terminal/terminal.h"
+
+#ifdef ORIEL_LINE_EDITOR
+
+#include <dlfcn.h>
+#include <langinfo.h>
+
+#include <clocale>
+#include <string_view>
+#include <type_traits>
+
+namespace cli {
+
+bool Libedit::load() {
+  const char* const names[] = {"libedit.so.2", "libedit.so.0", "libedit.3.dylib", "libedit.so"};
+  void* handle = nullptr;
+  for (const char* name : names) {
+    handle = handle == nullptr ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : handle;
+  }
+  const auto find = [handle](const char* name, auto* function) {
+    *function = reinterpret_cast<std::decay_t<decltype(*function)>>(dlsym(handle, name));
+    return *function != nullptr;
+  };
+  return handle != nullptr && find("el_init", &init) && find("el_end", &end) &&
+         find("el_wset", &set) && find("el_wgets", &gets) && find("el_wline", &line) &&
+         find("el_winsertstr", &insert) && find("el_deletestr", &erase) &&
+         find("el_cursor", &move) && find("el_resize", &resize);
+}
+
+bool useUtf8() {
+  for (const char* name : {"", "C.UTF-8", "en_US.UTF-8", "UTF-8"}) {
+    if (std::setlocale(LC_CTYPE, name) != nullptr &&
+        std::string_view(nl_langinfo(CODESET)) == "UTF-8") {
+      return true;
+    }
+  }
+  std::setlocale(LC_CTYPE, "C");
+  return false;
+}
+
+}  // namespace cli
+
+#endif
 
 namespace cli {
 namespace {
@@ -81,6 +125,34 @@ LineReader::Result LineReader::nextTyped(std::string* text,
   }
   text->erase(text->find_last_not_of('\n') + 1);
   return result == Result::kEnd ? Result::kLine : result;  // the end is reported by the next call
+}
+
+namespace {
+
+std::string base64(const std::string& bytes) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    uint32_t bits = 0;
+    for (size_t k = 0; k < 3; ++k) {
+      bits = bits << 8 | (k < count ? static_cast<uint8_t>(bytes[i + k]) : 0);
+    }
+    for (size_t k = 0; k < 4; ++k) {
+      text += k <= count ? kDigits[bits >> (18 - 6 * k) & 63] : '=';
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+bool copyToClipboard(const std::string& text) {
+  if (!takesEscapes() || text.size() > kMostCopiedBytes) {
+    return false;
+  }
+  tell("\033]52;c;" + base64(text) + "\a");
+  return true;
 }
 
 }  // namespace cli

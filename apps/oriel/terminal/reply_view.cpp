@@ -4,7 +4,6 @@
 #include <cctype>
 #include <utility>
 
-#include "terminal/characters.h"
 #include "terminal/wrap.h"
 
 namespace cli {

@@ -6,9 +6,20 @@
 #include <cstdlib>
 #include <utility>
 
+#ifdef _WIN32
+#include <io.h>
+#else
+#include <poll.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "terminal/interrupt.h"
+#endif
+
 #include "sizes.h"
-#include "terminal/characters.h"
-#include "terminal/shown.h"
+#include "terminal/wrap.h"
 
 namespace cli {
 namespace {
@@ -158,5 +169,227 @@ void ProgressBar::clear() {
     shown_ = false;
   }
 }
+
+}  // namespace cli
+
+#ifdef _WIN32
+
+namespace cli {
+
+bool takeTerminal() { return false; }
+bool leaveTerminal() { return false; }
+void quietTerminal() {}
+void keepEditingModes() {}
+bool terminalResized() { return false; }
+bool terminalResumed() { return false; }
+
+}  // namespace cli
+
+#else
+
+#include <atomic>
+#include <csignal>
+#include <cstddef>
+#include <initializer_list>
+
+namespace cli {
+namespace {
+
+// Read by signal handlers on any thread: each set of modes is written once, before its pointer.
+termios usual_modes;
+termios quiet_modes;
+termios editing_modes;
+bool editing_known = false;
+std::atomic<const termios*> wanted{nullptr};  // null: the terminal is not taken
+std::atomic<bool> resized{false};
+std::atomic<bool> resumed{false};
+static_assert(std::atomic<const termios*>::is_always_lock_free);
+
+/// Requests paste marks; terminals without them show nothing.
+constexpr char kMarkPastes[] = "\033[?2004h";
+constexpr char kDoNotMarkPastes[] = "\033[?2004l";
+
+template <size_t N>
+void sendMode(const char (&text)[N]) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, N - 1);
+}
+
+void setModes(const termios& modes) {
+  while (tcsetattr(STDIN_FILENO, TCSANOW, &modes) != 0 && errno == EINTR) {
+  }
+}
+
+void giveBack() {
+  if (wanted.load() != nullptr) {
+    sendMode(kDoNotMarkPastes);
+    setModes(usual_modes);
+  }
+}
+
+void setHandler(int signal, void (*handler)(int), int flags) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+}
+
+bool isDefault(int signal) {
+  struct sigaction action = {};
+  return sigaction(signal, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
+         action.sa_handler == SIG_DFL;
+}
+
+}  // namespace
+
+extern "C" {
+
+static void onStop(int signal) {
+  const int error = errno;
+  giveBack();
+  setHandler(signal, SIG_DFL, 0);
+  sigset_t stop;
+  sigset_t before;
+  sigemptyset(&stop);
+  sigaddset(&stop, signal);
+  raise(signal);
+  pthread_sigmask(SIG_UNBLOCK, &stop, &before);  // the process stops here
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  setHandler(signal, onStop, SA_RESTART);
+  errno = error;
+}
+
+static void onContinue(int) {
+  const int error = errno;
+  const termios* const modes = wanted.load();
+  // In the background the terminal belongs to another process; `fg` continues the program again.
+  if (modes != nullptr && tcgetpgrp(STDIN_FILENO) == getpgrp()) {
+    setModes(*modes);
+    sendMode(kMarkPastes);
+  }
+  resumed.store(true);
+  wakeReader();
+  errno = error;
+}
+
+static void onResize(int) {
+  resized.store(true);
+  wakeReader();
+}
+
+/// For fatal signals: restores the modes, then lets the default action end the process.
+static void onEnd(int signal) {
+  giveBack();
+  raise(signal);
+}
+}
+
+bool takeTerminal() {
+  if (tcgetattr(STDIN_FILENO, &usual_modes) != 0) {
+    return false;
+  }
+  quiet_modes = usual_modes;
+  quiet_modes.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  quiet_modes.c_lflag |= NOFLSH;
+  // Distinguishes Enter from Ctrl-J. Ctrl-S and Ctrl-Q are unchanged.
+  quiet_modes.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR | IGNCR);
+  quiet_modes.c_cc[VMIN] = 1;
+  quiet_modes.c_cc[VTIME] = 0;
+  for (const int signal : {SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) {
+    if (isDefault(signal)) {
+      setHandler(signal, onEnd, static_cast<int>(SA_RESETHAND));
+    }
+  }
+  if (isDefault(SIGTSTP)) {  // otherwise the shell has no job control
+    setHandler(SIGTSTP, onStop, SA_RESTART);
+  }
+  setHandler(SIGCONT, onContinue, SA_RESTART);
+  setHandler(SIGWINCH, onResize, SA_RESTART);
+  quietTerminal();
+  sendMode(kMarkPastes);
+  return true;
+}
+
+bool leaveTerminal() {
+  giveBack();
+  return wanted.exchange(nullptr) != nullptr;
+}
+
+void quietTerminal() {
+  wanted.store(&quiet_modes);
+  setModes(quiet_modes);
+}
+
+void keepEditingModes() {
+  if (!editing_known) {
+    editing_known = tcgetattr(STDIN_FILENO, &editing_modes) == 0;
+  }
+  if (editing_known) {
+    wanted.store(&editing_modes);
+  }
+}
+
+bool terminalResized() { return resized.exchange(false); }
+
+bool terminalResumed() { return resumed.exchange(false); }
+
+}  // namespace cli
+
+#endif
+
+namespace cli {
+
+#ifdef _WIN32
+
+long readStdin(char* buffer, size_t capacity) {
+  return _read(0, buffer, static_cast<unsigned>(capacity));
+}
+
+bool stdinWaits(int) { return false; }  // unknown for consoles
+std::string takeUnfinishedLine() { return {}; }
+
+#else
+
+long readStdin(char* buffer, size_t capacity) {
+  // Ctrl-C may arrive on another thread, so the wait includes its pipe.
+  pollfd sources[] = {{STDIN_FILENO, POLLIN, 0}, {wakeDescriptor(), POLLIN, 0}};
+  while (poll(sources, 2, -1) < 0) {
+    if (errno != EINTR) {
+      return -1;
+    }
+  }
+  if (sources[1].revents != 0) {
+    clearWake();
+    errno = EINTR;
+    return -1;
+  }
+  return static_cast<long>(read(STDIN_FILENO, buffer, capacity));
+}
+
+bool stdinWaits(int milliseconds) {
+  pollfd input = {STDIN_FILENO, POLLIN, 0};
+  return poll(&input, 1, milliseconds) > 0 && (input.revents & (POLLIN | POLLHUP)) != 0;
+}
+
+std::string takeUnfinishedLine() {
+  termios usual;
+  if (tcgetattr(STDIN_FILENO, &usual) != 0) {
+    return {};
+  }
+  termios at_once = usual;
+  at_once.c_lflag &= ~static_cast<tcflag_t>(ICANON);
+  at_once.c_cc[VMIN] = 0;
+  at_once.c_cc[VTIME] = 0;
+  std::string text;
+  if (tcsetattr(STDIN_FILENO, TCSANOW, &at_once) == 0) {
+    char buffer[4096];
+    const ssize_t count = read(STDIN_FILENO, buffer, sizeof(buffer));
+    text.assign(buffer, static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    tcsetattr(STDIN_FILENO, TCSANOW, &usual);
+  }
+  return text;
+}
+
+#endif
 
 }  // namespace cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -63,5 +64,35 @@ class ProgressBar {
   std::chrono::steady_clock::time_point shown_at_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
+
+// Terminal modes for reading single keys, and their restoration: also when the program is stopped (Ctrl-Z) or killed by
+// a signal. POSIX only; elsewhere no-ops.
+
+/// Delivers keys one by one without echo; Ctrl-C keeps typed input; pastes are marked ("bracketed"). False: stdin is not
+/// a suitable terminal.
+bool takeTerminal();
+/// Restores the modes. Safe in a signal handler. False if they were not taken.
+bool leaveTerminal();
+
+/// Restores takeTerminal()'s modes after another program changed them.
+void quietTerminal();
+/// Records the current modes while a line is being edited: until quietTerminal(), resuming after Ctrl-Z restores them.
+void keepEditingModes();
+
+/// True if the terminal was resized or the program was stopped since the last call; wakeReader() was called for it.
+bool terminalResized();
+bool terminalResumed();
+
+// Reads stdin of any kind; Ctrl-C ends the wait.
+
+/// Pasted lines arrive closer together than this, even remotely; typed ones do not.
+constexpr int kPasteMs = 30;
+
+/// Bytes read (0 at the end of the input), or -1: interrupted or failed, see errno.
+long readStdin(char* buffer, size_t capacity);
+/// True if stdin is readable within the time. Terminals deliver whole lines only.
+bool stdinWaits(int milliseconds);
+/// The unfinished line in the terminal's buffer, which is then no longer editable.
+std::string takeUnfinishedLine();
 
 }  // namespace cli

@@ -2,14 +2,43 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <mutex>
+#include <sstream>
 
-#include "described.h"
+#include "board.h"
+#include "chat/saved_chats.h"
 #include "failure.h"
 #include "files.h"
-#include "kept_chats.h"
 #include "pictures/message_pictures.h"
+#include "result_file.h"
+#include "system.h"
 
 namespace desktop {
+
+std::vector<CacheStretch> stretchesOf(const CacheState& cache) {
+  std::vector<CacheStretch> list;
+  const uint64_t sinks = cache.sinks_used;
+  const uint64_t seen = std::max(cache.first_visible, sinks);
+  if (sinks > 0) {
+    list.push_back({CacheStretch::kSinks, 0, sinks, 0});
+  }
+  if (seen > sinks) {
+    list.push_back({CacheStretch::kEvicted, sinks, std::min(seen, cache.position), 0});
+  }
+  // Tokens before the first turn count as a turn.
+  std::vector<uint64_t> starts = {0};
+  starts.insert(starts.end(), cache.turns.begin(), cache.turns.end());
+  for (size_t i = 0; i < starts.size(); i++) {
+    const uint64_t begin = std::max(starts[i], seen);
+    const uint64_t end = i + 1 < starts.size() ? starts[i + 1] : cache.position;
+    if (begin < end) {
+      list.push_back({CacheStretch::kTurn, begin, end, i});
+    }
+  }
+  return list;
+}
+
 namespace {
 
 double nowSeconds() {
@@ -466,6 +495,94 @@ int Conversation::onReading(uint64_t done, uint64_t total, void*) {
     chat.cache = now;
   });
   return self->stops() ? 1 : 0;
+}
+
+namespace {
+
+/// Next to the chat folder; "" if chats are not kept.
+std::string windowFile() {
+  return cli::savedChatsFolder().empty() ? "" : (cli::userDataFolder() / "desktop.json").u8string();
+}
+
+}  // namespace
+
+std::vector<KeptChat> keptChats() {
+  std::vector<KeptChat> chats;
+  for (const cli::SavedChat& saved : cli::savedChats()) {
+    KeptChat chat{saved.file, saved.title, {}};
+    if (messagesFromJson(saved.messages.dump(-1, ' ', false, cli::Json::error_handler_t::replace),
+                         &chat.messages)) {
+      chats.push_back(std::move(chat));
+    }
+  }
+  return chats;
+}
+
+bool keepsFirstChat() { return cli::savesFirstChat(); }
+
+std::string keptChatsFolder() {
+  return cli::savedChatsFolder().empty() ? "" : cli::shownChatsFolder();
+}
+
+std::string keepChat(const ChatState& chat, const PlanSettings& settings, std::string* error) {
+  static std::mutex one_name_each;  // a new name is free until its file is there
+  const std::lock_guard<std::mutex> lock(one_name_each);
+  cli::SavedChat saved;
+  saved.file = chat.file;
+  saved.model = settings.model_path == bundledModel() ? "" : settings.model_path;
+  saved.system = settings.system_prompt;
+  saved.messages = cli::Json::parse(messagesToJson(chat.messages));
+  try {
+    cli::saveChat(&saved);
+  } catch (const cli::Failure& failure) {
+    *error = failure.message;
+    return "";
+  }
+  return saved.file;
+}
+
+WindowMemory rememberedWindow() {
+  std::ifstream in(windowFile());
+  std::stringstream text;
+  text << in.rdbuf();
+  const cli::Json json = cli::Json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
+  WindowMemory memory;
+  if (!json.is_object()) {
+    return memory;
+  }
+  if (json.contains("open") && json["open"].is_array()) {
+    for (const cli::Json& file : json["open"]) {
+      memory.open.push_back(file.is_string() ? file.get<std::string>() : "");
+    }
+  }
+  for (const auto& [name, value] :
+       {std::pair("front", &memory.front), std::pair("model", &memory.model),
+        std::pair("mmproj", &memory.mmproj)}) {
+    if (json.contains(name) && json[name].is_string()) {
+      *value = json[name];
+    }
+  }
+  if (json.contains("adapters") && json["adapters"].is_object()) {
+    for (const auto& [file, adapter] : json["adapters"].items()) {
+      memory.adapters[file] = adapter.is_string() ? adapter.get<std::string>() : "";
+    }
+  }
+  return memory;
+}
+
+void rememberWindow(const WindowMemory& memory) {
+  if (windowFile().empty() || !cli::makePrivateFolder(cli::userDataFolder())) {
+    return;
+  }
+  const cli::Json json = {{"open", memory.open},
+                          {"front", memory.front},
+                          {"adapters", memory.adapters},
+                          {"model", memory.model},
+                          {"mmproj", memory.mmproj}};
+  try {
+    cli::writeResultFile(windowFile(), cli::dumped(json) + "\n", cli::ResultKind::kPrivate);
+  } catch (const cli::Failure&) {
+  }
 }
 
 }  // namespace desktop

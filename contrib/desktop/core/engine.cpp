@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "described.h"
+#include "board.h"
 #include "files.h"
 #include "planner.h"
 #include "sizes.h"

@@ -11,9 +11,7 @@
 
 #include "board.h"
 #include "conversation.h"
-#include "kept_chats.h"
-#include "last_error.h"
-#include "worker.h"
+#include "planner.h"
 
 namespace desktop {
 

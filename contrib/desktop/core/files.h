@@ -1,11 +1,33 @@
-// Lists folders for the file browser and finds the bundled model.
+// The state as JSON, for tests that drive the window from outside.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "planner.h"
+#include "state.h"
+
 namespace desktop {
+
+struct StateExtras {
+  int active = 0;
+  bool dark = false;
+  float zoom = 1;
+  uint64_t frames = 0;
+  std::string draft;
+  std::vector<std::string> attached;  ///< pictures of the draft
+  PlanPreview preview;
+  std::map<std::string, std::array<float, 4>> widgets;  ///< x, y, width, height
+};
+
+std::string stateJson(const AppState& state, const StateExtras& extras);
+/// Appears whole or not at all.
+void writeStateFile(const std::string& path, const AppState& state, const StateExtras& extras);
+
+// Lists folders for the file browser and finds the bundled model.
 
 struct FileEntry {
   std::string name;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "chat/said.h"
-#include "utf8.h"
+#include "visual_line.h"
 
 namespace desktop {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #ifdef ORIEL_ICU
 #include <unicode/ubidi.h>
@@ -9,7 +10,88 @@
 #include <unicode/ushape.h>
 #endif
 
-#include "utf8.h"
+namespace desktop::utf8 {
+namespace {
+
+constexpr uint32_t kReplacement = 0xfffd;
+
+size_t lengthOf(unsigned char lead) {
+  if (lead < 0x80) {
+    return 1;
+  }
+  if (lead >= 0xc2 && lead < 0xe0) {
+    return 2;
+  }
+  if (lead >= 0xe0 && lead < 0xf0) {
+    return 3;
+  }
+  return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+}
+
+bool isTail(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+}  // namespace
+
+uint32_t decode(const std::string& text, size_t offset, size_t* next) {
+  const auto lead = static_cast<unsigned char>(text[offset]);
+  const size_t length = lengthOf(lead);
+  *next = offset + 1;
+  if (length == 0 || offset + length > text.size()) {
+    return kReplacement;
+  }
+  uint32_t character = length == 1 ? lead : lead & (0x7fu >> length);
+  for (size_t i = 1; i < length; i++) {
+    if (!isTail(text[offset + i])) {
+      return kReplacement;
+    }
+    character = character << 6 | (static_cast<unsigned char>(text[offset + i]) & 0x3f);
+  }
+  *next = offset + length;
+  return character;
+}
+
+std::string encode(uint32_t character) {
+  const auto tail = [&](int shift) {
+    return static_cast<char>(0x80 | (character >> shift & 0x3f));
+  };
+  if (character < 0x80) {
+    return {static_cast<char>(character)};
+  }
+  if (character < 0x800) {
+    return {static_cast<char>(0xc0 | character >> 6), tail(0)};
+  }
+  return {static_cast<char>(0xe0 | character >> 12), tail(6), tail(0)};
+}
+
+size_t next(const std::string& text, size_t offset) {
+  size_t end = offset;
+  if (offset < text.size()) {
+    decode(text, offset, &end);
+  }
+  return end;
+}
+
+size_t previous(const std::string& text, size_t offset) {
+  if (offset == 0) {
+    return 0;
+  }
+  size_t begin = offset - 1;
+  while (begin > 0 && offset - begin < 4 && isTail(text[begin])) {
+    begin--;
+  }
+  // A stray tail is a character of its own.
+  return next(text, begin) == offset ? begin : offset - 1;
+}
+
+size_t offsetOf(const std::string& text, size_t count) {
+  size_t offset = 0;
+  while (count-- > 0 && offset < text.size()) {
+    offset = next(text, offset);
+  }
+  return offset;
+}
+
+}  // namespace desktop::utf8
 
 namespace desktop {
 namespace {
@@ -198,6 +280,122 @@ VisualLine visualLine(const std::string& text, const Line& line) {
                            [](const VisualCharacter& one) { return showsNothing(one.character); }),
             all.end());
   return visual;
+}
+
+std::vector<Line> wrapText(const std::string& text, float width, const Advance& advance) {
+  std::vector<Line> lines;
+  size_t begin = 0;
+  size_t break_at = 0;  // after the last space of the line; begin: no space
+  float used = 0;
+  for (size_t at = 0; at < text.size();) {
+    size_t next = 0;
+    const uint32_t character = utf8::decode(text, at, &next);
+    if (character == '\n') {
+      lines.push_back({begin, at});
+      begin = break_at = next;
+      used = 0;
+    } else {
+      used += advance(character, at);
+      if (character == ' ') {
+        break_at = next;  // spaces may exceed the width
+      } else if (used > width && at > begin) {
+        const size_t cut = break_at > begin ? break_at : at;
+        lines.push_back({begin, cut});
+        begin = break_at = cut;
+        used = widthOf(text, cut, next, advance);
+      }
+    }
+    at = next;
+  }
+  lines.push_back({begin, text.size()});
+  return lines;
+}
+
+float widthOf(const std::string& text, size_t begin, size_t end, const Advance& advance) {
+  float used = 0;
+  for (size_t at = begin; at < end;) {
+    size_t next = 0;
+    used += advance(utf8::decode(text, at, &next), at);
+    at = next;
+  }
+  return used;
+}
+
+size_t lineOf(const std::vector<Line>& lines, size_t offset) {
+  size_t found = 0;
+  for (size_t i = 0; i < lines.size() && lines[i].begin <= offset; i++) {
+    found = i;
+  }
+  return found;
+}
+
+namespace {
+
+bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t'; }
+
+}  // namespace
+
+void TextEdit::setText(std::string text) {
+  text_ = std::move(text);
+  caret_ = anchor_ = text_.size();
+}
+
+void TextEdit::insert(const std::string& text) {
+  const size_t begin = selectionBegin();
+  text_.replace(begin, selectionEnd() - begin, text);
+  caret_ = anchor_ = begin + text.size();
+}
+
+void TextEdit::erase(bool forward, bool word) {
+  if (caret_ == anchor_) {
+    anchor_ = neighbour(forward, word);
+  }
+  insert("");
+}
+
+void TextEdit::moveTo(size_t offset, bool extend) {
+  caret_ = std::min(offset, text_.size());
+  if (!extend) {
+    anchor_ = caret_;
+  }
+}
+
+void TextEdit::step(bool forward, bool word, bool extend) {
+  if (!extend && caret_ != anchor_) {
+    moveTo(forward ? selectionEnd() : selectionBegin(), false);
+  } else {
+    moveTo(neighbour(forward, word), extend);
+  }
+}
+
+void TextEdit::selectAll() {
+  anchor_ = 0;
+  caret_ = text_.size();
+}
+
+void TextEdit::selectWordAt(size_t offset) {
+  anchor_ = caret_ = std::min(offset, text_.size());
+  while (anchor_ > 0 && !isSpace(text_[anchor_ - 1])) {
+    anchor_--;
+  }
+  while (caret_ < text_.size() && !isSpace(text_[caret_])) {
+    caret_++;
+  }
+}
+
+size_t TextEdit::neighbour(bool forward, bool word) const {
+  if (!word) {
+    return forward ? utf8::next(text_, caret_) : utf8::previous(text_, caret_);
+  }
+  size_t at = caret_;
+  if (forward) {
+    while (at < text_.size() && isSpace(text_[at])) at++;
+    while (at < text_.size() && !isSpace(text_[at])) at++;
+  } else {
+    while (at > 0 && isSpace(text_[at - 1])) at--;
+    while (at > 0 && !isSpace(text_[at - 1])) at--;
+  }
+  return at;
 }
 
 }  // namespace desktop

@@ -1,14 +1,48 @@
-// Puts the characters of a line into display order, left to right.
+// Steps through UTF-8 text. Bytes that are not UTF-8 count as one character each.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "wrapped_text.h"
+namespace desktop::utf8 {
+
+/// Decodes the character at `offset` (U+FFFD for a wrong byte). *next: offset of the next one.
+uint32_t decode(const std::string& text, size_t offset, size_t* next);
+/// UTF-8 of a character up to U+FFFF.
+std::string encode(uint32_t character);
+/// Offsets of the next and the previous character, within the text.
+size_t next(const std::string& text, size_t offset);
+size_t previous(const std::string& text, size_t offset);
+/// Offset of character number `count`; the text's size if it has fewer.
+size_t offsetOf(const std::string& text, size_t count);
+
+}  // namespace desktop::utf8
 
 namespace desktop {
+
+// Wraps text in a column, and maps points to bytes.
+
+struct Line {
+  size_t begin = 0;  ///< bytes of the text
+  size_t end = 0;    ///< excludes the newline or space at which it broke
+};
+
+/// The width of the character at byte `at`, in the unit of the column's width.
+using Advance = std::function<float(uint32_t character, size_t at)>;
+
+/// Breaks at newlines. A line wider than `width` breaks after a space, or inside a word that is wider than a line.
+/// Returns at least one line.
+std::vector<Line> wrapText(const std::string& text, float width, const Advance& advance);
+
+float widthOf(const std::string& text, size_t begin, size_t end, const Advance& advance);
+/// The line that shows a caret before byte `offset`.
+size_t lineOf(const std::vector<Line>& lines, size_t offset);
+
+// Puts the characters of a line into display order, left to right.
 
 struct VisualCharacter {
   uint32_t character = 0;  ///< Arabic letters in their joined form
@@ -27,5 +61,36 @@ VisualLine visualLine(const std::string& text, const Line& line);
 bool hasLeftwards(const std::string& text, const Line& line);
 /// True for joiners, direction marks and variation selectors.
 bool showsNothing(uint32_t character);
+
+// Editable text with a caret and a selection. Offsets are bytes, always between characters.
+
+class TextEdit {
+ public:
+  const std::string& text() const { return text_; }
+  size_t caret() const { return caret_; }
+  size_t selectionBegin() const { return std::min(caret_, anchor_); }
+  size_t selectionEnd() const { return std::max(caret_, anchor_); }
+  std::string selected() const {
+    return text_.substr(selectionBegin(), selectionEnd() - selectionBegin());
+  }
+
+  void setText(std::string text);
+  /// Replaces the selection.
+  void insert(const std::string& text);
+  /// The selection, or else the character or word on one side.
+  void erase(bool forward, bool word);
+  /// `extend`: the selection grows to the offset; otherwise it is cleared.
+  void moveTo(size_t offset, bool extend);
+  void step(bool forward, bool word, bool extend);
+  void selectAll();
+  void selectWordAt(size_t offset);
+
+ private:
+  size_t neighbour(bool forward, bool word) const;
+
+  std::string text_;
+  size_t caret_ = 0;
+  size_t anchor_ = 0;
+};
 
 }  // namespace desktop

@@ -15,16 +15,12 @@
 #include <thread>
 #include <vector>
 
-#include "cache_stretches.h"
+#include "conversation.h"
 #include "engine.h"
 #include "files.h"
-#include "kept_chats.h"
 #include "markdown.h"
 #include "planner.h"
-#include "text_edit.h"
-#include "utf8.h"
 #include "visual_line.h"
-#include "wrapped_text.h"
 
 namespace desktop {
 namespace {

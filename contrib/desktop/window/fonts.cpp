@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "utf8.h"
 #include "visual_line.h"
 
 namespace desktop {

@@ -1,11 +1,12 @@
 // The system's window: passes events to Dear ImGui and draws its triangles.
 #pragma once
 
-#include <SDL.h>
-
+#include <imgui.h>
 #include <map>
 #include <string>
 #include <vector>
+
+#include <SDL.h>
 
 #include "fonts.h"
 
@@ -77,5 +78,12 @@ class Frame {
   float scale_ = 1;
   Fonts fonts_;
 };
+
+// Draws Dear ImGui's triangles with SDL's own renderer, without another graphics library.
+
+/// Creates the texture of the current fonts and registers it with Dear ImGui. The caller destroys it. Null: too large
+/// (SDL_GetError()).
+SDL_Texture* makeFontTexture(SDL_Renderer* renderer);
+void drawData(SDL_Renderer* renderer, const ImDrawData& data);
 
 }  // namespace desktop
