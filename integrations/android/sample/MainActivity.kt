@@ -54,7 +54,7 @@ class Chat(application: Application) : AndroidViewModel(application) {
     private var follower: Closeable? = null
     private val options get() = OrielOptions().set("memory", "${megabytes.toInt()}MB")
 
-    /** What fits into the slider's memory. Reads the header of the file only. */
+    /** The plan for the slider's memory. Reads only the header of the file. */
     fun plan() = attempt {
         if (!file.exists()) return@attempt
         val plan = withContext(Dispatchers.IO) { Oriel.plan(file.path, options) }
