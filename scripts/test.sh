@@ -47,4 +47,4 @@ CCACHE_BASEDIR=$build cmake --build "$build" || oriel_fail "building failed"
 oriel_say "packages took $installed s, building took $((SECONDS - installed)) s"
 
 # Some tests wait more than they compute: at a terminal, for a server.
-oriel_run_tests "$build" "$report" -j"$(($(nproc) + 2))" --timeout 300 "${quick[@]}" "$@"
+oriel_run_tests "$build" "$report" -j"$(($(nproc) + 2))" --timeout 900 "${quick[@]}" "$@"
