@@ -128,7 +128,7 @@ fuzz() {
   [[ -s $small ]] || cp "$find" "$small"
   echo "$name: $said, FOUND: $(grep -am 1 -E 'ERROR: |runtime error|^[^ ]+:[0-9]+: ' "$log")"
   echo "  replay it:  $program $small"
-  echo "  keep it:    mkdir -p tests/fuzz/finds/$name && cp $small tests/fuzz/finds/$name/WHAT_IT_WAS"
+  echo "  keep it:    as WHAT_IT_WAS under $name in tests/fuzz/finds.json, in base64: base64 -w0 $small"
   return 1
 }
 

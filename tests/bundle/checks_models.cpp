@@ -16,7 +16,7 @@ using test::relativeL2;
 
 void checkGolden(const Device& device, const test::GoldenModel& golden, CheckList* list) {
   const Loaded loaded = open(device.model(golden.name), device.options());
-  const json file = readJson(device.data + "/logits/" + golden.name + ".json");
+  const json file = readJson(device.data + "/logits.json")["models"][golden.name];
   double worst = 0;
   size_t compared = 0;
   for (const json& prompt : file["prompts"]) {
@@ -154,7 +154,7 @@ std::vector<json> bundledModels(const Device& device) {
 }
 
 std::vector<test::GoldenModel> goldenModels(const Device& device) {
-  return test::goldenModels(device.data + "/logits/tolerances.json");
+  return test::goldenModels(device.data + "/logits.json");
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #   cmake -D FROM=SOURCE -D PYTHON=FILE -D TO=FOLDER -D PROGRAM=FILE -D SYSTEM=NAME -D PROCESSOR=NAME -D EMULATOR=LIST -P ...
 file(REMOVE_RECURSE "${TO}")
 file(COPY "${PROGRAM}" DESTINATION "${TO}")
-foreach(part models logits streaming oriel-tiny-golden.json)
+foreach(part models logits.json streaming oriel-tiny-golden.json)
   file(COPY "${FROM}/tests/data/${part}" DESTINATION "${TO}")
 endforeach()
 file(COPY "${FROM}/models/oriel-tiny/oriel-tiny-q8_0.gguf" DESTINATION "${TO}/models")

@@ -248,7 +248,7 @@ def test_vulkan():
     if not usable_vulkan():
         print("skipped vulkan: no usable Vulkan device")
         return
-    golden = json.loads((DATA / "logits" / "llama-mqa.json").read_text())["prompts"][0]
+    golden = json.loads((DATA / "logits.json").read_text())["models"]["llama-mqa"]["prompts"][0]
     out = scratch / "vulkan.bin"
     # The test of a device's kernels: test_faulty_driver.py.
     vulkan = ["--device", "vulkan", "--device-test", "never", "--memory", "16MiB", "--kv", "f16"]

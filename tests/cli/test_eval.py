@@ -29,7 +29,7 @@ def story_ids(count):
 
 
 def test_eval():
-    golden = json.loads((DATA / "logits" / "llama-f32.json").read_text())
+    golden = json.loads((DATA / "logits.json").read_text())["models"]["llama-f32"]
     out = scratch / "logits.bin"
     for prompt in golden["prompts"]:
         ids = prompt["ids"]

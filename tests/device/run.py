@@ -102,10 +102,11 @@ def read_bundle(folder):
     return manifest
 
 
-def check_only(only, files):
+def check_only(only, bundle, files):
     """`only` must name a group or a model of the bundle; a model with a suffix has no logits of its own."""
     paths = [pathlib.PurePosixPath(name) for name in files if name.startswith("models/")]
-    models = [path.stem if f"logits/{path.stem}.json" in files else path.name for path in paths]
+    named = json.loads((bundle / "logits.json").read_text())["models"] if "logits.json" in files else {}
+    models = [path.stem if path.stem in named else path.name for path in paths]
     group, slash, name = only.partition("/")
     known = any(model.startswith(name) for model in models) if slash and group == "models" else only in GROUPS
     if not known:
@@ -310,7 +311,7 @@ def main():
         bundle = (arguments.bundle or ROOT / "build" / preset / "device-bundle").resolve()
         manifest = read_bundle(bundle)
         if arguments.only:
-            check_only(arguments.only, manifest["files"])
+            check_only(arguments.only, bundle, manifest["files"])
         if kind == "local":
             target = Local(bundle, manifest)
         else:

@@ -272,11 +272,11 @@ namespace {
 RUNS_ON(kEachDevice);
 TEST(Qwen2, logits_equal_the_float64_reference) {
   ORIEL_NEED_DATA(model, "models/qwen2.gguf");
-  ORIEL_NEED_DATA(golden, "logits/qwen2.json");
+  ORIEL_NEED_LOGITS(prompts, "qwen2");
   Options options = makeOptions();
   options.set("kv", "f16");
   const Loaded loaded = load(model, options);
-  for (const nlohmann::json& prompt : readJson(golden)["prompts"]) {
+  for (const nlohmann::json& prompt : prompts) {
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     const std::vector<int32_t> ids = prompt["ids"];
     ASSERT_EQ(ORIEL_OK,

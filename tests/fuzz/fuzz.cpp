@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "support/encoding.h"
+
 namespace oriel_internal::fuzz {
 
 namespace fs = std::filesystem;
@@ -59,10 +61,11 @@ std::vector<std::string> seedsOf(const Target& target) {
   if (target.seeds != nullptr) {
     target.seeds(&seeds);
   }
-  for (const char* kind : {"/tests/fuzz/seeds/", "/tests/fuzz/finds/"}) {
-    for (std::string& seed : readFiles(ORIEL_SOURCE_DIR + std::string(kind) + target.name)) {
-      seeds.push_back(std::move(seed));
-    }
+  const nlohmann::json finds = test::readJson(ORIEL_SOURCE_DIR "/tests/fuzz/finds.json");
+  const nlohmann::json of_target = finds.value(target.name, nlohmann::json::object());
+  for (const auto& [what, base64] : of_target.items()) {
+    const std::vector<char> bytes = test::base64As<char>(base64);
+    seeds.emplace_back(bytes.begin(), bytes.end());
   }
   return seeds;
 }

@@ -109,7 +109,7 @@ class Replay : public testing::Test {
     const size_t past_before = inputsPastFirstCheck();
     size_t runs = 0;
     const std::vector<std::string> seeds = seedsOf(target_);
-    ASSERT_FALSE(seeds.empty()) << "no seeds are made and none are in tests/fuzz/seeds";
+    ASSERT_FALSE(seeds.empty()) << "no seeds are made and none are in tests/fuzz/finds.json";
     for (size_t i = 0; i < seeds.size(); ++i) {
       SCOPED_TRACE("seed " + std::to_string(i));
       ASSERT_LE(seeds[i].size(), kMaxInputBytes);

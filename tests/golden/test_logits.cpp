@@ -29,9 +29,7 @@ RUNS_ON(kEachDevice, "llama_q4_k_m");
 TEST_P(ModelLogits, equal_the_float64_reference) {
   const GoldenModel& c = GetParam();
   ORIEL_NEED_DATA(model, "models/" + c.name + ".gguf");
-  ORIEL_NEED_DATA(golden, "logits/" + c.name + ".json");
-  const nlohmann::json prompts = readJson(golden)["prompts"];
-  ASSERT_FALSE(prompts.empty());
+  ORIEL_NEED_LOGITS(prompts, c.name);
   int excepted = 0;
   for (const uint32_t chunk : {0u, 1u, 7u}) {
     Options options = makeOptions();
@@ -72,7 +70,7 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
 }
 
 std::vector<GoldenModel> everyModel() {
-  std::vector<GoldenModel> models = goldenModels(ORIEL_TEST_DATA "/logits/tolerances.json");
+  std::vector<GoldenModel> models = goldenModels(ORIEL_TEST_DATA "/logits.json");
   for (const char* name :
        {"llama-mha", "llama3-rope", "phi3", "olmo3", "granite", "minicpm", "ernie4_5",
         "hunyuan-dense", "mistral3", "exaone4", "olmo2", "gemma2", "lfm2", "gemma4-e",

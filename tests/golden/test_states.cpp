@@ -50,8 +50,7 @@ RUNS_ON(kOneDevice, "qwen35", "granitehybrid");
 TEST_P(States, equal_the_float64_reference) {
   const std::string name = GetParam();
   ORIEL_NEED_DATA(path, "models/" + name + ".gguf");
-  ORIEL_NEED_DATA(golden, "logits/" + name + ".json");
-  const nlohmann::json prompts = readJson(golden)["prompts"];
+  ORIEL_NEED_LOGITS(prompts, name);
   for (const uint32_t chunk : {0u, 1u, 7u}) {
     Options options = makeOptions();
     options.memory_bytes = 256u << 20;

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "support/encoding.h"
 #include "support/read_files.h"
 
 namespace oriel_internal::test {
@@ -20,6 +21,16 @@ inline std::string dataFile(const std::string& relative) {
   return "";
 }
 
+/// A model's prompts with their exact logits, from data/logits.json or the folder of reference data; empty if in none.
+inline nlohmann::json goldenPrompts(const std::string& model) {
+  nlohmann::json models = readJson(ORIEL_TEST_DATA "/logits.json")["models"];
+  if (models.contains(model)) {
+    return models[model]["prompts"];
+  }
+  const std::string file = dataFile("logits/" + model + ".json");
+  return file.empty() ? nlohmann::json() : readJson(file)["prompts"];
+}
+
 }  // namespace oriel_internal::test
 
 /// Skips the test with a reason if data outside the repository is missing.
@@ -32,3 +43,7 @@ inline std::string dataFile(const std::string& relative) {
 #define ORIEL_NEED_DATA(variable, relative)                                \
   const std::string variable = ::oriel_internal::test::dataFile(relative); \
   ORIEL_SKIP_WITHOUT(!variable.empty(), relative)
+/// The same, with a model's prompts and their exact logits.
+#define ORIEL_NEED_LOGITS(variable, model)                                      \
+  const nlohmann::json variable = ::oriel_internal::test::goldenPrompts(model); \
+  ORIEL_SKIP_WITHOUT(!variable.empty(), "logits of " << model)

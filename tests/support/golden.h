@@ -1,4 +1,4 @@
-// Requirements for a device on the models of tests/data/logits.
+// Requirements for a device on the models of tests/data/logits.json.
 #pragma once
 
 #include <algorithm>
@@ -12,18 +12,20 @@
 namespace oriel_internal::test {
 
 struct GoldenModel {
-  std::string name;  ///< models/<name>.gguf, logits/<name>.json
+  std::string name;  ///< models/<name>.gguf
   double tolerance;  ///< relative L2, against the dequantised weights, cache in f16
 };
 /// Without this gtest prints bytes of every model at each program start.
 inline void PrintTo(const GoldenModel& model, std::ostream* out) { *out << model.name; }
 
-/// The contents of `path`, data/logits/tolerances.json.
+/// The models in `path`, data/logits.json, that have a tolerance.
 inline std::vector<GoldenModel> goldenModels(const std::string& path) {
   const nlohmann::json file = readJson(path);
   std::vector<GoldenModel> models;
-  for (const auto& [name, tolerance] : file.at("relative_l2").items()) {
-    models.push_back({name, tolerance});
+  for (const auto& [name, model] : file.at("models").items()) {
+    if (model.contains("relative_l2")) {
+      models.push_back({name, model["relative_l2"]});
+    }
   }
   return models;
 }

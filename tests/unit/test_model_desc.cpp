@@ -448,9 +448,7 @@ class Float64 : public testing::TestWithParam<const char*> {};
 TEST_P(Float64, logits_and_greedy_tokens_equal_the_other_implementation) {
   const std::string name = GetParam();
   ORIEL_NEED_DATA(model, "models/" + name + ".gguf");
-  ORIEL_NEED_DATA(golden, "logits/" + name + ".json");
-  const nlohmann::json prompts = readJson(golden)["prompts"];
-  ASSERT_FALSE(prompts.empty());
+  ORIEL_NEED_LOGITS(prompts, name);
   for (const nlohmann::json& prompt : prompts) {
     const std::vector<int32_t> ids = prompt["ids"];
     const nlohmann::json& exact = prompt["exact"];
@@ -492,8 +490,8 @@ TEST(Float64States, equal_the_other_implementation) {
   for (const std::string name : {"qwen35", "qwen35-128", "qwen35-nextn", "granitehybrid",
                                  "granitehybrid-moe", "falcon-h1"}) {
     ORIEL_NEED_DATA(model, "models/" + name + ".gguf");
-    ORIEL_NEED_DATA(golden, "logits/" + name + ".json");
-    for (const nlohmann::json& prompt : readJson(golden)["prompts"]) {
+    ORIEL_NEED_LOGITS(prompts, name);
+    for (const nlohmann::json& prompt : prompts) {
       const nlohmann::json& state = prompt["exact"]["recurrent_state"];
       Float64Model reference(model);
       for (const int32_t id : prompt["ids"]) {
