@@ -364,16 +364,16 @@ size_t cutToForm(const uint32_t* words, size_t count, const uint8_t form[kFormCo
 namespace {
 
 // The same values as in cmake/renumber_spirv.py.
-constexpr uint32_t kResult = 0x80000000u;
-constexpr uint32_t kOther = 0x40000000u;
+constexpr uint32_t kResultId = 0x80000000u;
+constexpr uint32_t kOtherId = 0x40000000u;
 constexpr uint32_t kReach = 0x8000;
 
 void restoreWord(uint32_t* word, uint32_t* latest) {
-  if (const uint32_t step = *word - kResult; step != 0 && step < kReach) {
+  if (const uint32_t step = *word - kResultId; step != 0 && step < kReach) {
     *latest += step;
     *word = *latest;
-  } else if (*word - (kOther - kReach + 1) < 2 * kReach - 1) {
-    *word = *latest - (*word - kOther);
+  } else if (*word - (kOtherId - kReach + 1) < 2 * kReach - 1) {
+    *word = *latest - (*word - kOtherId);
   }
 }
 
