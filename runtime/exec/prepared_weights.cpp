@@ -229,9 +229,13 @@ Status writePreparedText(const char* folder, const PreparedId& id, uint64_t most
                          const BuiltText& text, const Log& log) {
   char path[kPreparedPathBytes];
   preparedPath(folder, id, path);
-  removeOldest(folder, kPreparedEnd, most_bytes);
+  // No file is removed for tables: a model whose weights fill the folder would write both at every load.
+  const uint64_t bytes = sizeof(TextHeader) + text.tokenizer_bytes + text.trie_bytes;
+  if (bytesOfFiles(folder, kPreparedEnd) + bytes > most_bytes) {
+    return kOk;
+  }
   FileInParts file;
-  ORIEL_TRY(file.create(path, sizeof(TextHeader) + text.tokenizer_bytes + text.trie_bytes, log));
+  ORIEL_TRY(file.create(path, bytes, log));
   TextHeader header = {};
   uint64_t at = sizeof(header);
   // `facts`: the object without addresses; its tables follow the object.

@@ -45,7 +45,7 @@ Status writePrepared(const char* folder, const char* path, const PreparedId& id,
                      uint64_t* hash, Adapters* adapters);
 
 /// The file of a tokenizer's tables and, unless `trie` is null, those of its trie. Both have just been built: sizes are
-/// those in their arena. `most_bytes` bounds the other files of the folder.
+/// those in their arena. Writes nothing if the folder would then have more than `most_bytes`.
 struct BuiltText {
   const Tokenizer& tokenizer;
   uint64_t tokenizer_bytes;

@@ -21,5 +21,6 @@ bool MappedFile::open(const char*) { return false; }
 void MappedFile::forget() const {}
 
 void removeOldest(const char*, const char*, uint64_t) {}
+uint64_t bytesOfFiles(const char*, const char*) { return 0; }
 
 }  // namespace oriel_internal

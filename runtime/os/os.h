@@ -156,6 +156,8 @@ class MappedFile {
 
 /// Removes files of `folder` whose names have this end, oldest first, until all of them have at most `most_bytes`.
 void removeOldest(const char* folder, const char* end, uint64_t most_bytes);
+/// Bytes of these files.
+uint64_t bytesOfFiles(const char* folder, const char* end);
 
 /// Stores memory contents temporarily in a file without a name (POSIX; 0600) or with exclusive access (Windows), which
 /// disappears when the process ends. On systems where an open file must keep its name, the next create() in that folder

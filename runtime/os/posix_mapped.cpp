@@ -181,4 +181,9 @@ void removeOldest(const char* folder, const char* end, uint64_t most_bytes) {
   }
 }
 
+uint64_t bytesOfFiles(const char* folder, const char* end) {
+  char oldest[NAME_MAX + 1];
+  return findOldest(folder, end, oldest);
+}
+
 }  // namespace oriel_internal
