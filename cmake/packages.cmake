@@ -29,7 +29,10 @@ if(UNIX AND NOT APPLE)
   file(WRITE ${PROJECT_BINARY_DIR}/debian/triggers "activate-noawait ldconfig\n")
   set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/triggers)
   set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-  set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/package_layout.cmake)
+  # Read by cpack for each kind of package.
+  set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_BINARY_DIR}/package_layout.cmake)
+  file(WRITE ${CPACK_PROJECT_CONFIG_FILE}
+       "if(CPACK_GENERATOR STREQUAL \"DEB\")\n  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)\nendif()\n")
   set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian_files.cmake)
   set(CPACK_ORIEL_SOURCE ${PROJECT_SOURCE_DIR})
 endif()
