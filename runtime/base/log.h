@@ -46,7 +46,7 @@ constexpr Status kOk{};
 // The app's log callback, passed by value. Oriel itself prints nothing.
 
 // Arguments are checked like C99's printf. On systems other than Windows that is the default; there
-// cmake/warnings.cmake enables it.
+// cmake/compiler.cmake enables it.
 #if defined(__MINGW32__) && !defined(__clang__)
 #define ORIEL_PRINTF(format_at, arguments_at) \
   __attribute__((format(gnu_printf, format_at, arguments_at)))
