@@ -230,12 +230,12 @@ Status writePreparedText(const char* folder, const PreparedId& id, uint64_t most
   char path[kPreparedPathBytes];
   preparedPath(folder, id, path);
   // No file is removed for tables: a model whose weights fill the folder would write both at every load.
-  const uint64_t bytes = sizeof(TextHeader) + text.tokenizer_bytes + text.trie_bytes;
-  if (bytesOfFiles(folder, kPreparedEnd) + bytes > most_bytes) {
+  const uint64_t file_bytes = sizeof(TextHeader) + text.tokenizer_bytes + text.trie_bytes;
+  if (bytesOfFiles(folder, kPreparedEnd) + file_bytes > most_bytes) {
     return kOk;
   }
   FileInParts file;
-  ORIEL_TRY(file.create(path, bytes, log));
+  ORIEL_TRY(file.create(path, file_bytes, log));
   TextHeader header = {};
   uint64_t at = sizeof(header);
   // `facts`: the object without addresses; its tables follow the object.
