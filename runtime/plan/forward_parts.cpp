@@ -437,9 +437,7 @@ class ExpertOps {
     op.weights = slice.type;
     ExpertMatmulPush& push = op.push.expert_matmul;
     push.rows = part.rows;
-    push.units = slice.geometry.units;
-    push.group_words = slice.geometry.groupWords();
-    push.side_word = slice.geometry.sideWord();
+    slice.geometry.describe(&push);
     push.in_stride = in.stride;
     push.out_stride = out.stride;
     push.out_first = part.first;
@@ -602,9 +600,7 @@ class LatentOps {
       op.weights = slice.type;
       HeadMatmulPush& push = op.push.head_matmul;
       push.rows = matrices.transposed ? matrices.cols : matrices.rows;
-      push.units = slice.geometry.units;
-      push.group_words = slice.geometry.groupWords();
-      push.side_word = slice.geometry.sideWord();
+      slice.geometry.describe(&push);
       push.in_stride = in.stride;
       push.in_head = in_head;
       push.out_stride = out.stride;
