@@ -145,7 +145,7 @@ MatmulShape matmulShape(uint32_t rows, bool many_tokens, const DeviceCaps& caps)
 
 /// Lanes of a workgroup for one vector on a discrete GPU, at most, and the units after each other that a team may have.
 constexpr uint32_t kMostDecodeLanes = 512;
-constexpr uint32_t kTeamUnits = 8;
+constexpr uint32_t kTeamUnits = 4;
 
 // The longer a row, the more lanes share it, so that enough loads are in flight.
 uint32_t decodeLanes(uint32_t units, const MatmulShape& shape, const DeviceCaps& caps) {
