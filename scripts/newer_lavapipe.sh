@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of kernels, the logits of models and the self-test on the lavapipe of a newer Debian: it has matrix
-# units (VK_KHR_cooperative_matrix); lavapipe in Debian 12 and 13 does not.
+# Runs the tests of kernels, the self-test, and logits and greedy texts of a dozen kinds of model on the lavapipe of a newer
+# Debian: it has matrix units (VK_KHR_cooperative_matrix); lavapipe in Debian 12 and 13 does not.
 #
 #   scripts/newer_lavapipe.sh [GTEST_FILTER]
 #
@@ -26,7 +26,11 @@ give_up() {
   exit 1
 }
 
-filter=${1:-'Device/Matmul*:MatmulChoice*:SelfTest.passes*:Device/Kernels.*:Models/ModelLogits.*:OrielTiny.*'}
+filter='Device/Matmul*:MatmulChoice*:SelfTest.passes*:Device/Kernels.*:OrielTiny.*'
+for model in llama_f16 llama_q4_k_m gemma2 gemma4_e lfm2 deepseek2 qwen3moe qwen35 granitehybrid falcon_h1 stories260K; do
+  filter+=:Models/ModelLogits.*/$model
+done
+filter=${1:-$filter}
 newer=$oriel_root/build/newer
 root=$newer/sysroot
 [[ $(uname -m) == x86_64 ]] || skip "only written for amd64"

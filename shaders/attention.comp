@@ -85,39 +85,6 @@ struct Place {  // of a lane
   uint first_octet;
 };
 
-// Where a KV head of a session lies on one side: words of its sinks, of its ring, and its first
-// scale.
-struct Side {
-  uint sink_word;
-  uint ring_word;
-  uint scales_word;
-  uint first_scale;
-};
-Side sideOf(View view, uint kv_head, uint words) {
-  const uint sink = view.first_sink * ORIEL_KV_HEADS + kv_head * push.sinks;
-  const uint first = view.first * ORIEL_KV_HEADS + kv_head * view.ring;
-  const uint rings_word = ORIEL_KV_HEADS * push.all_sinks * kHalfWords;
-  return Side(sink * kHalfWords, rings_word + first * words,
-              rings_word + ORIEL_KV_HEADS * view.all_ring * words, first * kGroups);
-}
-
-// The f16 scales of a lane's two groups from octet `octet` of a ring slot on, packed as they are
-// stored; with an odd number of groups to a vector just one, in the lower half.
-#define ORIEL_SCALES(side, words, slot, octet) \
-  scalesFrom(words(side.scales_word + scaleIndex(side, slot, octet) / 2u), \
-             scaleIndex(side, slot, octet))
-const uint kGroupOctets = kKvGroup / 8u;
-const uint kScalesAtOnce = kGroups % 2u + kLaneOctets % (2u * kGroupOctets) == 0u ? 2u : 1u;
-uint scaleIndex(Side side, uint slot, uint octet) {
-  return side.first_scale + slot * kGroups + octet / kGroupOctets;
-}
-uint scalesFrom(uint word, uint index) {
-  return kScalesAtOnce == 2u ? word : word >> (16u * (index & 1u));
-}
-float scaleOf(uint scales, uint o) {
-  return exactHalf((o / kGroupOctets) % kScalesAtOnce == 1u ? scales >> 16 : scales & 0xffffu);
-}
-
 void loadQueries(bool for_sinks, uint first, uint last, uint kv_head, Place place) {
   const uint heads = push.n_heads / ORIEL_KV_HEADS;
   [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
@@ -146,7 +113,7 @@ void loadQueries(bool for_sinks, uint first, uint last, uint kv_head, Place plac
 
 // This lane's share of the products of all queries with a key: scores first_score and on.
 void dots(const bool sink, Side side, uint slot, Place place, uint first_score) {
-  const uint at = sink ? side.sink_word + slot * kHalfWords : side.ring_word + slot * kKeyWords;
+  const uint at = wordOf(side, sink, slot, kKeyWords);
   [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
     scores[first_score + q] = 0.0;
   }
@@ -178,7 +145,7 @@ void dots(const bool sink, Side side, uint slot, Place place, uint first_score) 
 }
 
 void addValues(const bool sink, Side side, uint slot, Place place, uint first_score) {
-  const uint at = sink ? side.sink_word + slot * kHalfWords : side.ring_word + slot * kValueWords;
+  const uint at = wordOf(side, sink, slot, kValueWords);
   float scale = 1.0;
   uint scales = 0u;
   [[unroll]] for (uint o = 0u; o < kLaneOctets; ++o) {

@@ -53,9 +53,10 @@ oriel_kernels_of_weights(matmul _matrix OFF ${matrix_types})
 
 # <keys>_<values>, or one name where both are stored alike.
 set(formats f16 int8 int4)  # in the order of KvFormat (runtime/kv/cache_layout.h)
-oriel_shader(rope_append rope_append.comp)
 oriel_shader(rope_append_low_bit rope_append_low_bit.comp)
+oriel_shader(rope_append rope_append.comp)
 oriel_shader(attention attention.comp)
+oriel_shader(attention_matrix attention_matrix.comp)  # many tokens, by matrix units
 oriel_shader(latent_append latent_append.comp)
 oriel_shader(latent_attention attention.comp LATENT)
 foreach(keys RANGE 2)
@@ -75,6 +76,7 @@ foreach(keys RANGE 2)
     endif()
     oriel_kernel(attention_${name} attention ${keys} ${values})
     oriel_kernel(attention_${name}_texel attention ${keys} ${values} 1)
+    oriel_kernel(attention_${name}_matrix attention_matrix ${keys} ${values})
   endforeach()
 endforeach()
 

@@ -24,8 +24,8 @@ constexpr MatmulShape kSmallSoftware = {8, 8, 4, 4};
 /// A lane holds a whole head: lanes of a CPU's vector have no fast exchange, and its
 /// compiler takes too long with more values.
 constexpr DeviceShapes kSoftwareShapes = {
-    vendor::kAny,       "",      kSoftware,           kSoftware, kSmallSoftware,
-    {kAny, 16, 16, 32}, kFloats, {8, 8, 8, {1, 1, 1}}};
+    vendor::kAny,           "", kSoftware, kSoftware, kSmallSoftware, {kAny, 16, 16, 32}, kFloats,
+    {8, 8, 8, {1, 1, 1}, 0}};
 
 /// GPUs have more lanes than a matrix has rows to fill.
 constexpr MatmulShape kOneRow = {64, kGroupRows, 1, 1};
@@ -41,12 +41,12 @@ struct MostSums {
 
 constexpr DeviceShapes gpu(uint32_t vendor_id, const char* name_part, const MatmulShape& chunk,
                            const MostSums& most, const KernelOrder& order, uint32_t narrow,
-                           uint32_t wide, uint32_t widest) {
+                           uint32_t wide, uint32_t widest, uint32_t widest_on_units = 0) {
   // Neighbouring lanes read neighbouring pieces.
   return {vendor_id, name_part,
           kOneRow,   chunk,
           chunk,     {kAny, most.dot, most.half, most.matrix},
-          order,     {128, 1, 16, {narrow, wide, widest}}};
+          order,     {128, 1, 16, {narrow, wide, widest}, widest_on_units}};
 }
 
 // The first matching row applies. Checked with Mesa 26.1: AMD, NVIDIA, Qualcomm, Apple (tests/compilers/bounds.json);
@@ -54,9 +54,9 @@ constexpr DeviceShapes gpu(uint32_t vendor_id, const char* name_part, const Matm
 constexpr DeviceShapes kGpuShapes[] = {
     gpu(vendor::kAmd, "VEGA", kRow1Tokens4, {16, 16, 32}, kUnits, 2, 1, 1),
     gpu(vendor::kAmd, "POLARIS", kRow1Tokens4, {16, 16, 32}, kUnits, 2, 1, 1),
-    gpu(vendor::kAmd, "", kRows2Tokens8, {16, 32, 64}, kUnits, 4, 2, 2),
+    gpu(vendor::kAmd, "", kRows2Tokens8, {16, 32, 64}, kUnits, 4, 2, 2, 128),
     gpu(vendor::kSamsung, "", kRows2Tokens8, {16, 32, 32}, kUnits, 4, 2, 2),
-    gpu(vendor::kNvidia, "", kRows2Tokens8, {16, 16, 64}, kUnits, 4, 2, 2),
+    gpu(vendor::kNvidia, "", kRows2Tokens8, {16, 16, 64}, kUnits, 4, 2, 2, 128),
     gpu(vendor::kQualcomm, "(TM) 6", kRow1Tokens2, {4, 4, 32}, kUnits, 1, 1, 1),
     gpu(vendor::kQualcomm, "", kRow1Tokens4, {16, 16, 32}, kHalves, 2, 1, 1),
     gpu(vendor::kApple, "", kRow1Tokens4, {4, 16, 32}, kUnits, 2, 1, 1),

@@ -24,6 +24,7 @@ struct AttentionShape {
   uint32_t most_pieces;
   /// Upper limits per workgroup: heads of up to kNarrowHead values, of up to kWideHead, wider heads and latents.
   uint32_t queries[3];
+  uint32_t widest_on_units;  ///< head for matrix units (attention_matrix.comp); 0: none
 };
 constexpr uint32_t kNarrowHead = 128;
 constexpr uint32_t kWideHead = 256;

@@ -169,12 +169,15 @@ double bytesPerSeen(const Op& op) {
 }
 
 // Products per us of a kernel for many tokens. A subgroup with matrix units multiplies as often as it loads values if
-// its tile is 64 by 64; smaller tiles load more.
-double productsPerUs(const Kernel& kernel, const CostClass& costs) {
+// its tile is 64 by 64; smaller tiles load more. Attention loads a matrix for each product of two.
+double productsPerUs(const Op& op, const Kernel& kernel, const CostClass& costs) {
   const double most = costs.products_per_us[static_cast<uint32_t>(kernel.staging)];
   const double groups = 1.0 * kernel.grid[0] * kernel.grid[1] * kernel.grid[2];
   const uint32_t lanes = kernel.constants[0] != 0 ? kernel.constants[0] : 128;
   const double busy = std::min(1.0, groups * lanes / costs.lanes);
+  if (op.kind == OpKind::kAttention && kernel.full_subgroups) {
+    return busy * costs.products_per_us[static_cast<uint32_t>(Staging::kMatrixHalves)] / 2;
+  }
   if (kernel.staging != Staging::kMatrixHalves) {
     return most * busy;
   }
@@ -239,7 +242,8 @@ double expectedUs(const Op& op, const Op* maker, const Kernel& kernel, uint32_t 
     default:
       break;
   }
-  const double work_us = rows > 1 ? opWork(op, rows).at(seen) / productsPerUs(kernel, costs) : 0;
+  const double work_us =
+      rows > 1 ? opWork(op, rows).at(seen) / productsPerUs(op, kernel, costs) : 0;
   return costs.launch_us + more_us +
          std::max({bytes / costs.bytes_per_us, loads * costs.load_us, work_us});
 }

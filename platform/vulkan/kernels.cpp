@@ -66,6 +66,16 @@ constexpr uint32_t attentionSharedBytes(uint32_t lanes, uint32_t queries, uint32
 }
 static_assert(attentionSharedBytes(128, 4, 2) <= 16384, "attention's scores and totals");
 static_assert(attentionSharedBytes(8, 1, 8) <= 16384, "likewise");
+/// attention_matrix.comp: slots at a time, and shared memory for `queries` of them with heads of `head_dim`.
+constexpr uint32_t kMatrixSlots = 32;
+constexpr uint32_t kMatrixSubgroups = 4;
+constexpr uint32_t matrixAttentionBytes(uint32_t lanes, uint32_t queries, uint32_t head_dim) {
+  return 2 * kMatrixSlots * 2 * (head_dim + 8) + queries * 2 * (kMatrixSlots + 8) +
+         queries * 4 * (kMatrixSlots + 4 + 1) +
+         lanes * 4;  // keys and values, weights, scores and corrections, sums
+}
+static_assert(matrixAttentionBytes(kMatrixLanes, 2 * kMatrixSlots, 128) <= kMatrixSharedBytes,
+              "matrix units of 16 rows, heads of 128");
 /// A latent and its key are longer than any head: minimum octets per lane, and maximum lanes that share them.
 constexpr uint32_t kGpuLatentOctets = 2;
 constexpr uint32_t kGpuLatentPieces = 40;
@@ -135,7 +145,7 @@ MatmulShape matmulShape(uint32_t rows, bool many_tokens, const DeviceCaps& caps)
 
 /// Lanes of a workgroup for one vector on a discrete GPU, at most, and the units after each other that a team may have.
 constexpr uint32_t kMostDecodeLanes = 512;
-constexpr uint32_t kTeamUnits = 8;
+constexpr uint32_t kTeamUnits = 4;
 
 // The longer a row, the more lanes share it, so that enough loads are in flight.
 uint32_t decodeLanes(uint32_t units, const MatmulShape& shape, const DeviceCaps& caps) {
@@ -275,6 +285,32 @@ void divideAttention(const AttentionPush& push, uint32_t lane_octets, const Give
   kernel->grid[2] = push.splits;
 }
 
+// With matrix units a subgroup takes as many queries as a matrix has rows. False if attention is not for them: prompts only,
+// whose keys are whole matrices and whose scores are plain.
+bool divideOnUnits(const Op& op, const Given& given, Kernel* kernel) {
+  const AttentionPush& push = op.push.attention;
+  const MatrixShape& matrix = given.caps.matrix;
+  const bool plain = push.splits == 1 && push.soft_cap == 0 && push.alibi_heads == 0 &&
+                     op.n_bindings <= kMoreScores;
+  if (given.rows == 1 || given.apart || !plain ||
+      !given.caps.has(VulkanFeature::kCooperativeMatrix) ||
+      push.head_dim > shapesOf(given.caps).attention.widest_on_units ||
+      push.head_dim % std::max({matrix.n, matrix.k, 8u}) != 0 ||
+      (push.query_stride | push.out_stride) % 4 != 0 || matrix.m > given.caps.subgroup_size) {
+    return false;
+  }
+  const uint32_t subgroups = std::min(kMatrixSubgroups, kMatrixLanes / given.caps.subgroup_size);
+  const uint32_t queries = subgroups * matrix.m;
+  const uint32_t constants[] = {
+      subgroups * given.caps.subgroup_size, push.head_dim, matrix.m, matrix.n, matrix.k, subgroups};
+  std::copy(std::begin(constants), std::end(constants), kernel->constants);
+  kernel->subgroup_size = matrix.asks_for_size ? given.caps.subgroup_size : 0;
+  kernel->full_subgroups = true;
+  kernel->grid[0] = push.n_kv_heads;
+  kernel->grid[1] = workgroups(given.rows * (push.n_heads / push.n_kv_heads), queries);
+  return true;
+}
+
 // One lane per item of a token.
 void divideItems(uint32_t items, uint32_t tokens, Kernel* kernel) {
   kernel->constants[0] = kLanes;
@@ -365,6 +401,9 @@ const char* divideRopeAppend(const Op& op, const Given& given, Kernel* kernel) {
 }
 
 const char* divideAttention(const Op& op, const Given& given, Kernel* kernel) {
+  if (divideOnUnits(op, given, kernel)) {
+    return "_matrix";
+  }
   const AttentionShape& shape = shapesOf(given.caps).attention;
   divideAttention(op.push.attention, laneOctets(op.push.attention.head_dim, shape), given, kernel);
   kernel->constants[4] |= op.n_bindings > kMoreScores ? 2 : 0;

@@ -261,9 +261,7 @@ class ExpertOps {
     op.weights = slice.type;
     ExpertMatmulPush& push = op.push.expert_matmul;
     push.rows = part.rows;
-    push.units = slice.geometry.units;
-    push.group_words = slice.geometry.groupWords();
-    push.side_word = slice.geometry.sideWord();
+    slice.geometry.describe(&push);
     push.in_stride = in.stride;
     push.out_stride = out.stride;
     push.out_first = part.first;

@@ -110,9 +110,7 @@ class LatentOps {
       op.weights = slice.type;
       HeadMatmulPush& push = op.push.head_matmul;
       push.rows = matrices.transposed ? matrices.cols : matrices.rows;
-      push.units = slice.geometry.units;
-      push.group_words = slice.geometry.groupWords();
-      push.side_word = slice.geometry.sideWord();
+      slice.geometry.describe(&push);
       push.in_stride = in.stride;
       push.in_head = in_head;
       push.out_stride = out.stride;

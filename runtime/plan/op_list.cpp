@@ -31,9 +31,7 @@ Op OpList::matmul(const MatrixSlice& slice, const Rows& in, const Rows& out,
   op.weights = slice.type;
   MatmulPush& push = op.push.matmul;
   push.rows = slice.rows;
-  push.units = slice.geometry.units;
-  push.group_words = slice.geometry.groupWords();
-  push.side_word = slice.geometry.sideWord();
+  slice.geometry.describe(&push);
   push.in_stride = in.stride;
   push.out_stride = out.stride;
   push.out_first = out.first + slice.first_row;

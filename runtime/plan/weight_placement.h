@@ -23,6 +23,13 @@ struct WeightGeometry {
   /// Offset of a group's side words.
   uint32_t sideWord() const { return kGroupRows * 4 * quads; }
   uint64_t sliceBytes(uint64_t rows) const { return ceilDiv(rows, kGroupRows) * groupBytes(); }
+  /// Fills in the fields of a product's push constants that say where a row's values are.
+  template <typename Push>
+  void describe(Push* push) const {
+    push->units = units;
+    push->group_words = groupWords();
+    push->side_word = sideWord();
+  }
 };
 WeightGeometry weightGeometry(WeightType type, uint32_t cols);
 

@@ -32,9 +32,7 @@ void CheckPlan::addOutputs() {
   const WeightGeometry geometry = weightGeometry(WeightType::kQ8_0, kCols);
   MatmulPush push = {};
   push.rows = kRows;
-  push.units = geometry.units;
-  push.group_words = geometry.groupWords();
-  push.side_word = geometry.sideWord();
+  geometry.describe(&push);
   push.in_stride = kCols;
   push.out_stride = kRows;
   push.of_outputs = 1;

@@ -66,9 +66,7 @@ void CheckPlan::addExpertProduct(WeightType type, const BufferRef& weights) {
   const WeightGeometry geometry = weightGeometry(type, kCols);
   ExpertMatmulPush push = {};
   push.rows = kExpertRows;
-  push.units = geometry.units;
-  push.group_words = geometry.groupWords();
-  push.side_word = geometry.sideWord();
+  geometry.describe(&push);
   push.in_stride = kCols;
   push.out_stride = kExpertRows;
   push.n_experts = kExperts;
@@ -140,9 +138,7 @@ void CheckPlan::addProduct(WeightType type, const BufferRef& weights, uint8_t ca
   const WeightGeometry geometry = weightGeometry(type, kCols);
   MatmulPush push = {};
   push.rows = kRows;
-  push.units = geometry.units;
-  push.group_words = geometry.groupWords();
-  push.side_word = geometry.sideWord();
+  geometry.describe(&push);
   push.in_stride = kCols;
   push.out_stride = kRows;
   char name[32];

@@ -124,6 +124,12 @@ bool nameOf(const Check& check, Executor& executor, char (&name)[64], double* li
   }
   std::snprintf(name, sizeof(name), "%s", check.name);
   if (check.candidate == 0) {
+    // Plain attention of a prompt may run on matrix units.
+    if (beginsWith(check.name, "attention_") && check.list == StepList::kChunk &&
+        std::strstr(check.name, "capped") == nullptr &&
+        hasCandidate(executor, MatmulUse::kChunk, kMatrixCandidate)) {
+      *limit = kHalfLimit;
+    }
     return true;
   }
   const MatmulUse use = check.list == StepList::kChunk ? MatmulUse::kChunk : MatmulUse::kVector;

@@ -406,9 +406,7 @@ class Builder {
     const WeightGeometry geometry = weightGeometry(type, of.cols);
     MatmulPush& push = op.push.matmul;
     push.rows = of.rows;
-    push.units = geometry.units;
-    push.group_words = geometry.groupWords();
-    push.side_word = geometry.sideWord();
+    geometry.describe(&push);
     push.in_stride = in.stride;
     push.out_stride = out.stride;
     push.out_first = out.first;

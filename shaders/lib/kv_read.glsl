@@ -1,5 +1,5 @@
 // Bindings 3 and 4 of attention (LATENT: 3 alone): stored keys and values, eight neighbouring values (an octet) at a
-// time: 4, 2 or 1 words. Needs kLaneOctets.
+// time: 4, 2 or 1 words. Needs kLaneOctets, ORIEL_KV_HEADS, push and step.glsl.
 #if defined(LATENT)
 #define ORIEL_VALUE_BINDING 3
 #else
@@ -151,4 +151,40 @@ void valueOctet(const bool sink, uint at, uint octet, uint o, out vec4 a, out ve
     }
   }
   halfOctet(ORIEL_HALVES(valueWord, valueQuad, at, octet), a, b);
+}
+
+// Where a KV head of a session lies on one side: words of its sinks, of its ring, and its first
+// scale.
+struct Side {
+  uint sink_word;
+  uint ring_word;
+  uint scales_word;
+  uint first_scale;
+};
+Side sideOf(View view, uint kv_head, uint words) {
+  const uint sink = view.first_sink * ORIEL_KV_HEADS + kv_head * push.sinks;
+  const uint first = view.first * ORIEL_KV_HEADS + kv_head * view.ring;
+  const uint rings_word = ORIEL_KV_HEADS * push.all_sinks * kHalfWords;
+  return Side(sink * kHalfWords, rings_word + first * words,
+              rings_word + ORIEL_KV_HEADS * view.all_ring * words, first * kGroups);
+}
+
+// The f16 scales of a lane's two groups from octet `octet` of a ring slot on, packed as they are
+// stored; with an odd number of groups to a vector just one, in the lower half.
+#define ORIEL_SCALES(side, words, slot, octet) \
+  scalesFrom(words(side.scales_word + scaleIndex(side, slot, octet) / 2u), \
+             scaleIndex(side, slot, octet))
+const uint kGroupOctets = kKvGroup / 8u;
+const uint kScalesAtOnce = kGroups % 2u + kLaneOctets % (2u * kGroupOctets) == 0u ? 2u : 1u;
+uint scaleIndex(Side side, uint slot, uint octet) {
+  return side.first_scale + slot * kGroups + octet / kGroupOctets;
+}
+uint scalesFrom(uint word, uint index) {
+  return kScalesAtOnce == 2u ? word : word >> (16u * (index & 1u));
+}
+float scaleOf(uint scales, uint o) {
+  return exactHalf((o / kGroupOctets) % kScalesAtOnce == 1u ? scales >> 16 : scales & 0xffffu);
+}
+uint wordOf(Side side, const bool sink, uint slot, uint words) {
+  return sink ? side.sink_word + slot * kHalfWords : side.ring_word + slot * words;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kv/kv_side.h"
 #include "support/kernel_rig.h"
 #include "support/tiers.h"
 
@@ -291,6 +292,113 @@ TEST_P(Kernels, attention_weighs_the_visible_slots_whatever_the_split) {
           ASSERT_EQ(rig.floats(out)[t * out_stride + c], KernelRig::kUntouched);
         }
       }
+    }
+  }
+}
+
+RUNS_ON(kNightly);
+RUNS_ON(kOneGpu, "subgroup");
+TEST_P(Kernels, attention_of_a_prompt_weighs_the_same_slots_on_a_gpu) {
+  // Divided as on a GPU; on matrix units if the device has some.
+  constexpr uint32_t kChunk = 40;
+  // Short heads: the software driver with matrix units takes minutes to compile longer ones.
+  constexpr struct {
+    AttentionCase shape;
+    KvFormat k, v;
+  } kCases[] = {{{6, 2, 16, 4, 300, 1, 304}, KvFormat::kF16, KvFormat::kF16},
+                {{4, 1, 32, 40, 50, 1, 90}, KvFormat::kInt8, KvFormat::kInt4}};
+  if (GetParam().path != Path::kSubgroup) {
+    GTEST_SKIP() << "only of interest once a device";
+  }
+  for (const auto& [shape, k, v] : kCases) {
+    SCOPED_TRACE(std::to_string(shape.head_dim));
+    Random random(shape.head_dim);
+    KernelRig rig(kChunk);
+    const uint32_t d = shape.head_dim;
+    const uint32_t query_stride = shape.n_heads * 2 * d + 8;
+    const uint32_t out_stride = unitsOf(shape.n_heads * d) * kUnit + 8;
+    const std::vector<float> queries = random.normals(kChunk * query_stride, 2.0f);
+    // A token sees its slot and those before it; the window begins to slide inside the prompt. What no token sees is
+    // not a number.
+    const uint32_t first_slot = shape.ring - kChunk / 2;
+    const uint32_t before = std::min(shape.ring - kChunk, 33u);
+    std::vector<Seen> seen;
+    for (uint32_t t = 0; t < kChunk; ++t) {
+      const uint32_t n_ring = before + std::min(t, kChunk / 2) + 1;
+      seen.push_back({std::min(shape.sinks, t + 1),
+                      (first_slot + t + 1 + shape.ring - n_ring) % shape.ring, n_ring});
+    }
+    const auto isSeen = [&, ring = shape.ring](uint32_t slot) {
+      return std::any_of(seen.begin(), seen.end(), [&](const Seen& by) {
+        return (slot + ring - by.ring_begin) % ring < by.n_ring;
+      });
+    };
+    struct Side {
+      std::vector<uint32_t> words;
+      std::vector<double> values;
+    };
+    const auto makeSide = [&, d, sinks = shape.sinks, ring = shape.ring,
+                           heads = shape.n_kv_heads](KvFormat format) {
+      const CacheShape cache = {heads, d, sinks, 0, ring};
+      Side side = {std::vector<uint32_t>(sideLayout(format, cache).bytes / 4), {}};
+      KvSide store(format, cache, side.words.data());
+      std::vector<float> stored(d);
+      for (uint32_t i = 0; i < heads * sinks; ++i) {
+        store.storeSink(i / sinks, i % sinks, random.normals(d).data());
+        store.loadSink(i / sinks, i % sinks, stored.data());
+        side.values.insert(side.values.end(), stored.begin(), stored.end());
+      }
+      for (uint32_t i = 0; i < heads * ring; ++i) {
+        const bool unseen = format == KvFormat::kF16 && !isSeen(i % ring);
+        const std::vector<float> numbers =
+            unseen ? std::vector<float>(d, std::numeric_limits<float>::quiet_NaN())
+                   : random.normals(d);
+        store.storeRing(i / ring, i % ring, numbers.data());
+        store.loadRing(i / ring, i % ring, stored.data());
+        side.values.insert(side.values.end(), stored.begin(), stored.end());
+      }
+      return side;
+    };
+    const Side keys = makeSide(k), values = makeSide(v);
+    const float scale = 1.0f / std::sqrt(static_cast<float>(d));
+    const BufferRef out = rig.output(kChunk * out_stride);
+    Op& op = rig.add(StepList::kChunk, OpKind::kAttention,
+                     attentionPush(shape, query_stride, out_stride, scale),
+                     {rig.input(queries), out, rig.input(keys.words), rig.input(values.words)});
+    op.k_format = k;
+    op.v_format = v;
+    rig.options.divide_as_gpu = true;
+    load(&rig);
+    char features[256];
+    rig.executor->describeFeatures(features, sizeof(features));
+    const bool on_units = std::string(features).find("matrix units") != std::string::npos;
+    const double limit = on_units ? 4e-3 : 2e-5;
+    std::printf("heads of %u: %s\n", d, on_units ? "on matrix units" : "in float");
+    const AttentionReference reference(shape, queries, query_stride, keys.values, values.values,
+                                       static_cast<double>(scale));
+    for (const uint32_t n_tokens : {2u, 21u, kChunk}) {
+      rig.clearOutputs();
+      rig.header().n_tokens = n_tokens;
+      for (uint32_t t = 0; t < kChunk; ++t) {
+        rig.view(t).n_sinks = seen[t].n_sinks;
+        rig.view(t).begin = seen[t].ring_begin;
+        rig.view(t).count = seen[t].n_ring;
+        rig.token(t).base = t < 17 ? 0 : 1;  // texts are walked one after the other
+      }
+      run(&rig, StepRun::kChunk);
+      double most = 0;
+      for (uint32_t t = 0; t < kChunk; ++t) {
+        for (uint32_t head = 0; head < shape.n_heads; ++head) {
+          const std::vector<double> want = t < n_tokens ? reference.output(t, head, seen[t])
+                                                        : std::vector<double>(d, kUntouched);
+          for (uint32_t c = 0; c < d; ++c) {
+            const double got = rig.floats(out)[t * out_stride + head * d + c];
+            ASSERT_NEAR(got, want[c], limit) << "token " << t << " head " << head << " dim " << c;
+            most = std::max(most, std::fabs(got - want[c]));
+          }
+        }
+      }
+      std::printf("%u tokens: at most %.1e off\n", n_tokens, most);
     }
   }
 }

@@ -494,7 +494,7 @@ class Kernels : public testing::TestWithParam<Variant> {
     if (GetParam().path == Path::kShared) {
       rig->options.disabled_features = "all";
     }
-    rig->options.divide_as_gpu = GetParam().path == Path::kShared;
+    rig->options.divide_as_gpu |= GetParam().path == Path::kShared;
     rig->on_reference = GetParam().path == Path::kReference;
     rig->options.cpu_simd_level = GetParam().simd_level;
     rig->options.cpu_threads = threads != 0 ? threads : GetParam().threads;

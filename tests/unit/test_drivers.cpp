@@ -20,6 +20,7 @@
 #include "support/scratch_folder.h"
 #include "vulkan/device.h"
 #include "vulkan/device_shapes.h"
+#include "vulkan/kernels.h"
 #include "vulkan/known_devices.h"
 #include "vulkan/matmul_choices.h"
 #include "vulkan/shader_table.h"
@@ -199,6 +200,55 @@ TEST(DeviceShapes, large_tiles_of_matrix_units_need_their_lanes) {
   EXPECT_EQ("matrix units, 128 rows, 128 tokens", chunkKernel(caps, kMatrix | kHalf));
   EXPECT_EQ("matrix units, 64 rows, 64 tokens",
             chunkKernel(caps, kMatrix | kHalf, WeightType::kQ4_0, 128));
+}
+
+/// The kernel of a prompt's attention on such a device, after a change of the op.
+template <typename Change>
+std::string attentionKernel(DeviceCaps caps, uint32_t rows, bool apart, const Change& change) {
+  caps.features = kMatrix | kHalf;
+  caps.matrix = {16, 16, 16, true};
+  caps.subgroup_size = 32;
+  const Verdict verdict;
+  MatmulChoices choices;
+  choices.create(caps, verdict, nullptr, Log());
+  Op op = {};
+  op.kind = OpKind::kAttention;
+  op.n_bindings = 5;
+  op.push.attention.n_heads = 8;
+  op.push.attention.n_kv_heads = 2;
+  op.push.attention.head_dim = 128;
+  op.push.attention.splits = 1;
+  change(&op);
+  Kernel kernel;
+  EXPECT_TRUE(chooseKernel(op, nullptr, {rows, apart}, caps, choices, Log(), &kernel).ok());
+  const std::string name = kShaders[kernel.shader].name();
+  if (name == "attention_f16_matrix") {
+    EXPECT_EQ(128u, kernel.constants[0]) << "lanes of four subgroups";
+    EXPECT_EQ(32u, kernel.subgroup_size);
+    EXPECT_EQ((rows * 4 + 63) / 64, kernel.grid[1]) << "four heads a group, 64 queries a workgroup";
+  }
+  return name;
+}
+
+TEST(AttentionKernel, uses_matrix_units_for_plain_scores_of_prompts) {
+  const DeviceCaps nvidia = madeUp(0x10DE, 4, "NVIDIA GeForce RTX 4080");
+  const auto as_it_is = [](Op*) {};
+  EXPECT_EQ("attention_f16_matrix", attentionKernel(nvidia, 100, false, as_it_is));
+  EXPECT_EQ("attention_f16_matrix",
+            attentionKernel(madeUp(0x1002, 3, "AMD Radeon RX 7900"), 2, false, as_it_is));
+  EXPECT_EQ("attention_f16", attentionKernel(nvidia, 1, false, as_it_is)) << "a decoded token";
+  EXPECT_EQ("attention_f16", attentionKernel(nvidia, 8, true, as_it_is)) << "several sessions";
+  EXPECT_EQ("attention_f16",
+            attentionKernel(madeUp(0x8086, 5, "Intel(R) Arc(TM) A770"), 100, false, as_it_is))
+      << "a compiler that was not checked";
+  const auto plain = [&](const auto& change) {
+    return attentionKernel(nvidia, 100, false, change);
+  };
+  EXPECT_EQ("attention_f16", plain([](Op* op) { op->push.attention.soft_cap = 50; }));
+  EXPECT_EQ("attention_f16", plain([](Op* op) { op->push.attention.alibi_heads = 8; }));
+  EXPECT_EQ("attention_f16", plain([](Op* op) { op->push.attention.head_dim = 256; }));
+  EXPECT_EQ("attention_f16", plain([](Op* op) { op->push.attention.head_dim = 72; }));
+  EXPECT_EQ("attention_f16", plain([](Op* op) { op->n_bindings = 6; })) << "one more score a head";
 }
 
 // exp() is exp2() of a multiple: the difference of any two scores that a kernel begins with stays finite.
