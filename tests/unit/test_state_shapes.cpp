@@ -316,7 +316,7 @@ TEST(StateSlots, two_besides_the_checkpoints_and_one_a_draft_are_enough_whatever
           for (uint32_t row = 0; row < rows; ++row) {
             device.end(device.begin(false, position + row, row), position + row + 1);
           }
-          for (uint32_t taken = random() % (rows + 1); taken != 0; --taken) {
+          for (uint64_t taken = random() % (rows + 1); taken != 0; --taken) {
             slots.commit(position, random() % 2 == 0);
             ++position;
             ASSERT_EQ(position, device.latest());
