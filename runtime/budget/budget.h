@@ -50,7 +50,7 @@ struct BudgetRequest {
   /// Null: one session. Must outlive the budget and the plan.
   const SessionWindows* sessions = nullptr;
   uint32_t chunk = 0;
-  uint32_t most_chunk = 0;         ///< largest chosen chunk, if larger than the default
+  uint32_t most_chunk = 0;  ///< largest chosen chunk, if larger than the default
   /// As in CacheShape. Models with states get as many of these as fit beside the window and the batch.
   uint32_t drafts = 0;
   uint32_t checkpoints = 0;        ///< of states, if any

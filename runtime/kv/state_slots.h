@@ -214,7 +214,7 @@ class StateSlots {
   uint8_t next_[kMostRows] = {1};  ///< output slots of the next step
   uint32_t rows_ = 1;              ///< of these
   uint32_t taken_ = 0;             ///< committed ones
-  bool zeros_ = true;  ///< the latest state is zero, before the first token
+  bool zeros_ = true;              ///< the latest state is zero, before the first token
   uint32_t before_slot_ = 0;
   uint64_t before_ = kNone;        ///< position of the state in before_slot_
   uint64_t latest_start_ = kNone;  ///< of messages

@@ -433,7 +433,8 @@ TEST_P(Kernels, gated_norm_gates_before_or_after_it_norms_also_in_place) {
 RUNS_ON(kEachDevice);
 TEST_P(Kernels, a_batch_writes_the_state_after_each_of_its_tokens) {
   constexpr uint32_t kTaps = 4, kTokens = 7, kSlots = kTokens + 1;
-  constexpr uint32_t kOwners[kTokens] = {0, 0, 0, 0, 0, 1, 1};  // the second session begins with zeros
+  constexpr uint32_t kOwners[kTokens] = {0, 0, 0, 0,
+                                         0, 1, 1};  // the second session begins with zeros
   uint32_t number = 0;
   for (const StateCase& shape : {kCases[0], kCases[6], kCases[7], kCases[13], kCases[15]}) {
     for (const StateFormat format : kFormats) {
@@ -444,8 +445,8 @@ TEST_P(Kernels, a_batch_writes_the_state_after_each_of_its_tokens) {
       Random random(shape.key_dim);
       KernelRig rig(kTokens, 0, 0, kViews, kTokens);
       rig.plan.batch_rows = kTokens;
-      const uint32_t slot_words = stateMatrixWords(format, shape.nValues(), shape.key_dim) +
-                                  (kTaps - 1) * shape.channels();
+      const uint32_t slot_words =
+          stateMatrixWords(format, shape.nValues(), shape.key_dim) + (kTaps - 1) * shape.channels();
       const StateInputsPush inputs = inputsPush(shape, kTaps, true, slot_words);
       StateScanPush scan = scanPush(shape, format, slot_words);
       scan.in_stride = inputs.out_stride;
@@ -471,8 +472,8 @@ TEST_P(Kernels, a_batch_writes_the_state_after_each_of_its_tokens) {
                     const_cast<float*>(rig.floats(from)) + size_t{row} * inputs.in_stride);
         const bool absent = kOwners[t] == 1 && kOwners[t - 1] == 0;
         rig.token(row).base = kOwners[t];
-        rig.view(row, kView) = {t + 1,  0, t, absent ? 0u : 1u, kSlots, kOwners[t] * kSlots,
-                                0,      2 * kSlots};
+        rig.view(row, kView) = {t + 1, 0,         t, absent ? 0u : 1u, kSlots, kOwners[t] * kSlots,
+                                0,     2 * kSlots};
       };
       const size_t slots_words = size_t{2} * kSlots * slot_words;
       std::vector<float> seen;
@@ -491,9 +492,9 @@ TEST_P(Kernels, a_batch_writes_the_state_after_each_of_its_tokens) {
       }
       run(&rig, StepRun::kBatch);
       for (uint32_t t = 0; t < kTokens; ++t) {
-        ASSERT_EQ(0, std::memcmp(seen.data() + size_t{t} * shape.nValues(),
-                                 rig.floats(out) + size_t{t} * scan.out_stride,
-                                 shape.nValues() * 4))
+        ASSERT_EQ(0,
+                  std::memcmp(seen.data() + size_t{t} * shape.nValues(),
+                              rig.floats(out) + size_t{t} * scan.out_stride, shape.nValues() * 4))
             << t;
       }
       ASSERT_EQ(0, std::memcmp(states.data(), rig.words(slots), slots_words * 4));
