@@ -8,7 +8,7 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 64u;
-layout(constant_id = 1) const bool kApart = false;  // each token is of a session of its own
+layout(constant_id = 1) const bool kApart = false;  // each token writes a slot of its own
 
 layout(push_constant) uniform Push { StateInputsPush push; };
 layout(std430, set = 0, binding = 0) readonly buffer In { float values[]; };
@@ -35,18 +35,26 @@ struct Columns {
   uint read;  // word of the first in the state
   uint written;
   bool any;  // to be read; else they are zero
+  uint number;  // numberOf() of the token
 };
 
-// Number of token t among those of its session.
-uint numberOf(uint t) { return kApart ? 0u : t; }
+// Number of token t among those of the step that follow each other.
+uint numberOf(uint t) {
+  uint number = kApart ? 0u : t;
+  while (kApart && followsInState(t - number, push.view)) {
+    ++number;
+  }
+  return number;
+}
 
 // Channel c of the token `back` before token t.
 float column(Columns columns, uint channels, uint first, uint t, uint back, uint c) {
-  const uint number = numberOf(t);
-  if (back <= number) {
+  if (back <= columns.number) {
     return values[(t - back) * push.in_stride + first + c];
   }
-  return columns.any ? state[columns.read + (push.taps - 1u + number - back) * channels + c] : 0.0;
+  return columns.any
+             ? state[columns.read + (push.taps - 1u + columns.number - back) * channels + c]
+             : 0.0;
 }
 
 // The convolution through SiLU, of one channel.
@@ -58,11 +66,12 @@ float convolved(Columns columns, uint channels, uint first, uint t, uint c) {
   return sum / (1.0 + exp(-sum));
 }
 
-// Of the columns that the next step reads, those that token t sees to: its own, and the first token those that stay.
+// Of the columns in a written slot, those that token t sees to: its own, and the first token of the slot those that
+// stay.
 void keepColumns(Columns columns, uint channels, uint first, uint t, uint c) {
   const uint before = push.taps - 1u;
   const uint n_tokens = kApart ? 1u : step_.header.n_tokens;
-  const uint number = numberOf(t);
+  const uint number = kApart ? 0u : t;  // among the tokens of the slot
   if (number + before >= n_tokens) {
     state[columns.written + (number + before - n_tokens) * channels + c] =
         values[t * push.in_stride + first + c];
@@ -111,10 +120,12 @@ void main() {
                                : n_values + (place < n_keys ? place + n_keys : place - n_keys);
   const uint first = delta ? 0u : n_values;
 
-  const View view = viewOf(t - numberOf(t), push.view);
+  const uint number = numberOf(t);
+  const View view = viewOf(t - number, push.view);
+  const uint slot = viewOf(t, push.view).slot;
   const uint memory = (view.first + 1u) * push.slot_words - (push.taps - 1u) * channels;
   const Columns columns = Columns(memory + view.begin * push.slot_words,
-                                  memory + view.slot * push.slot_words, view.count != 0u);
+                                  memory + slot * push.slot_words, view.count != 0u, number);
   const uint out_at = t * push.out_stride;
   float squares = 0.0;
   for (uint i = gl_LocalInvocationIndex; i < dim; i += kLanes) {

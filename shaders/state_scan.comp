@@ -60,7 +60,7 @@ shared float lane_sums[2u * kSums * kLanes];  // two halves used in turn
 // One value unless the format is int8. Not chosen between two constants: see kScratchWords in attention.comp.
 const uint kScaled = kFormat / kInt8;
 shared float largest[kScaled * kBlockRows * kGroups * kPieces + 1u];
-shared float inverses[kScaled * kBlockRows * kGroups + 1u];  // of scales
+shared uint scales[kScaled * kBlockRows * kGroups + 1u];  // bits
 
 struct Place {
   uint head;
@@ -123,7 +123,8 @@ vec4 load(uint slot, uint row, uint v) {
   return vector;
 }
 
-void store(uint slot, uint row, uint v, vec4 vector, float inverse) {
+// Returns what load() would. `scale`: bits, int8 only.
+vec4 store(uint slot, uint row, uint v, vec4 vector, uint scale) {
   const uint at = slot + row * kRowWords;
   if (kFormat == kF32 && kQuads) {
     state_quads[at / 4u + v] = floatBitsToUint(vector);
@@ -134,14 +135,20 @@ void store(uint slot, uint row, uint v, vec4 vector, float inverse) {
       }
     }
   } else if (kFormat == kF16) {
-    state[at + 2u * v] = packHalves(vector.xy);
+    const uvec2 words = uvec2(packHalves(vector.xy), packHalves(vector.zw));
+    state[at + 2u * v] = words.x;
     if (2u * v + 1u < kRowWords) {
-      state[at + 2u * v + 1u] = packHalves(vector.zw);
+      state[at + 2u * v + 1u] = words.y;
     }
+    return vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
   } else {
-    state[at + v] = int8Code(vector.x, inverse) | int8Code(vector.y, inverse) << 8 |
-                    int8Code(vector.z, inverse) << 16 | int8Code(vector.w, inverse) << 24;
+    const float inverse = int8Inverse(scale);
+    const uint word = int8Code(vector.x, inverse) | int8Code(vector.y, inverse) << 8 |
+                      int8Code(vector.z, inverse) << 16 | int8Code(vector.w, inverse) << 24;
+    state[at + v] = word;
+    return exactHalf(scale) * int8Values(word);
   }
+  return vector;
 }
 
 // Of every row, from the largest values that lanes have of its groups.
@@ -164,7 +171,7 @@ void chooseScales(uint slot, Place place) {
       most = max(most, largest[i * kPieces + p]);
     }
     const uint scale = int8ScaleBits(most);
-    inverses[i] = int8Inverse(scale);
+    scales[i] = scale;
     const uint row = place.first_row + i / kGroups;
     if (inHead(row)) {
       const uint index = (place.head * push.value_dim + row) * kGroups + i % kGroups;
@@ -263,12 +270,32 @@ void takeIn(uint t, uint i, float skip, Place place) {
   }
 }
 
-// Grid (blocks of a head's rows, heads, tokens where each is of a session of its own; else 1).
+// Writes the rows to the slot, and rounds them to what the next token reads from it.
+void save(uint slot, Place place) {
+  if (kFormat == kInt8) {
+    chooseScales(slot, place);
+  }
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    [[unroll]] for (uint j = 0u; j < kLaneVectors; ++j) {
+      const uint v = j * kPieces + place.piece;
+      const uint row = rowOf(place, r);
+      if (v < kVectors && inHead(row)) {
+        const uint group = (r * kTeams + place.team) * kGroups + v / kGroupVectors;
+        s[r * kLaneVectors + j] =
+            store(slot, place.head * push.value_dim + row, v, s[r * kLaneVectors + j],
+                  kFormat == kInt8 ? scales[group] : 0u);
+      }
+    }
+  }
+}
+
+// Grid (blocks of a head's rows, heads, tokens where each writes a slot of its own; else 1). Tokens that follow each
+// other belong to the first of them.
 void main() {
   const uint begin = gl_WorkGroupID.z;
   const uint n_tokens = step_.header.n_tokens;
-  const uint end = gl_NumWorkGroups.z > 1u ? min(begin + 1u, n_tokens) : n_tokens;
-  if (begin >= end) {
+  const bool apart = gl_NumWorkGroups.z > 1u;
+  if (begin >= n_tokens || followsInState(begin, push.view)) {
     return;
   }
   const uint head = gl_WorkGroupID.y;
@@ -283,7 +310,6 @@ void main() {
                             decays_at + push.heads * of_head + head);
   const View view = viewOf(begin, push.view);
   const uint read = (view.first + view.begin) * push.slot_words;
-  const uint written = (view.first + view.slot) * push.slot_words;
   const uint rows_at = head * push.value_dim;
 
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
@@ -295,27 +321,18 @@ void main() {
     }
   }
   const float skip = kDelta ? 0.0 : gates[2u * push.heads + head];
-  for (uint first = begin; first < end; first += kTokens) {
-    const uint count = min(kTokens, end - first);
-    barrier();
-    stage(first, count, place);
-    barrier();
-    for (uint i = 0u; i < count; ++i) {
-      takeIn(first + i, i, skip, place);
-    }
-  }
-  if (kFormat == kInt8) {
-    chooseScales(written, place);
-  }
-  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-    [[unroll]] for (uint j = 0u; j < kLaneVectors; ++j) {
-      const uint v = j * kPieces + place.piece;
-      const uint row = rowOf(place, r);
-      if (v < kVectors && inHead(row)) {
-        const uint group = (r * kTeams + place.team) * kGroups + v / kGroupVectors;
-        store(written, rows_at + row, v, s[r * kLaneVectors + j],
-              kFormat == kInt8 ? inverses[group] : 1.0);
+  for (uint at = begin; at == begin || (at < n_tokens && followsInState(at, push.view));) {
+    const uint end = apart ? at + 1u : n_tokens;
+    const uint slot = (view.first + viewOf(at, push.view).slot) * push.slot_words;
+    for (; at < end; at += kTokens) {
+      const uint count = min(kTokens, end - at);
+      barrier();
+      stage(at, count, place);
+      barrier();
+      for (uint i = 0u; i < count; ++i) {
+        takeIn(at + i, i, skip, place);
       }
     }
+    save(slot, place);
   }
 }

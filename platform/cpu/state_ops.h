@@ -13,18 +13,23 @@ class StateOps {
   void inputs(const StateInputsTask& task, uint32_t thread);
   void scan(const StateScanTask& task, uint32_t thread);
 
-  /// The same for `n` tokens of different sessions: taskOf(t) is the task of token t.
+  /// The same for `n` tokens with states of their own: taskOf(t) is the task of token t. A thread takes a piece through
+  /// all tokens in order, because a token may read the state that the token before it writes.
   template <typename TaskOf>
   void inputsApart(const StateInputsPush& push, uint32_t n, const TaskOf& taskOf, uint32_t thread) {
-    for (uint32_t t = pool_.claim(thread); t < n; t = pool_.claim(thread)) {
-      kernels_.inputs(taskOf(t), 0, stateInputParts(push), 0, 1);
+    for (uint32_t at = pool_.claim(thread); at < stateInputParts(push); at = pool_.claim(thread)) {
+      for (uint32_t t = 0; t < n; ++t) {
+        kernels_.inputs(taskOf(t), at, at + 1, 0, 1);
+      }
     }
   }
   template <typename TaskOf>
   void scanApart(const StateScanPush& push, uint32_t n, const TaskOf& taskOf, uint32_t thread) {
     const ScanPieces pieces = scanPieces(push, 1);
-    for (uint32_t at = pool_.claim(thread); at < n * pieces.count; at = pool_.claim(thread)) {
-      scanPiece(taskOf(at / pieces.count), pieces, at % pieces.count);
+    for (uint32_t at = pool_.claim(thread); at < pieces.count; at = pool_.claim(thread)) {
+      for (uint32_t t = 0; t < n; ++t) {
+        scanPiece(taskOf(t), pieces, at);
+      }
     }
   }
 

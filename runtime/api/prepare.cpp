@@ -194,12 +194,10 @@ Status readWindowShares(const LoadOptions& options, const Log& log, LossModel* l
   return kOk;
 }
 
-// The draft length that steps of such a plan can verify. 0 for models with states (each token's state would be kept),
-// with several sessions (their steps are batched anyway) and with experts on file (wrong drafts would read experts).
+// The draft length that steps of such a plan can verify. 0 with several sessions (their steps are batched anyway) and
+// with experts on file (wrong drafts would read experts).
 uint32_t draftsOf(const PreparedModel& prepared, const OnFile& on_file) {
-  return prepared.desc.keepsStates() || prepared.sessions.count > 1 || on_file.expert_slots != 0
-             ? 0
-             : prepared.drafts;
+  return prepared.sessions.count > 1 || on_file.expert_slots != 0 ? 0 : prepared.drafts;
 }
 
 Status readModelRequest(const LoadOptions& options, const Log& log, PreparedModel* prepared,
@@ -575,17 +573,23 @@ Status planWith(const OnFile& on_file, const char* path, const LoadOptions& opti
   ORIEL_TRY(bytesOf(0, &without_drafts));
   ORIEL_TRY(bytesOf(request->drafts, &model_bytes));
   prepared->model_host_bytes = prepared->text_host_bytes + model_bytes;
+  const uint64_t model_drafts = model_bytes - without_drafts;
   uint64_t session_drafts = 0;
   uint64_t session_constraints = 0;
   prepared->session_host_bytes =
       measureSession(*prepared, parts.plan, request->drafts, &session_drafts, &session_constraints);
-  prepared->draft_host_bytes = model_bytes - without_drafts + session_drafts;
+  prepared->draft_host_bytes = request->draft_host_bytes = model_drafts + session_drafts;
   prepared->constraint_bytes = prepared->trie_bytes + session_constraints;
 
   request->host_bytes = prepared->model_host_bytes +
                         prepared->sessions.count * prepared->session_host_bytes +
                         prepared->pictures.device_bytes;
-  return chooseBudget(prepared->desc, prepared->totals, *request, log, &prepared->budget);
+  ORIEL_TRY(chooseBudget(prepared->desc, prepared->totals, *request, log, &prepared->budget));
+  if (request->drafts != 0 && prepared->budget.cache.drafts == 0) {  // no memory for their states
+    prepared->model_host_bytes -= model_drafts;
+    prepared->session_host_bytes -= session_drafts;
+  }
+  return kOk;
 }
 
 }  // namespace oriel_internal

@@ -69,7 +69,8 @@ class Weigher {
         formats_(formats),
         profile_(profile),
         state_bytes_(stateBytes(model, formats)),
-        checkpoints_(state_bytes_ != 0 ? request.checkpoints : 0) {}
+        checkpoints_(state_bytes_ != 0 ? request.checkpoints : 0),
+        drafts_(state_bytes_ != 0 ? 0 : request.drafts) {}
 
   BudgetChoice weigh() {
     uint32_t window = windows_.least;
@@ -148,7 +149,7 @@ class Weigher {
                         window,
                         model_.encoder ? chunk : window + chunk - 1,
                         checkpoints_};
-    cache.drafts = request_.drafts;
+    cache.drafts = drafts_;
     cache.sessions = request_.sessions;
     return longestSession(cache);
   }
@@ -161,7 +162,8 @@ class Weigher {
 
   BudgetBytes bytesOf(uint32_t window, uint32_t chunk) const {
     const CacheShape cache = shapeOf(window, chunk);
-    return budgetBytes(model_, totals_, request_.host_bytes, cache, formats_, chunk);
+    const uint64_t spared = drafts_ == 0 ? request_.draft_host_bytes : 0;
+    return budgetBytes(model_, totals_, request_.host_bytes - spared, cache, formats_, chunk);
   }
 
   bool fits(uint32_t window, uint32_t chunk) const {
@@ -201,6 +203,13 @@ class Weigher {
       return;
     }
     chooseAll(window, chunk);
+    // A draft takes the bytes of a state, so drafts take only memory that the window and the batch leave over.
+    if (state_bytes_ != 0) {
+      drafts_ = std::min(request_.drafts, *chunk - 1);
+      while (drafts_ != 0 && !fits(*window, *chunk)) {
+        --drafts_;
+      }
+    }
     // A longer window or a larger chunk cannot use this memory.
     const uint32_t largest = std::min(mostChunk(), *window);
     if (state_bytes_ != 0 && !request_.fixed_checkpoints && *window == windows_.most &&
@@ -313,6 +322,7 @@ class Weigher {
   const WindowProfile* profile_;  ///< of the model's layers
   uint64_t state_bytes_;          ///< one version of all states
   uint32_t checkpoints_;
+  uint32_t drafts_;
 };
 
 Status checkRanges(const ModelDesc& model, const BudgetRequest& request, uint32_t sinks,

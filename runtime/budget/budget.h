@@ -50,8 +50,9 @@ struct BudgetRequest {
   /// Null: one session. Must outlive the budget and the plan.
   const SessionWindows* sessions = nullptr;
   uint32_t chunk = 0;
-  uint32_t most_chunk = 0;         ///< largest chosen chunk, if larger than the default
-  uint32_t drafts = 0;             ///< as in CacheShape
+  uint32_t most_chunk = 0;  ///< largest chosen chunk, if larger than the default
+  /// As in CacheShape. Models with states get as many of these as fit beside the window and the batch.
+  uint32_t drafts = 0;
   uint32_t checkpoints = 0;        ///< of states, if any
   bool fixed_checkpoints = false;  ///< `checkpoints` was requested; else chosen
   bool fixed_k = false;            ///< `formats.k` was requested
@@ -62,6 +63,7 @@ struct BudgetRequest {
   LossModel loss;
   /// Host bytes without the token ids. Only token ids depend on the window.
   uint64_t host_bytes = 0;
+  uint64_t draft_host_bytes = 0;  ///< the part that is needed only with drafts
   /// Rates and work for predictions; both or neither is null.
   const DeviceSpeed* speed = nullptr;
   const WorkShape* work = nullptr;

@@ -441,10 +441,11 @@ Status Replier::decode(int32_t id, uint32_t wanted) {
   const bool more = wanted != 0;
   // The session is the same with and without guesses.
   const uint64_t end = at_.position + 1 + (more && drafter_.active() ? drafter_.most() : 0);
+  const bool ahead = more && mayRunAhead();
   Status status = kOk;
   if (!drafter_.active()) {
-    status = stepper_.decode(id, more, mayRunAhead());
-  } else if (!takeGuess(id)) {
+    status = stepper_.decode(id, ahead, ahead);
+  } else if (!takeGuess(id, ahead)) {
     const DraftText text = draftText(id);
     const uint32_t room = std::min(wanted, context_.drafts);
     guesses_.count = drafter_.guess(text, room, guesses_.ids);
@@ -453,14 +454,14 @@ Status Replier::decode(int32_t id, uint32_t wanted) {
     }
     const double begin_ms = nowMs();
     if (guesses_.count != 0 && !stepper_.isAhead()) {
-      status = verify(id);
+      status = verify(id, ahead);
     } else {
       // Ask again for the next token.
       const bool waits =
           guesses_.count != 0 ||
           (hasDraftModel() && model_drafter_.pays(drafter_.cost(), room, drafter_.use()));
       guesses_.count = 0;
-      status = stepper_.decode(id, more && !waits, mayRunAhead());
+      status = stepper_.decode(id, ahead, ahead && !waits);
     }
     drafter_.took(1 + guesses_.count, nowMs() - begin_ms);
   }
@@ -470,14 +471,14 @@ Status Replier::decode(int32_t id, uint32_t wanted) {
 }
 
 // True if the step of this token is done, because it was the next guess.
-bool Replier::takeGuess(int32_t id) {
+bool Replier::takeGuess(int32_t id, bool ahead) {
   drafter_.chosen(draftText(id));
   model_drafter_.chosen(id);
   if (guesses_.taken == guesses_.count || guesses_.ids[guesses_.taken] != id) {
     guesses_ = {};
     return false;
   }
-  if (!stepper_.take(id, ++guesses_.taken)) {
+  if (!stepper_.take(id, ++guesses_.taken, ahead)) {
     guesses_ = {};
     return false;
   }
@@ -486,11 +487,11 @@ bool Replier::takeGuess(int32_t id) {
 }
 
 // Runs the step of a token and of the guesses after it.
-Status Replier::verify(int32_t id) {
+Status Replier::verify(int32_t id, bool ahead) {
   const uint32_t count = 1 + guesses_.count;
   int32_t ids[1 + Drafter::kMost] = {id};
   std::copy_n(guesses_.ids, guesses_.count, ids + 1);
-  ORIEL_TRY(stepper_.verify(ids, count));
+  ORIEL_TRY(stepper_.verify(ids, count, ahead));
   drafter_.verified(guesses_.count);
   return kOk;
 }

@@ -117,8 +117,8 @@ class Replier {
   bool mayRunAhead() const;
   // Guesses (exec/drafts.h).
   DraftText draftText(int32_t id) const { return DraftText(memory_.ids, memory_.held(), id); }
-  bool takeGuess(int32_t id);
-  Status verify(int32_t id);
+  bool takeGuess(int32_t id, bool ahead);
+  Status verify(int32_t id, bool ahead);
   bool hasDraftModel() const { return context_.model->draft.n_layers != 0; }
   Status guessByModel(int32_t id, uint32_t room);
 

@@ -37,7 +37,7 @@ SessionMemory::SessionMemory(const SessionContext& context, Conversation* at, Ru
     init(model.ropes[kSlidingRope], &phases[kSlidingRope]);
   }
   if (states != nullptr) {
-    states->init(context.plan->cache.checkpoints);
+    states->init(context.plan->cache.checkpoints, context.plan->cache.stateDrafts());
   }
   at_ = Conversation::empty(first_position, cache_.sinks);
   layOut();
@@ -98,7 +98,7 @@ View SessionMemory::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t b
     case ViewKind::kText:
       break;  // fillText()
     case ViewKind::kState: {
-      View state = states->view(begin != at_.position);
+      View state = states->view(begin != at_.position, t - begin);
       state.first = first_slots_[view];
       return state;
     }
@@ -125,11 +125,11 @@ void SessionMemory::commit(const int32_t* read, uint32_t count, bool kept) {
   }
 }
 
-void SessionMemory::willStore(uint64_t end) {
+void SessionMemory::willStore(uint64_t end, uint32_t state_rows) {
   at_.stored = std::max(at_.stored, end);
   blank = false;
   if (states != nullptr) {
-    states->writing();
+    states->writing(state_rows);
   }
 }
 

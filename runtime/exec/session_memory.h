@@ -104,7 +104,8 @@ class SessionMemory {
 
   // Steps.
 
-  void willStore(uint64_t end);
+  /// A step may write up to token `end`, and the states after `state_rows` of its tokens.
+  void willStore(uint64_t end, uint32_t state_rows = 1);
   /// Fills in the views and rotations of token t at row `row` of a step block, for a step after `begin` tokens. The
   /// token also sees the next `ahead` tokens of the step, in layers with a window of their own.
   void fillToken(void* step, uint32_t row, uint64_t begin, uint64_t t, int32_t id, uint32_t output,

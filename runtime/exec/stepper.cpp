@@ -40,8 +40,8 @@ void Stepper::reset() {
   hidden_row_ = -1;
 }
 
-void Stepper::fillStep(const int32_t* ids, uint32_t count, StepOutputs outputs) {
-  memory_.willStore(at_.position + count);
+void Stepper::fillStep(const int32_t* ids, uint32_t count, StepOutputs outputs, uint32_t states) {
+  memory_.willStore(at_.position + count, states);
   fillBlock(context_.executor->step(), at_.position, ids, count, outputs);
   if (memory_.pictures != nullptr) {
     fillPictures(ids, count);
@@ -165,18 +165,16 @@ void Stepper::commit(const int32_t* ids, uint32_t count, bool kept) {
   }
 }
 
-Status Stepper::decode(int32_t id, bool more, bool ahead) {
+// A session is the same on devices that begin the next token and on others, with guesses and without.
+Status Stepper::decode(int32_t id, bool ahead, bool begins) {
   ORIEL_TRY(fillRows(&id, 1));
   const bool had_logits = keepsLogits();
   at_.has_logits = 0;
   if (!ahead_) {
     fillStep(&id, 1, {0, 1});
   }
-  more = more && ahead;
-  // Also on devices that do not run ahead, because sessions must be the same on all devices.
-  at_.stored = std::max(at_.stored, at_.position + (more ? 2 : 1));
-  const bool kept = !more;
-  more = more && context_.executor->runsAhead();
+  at_.stored = std::max(at_.stored, at_.position + (ahead ? 2 : 1));
+  bool more = begins && context_.executor->runsAhead();
   const bool runs_ahead = more || ahead_;
   if (more) {
     const int32_t unknown = 0;
@@ -197,7 +195,7 @@ Status Stepper::decode(int32_t id, bool more, bool ahead) {
     hidden_row_ = more ? -1 : 0;
     ++call_.counts.submissions;
   }
-  commit(&id, 1, kept);
+  commit(&id, 1, !ahead);
   at_.has_logits = 1;
   logits_row_ = 0;
   return kOk;
@@ -372,11 +370,13 @@ Status Stepper::readTexts(const int32_t* ids, const TextOfStep* texts, uint32_t 
                   });
 }
 
-Status Stepper::verify(const int32_t* ids, uint32_t count) {
+static_assert(StateSlots::kMostRows == 1 + Drafter::kMost, "a state for each token");
+
+Status Stepper::verify(const int32_t* ids, uint32_t count, bool ahead) {
   ORIEL_TRY(fillRows(ids, count));
   const bool had_logits = keepsLogits();
   at_.has_logits = 0;
-  fillStep(ids, count, {0, count});
+  fillStep(ids, count, {0, count}, count);
   const StepBlock block(context_.executor->step());
   for (uint32_t row = 0; row < count; ++row) {
     block.token(row).place = row;
@@ -385,18 +385,18 @@ Status Stepper::verify(const int32_t* ids, uint32_t count) {
   at_.unfinished = status.lost() ? ids[0] : -1;
   setLogits(had_logits && endedInBody(status));
   ORIEL_TRY(status);
-  commit(ids, 1);
+  commit(ids, 1, !ahead);
   verified_rows_ = count;
   at_.has_logits = 1;
   logits_row_ = 0;
   return kOk;
 }
 
-bool Stepper::take(int32_t id, uint32_t row) {
+bool Stepper::take(int32_t id, uint32_t row, bool ahead) {
   if (row >= verified_rows_) {
     return false;
   }
-  commit(&id, 1);
+  commit(&id, 1, !ahead);
   logits_row_ = top_row_ = row;
   hidden_row_ = static_cast<int32_t>(row);
   has_top_ = true;

@@ -64,12 +64,12 @@ class Stepper {
 
   // One chosen token.
 
-  /// `more`: another token follows. `ahead`: that token is the best one, so the device may begin it.
-  Status decode(int32_t id, bool more, bool ahead);
-  /// Runs a token and guesses of the next ones, `count` in all.
-  Status verify(const int32_t* ids, uint32_t count);
+  /// `ahead`: another token follows, which is the best one. `begins`: the device may begin it.
+  Status decode(int32_t id, bool ahead, bool begins);
+  /// Runs a token and guesses of the next ones, `count` in all. `ahead`: as in decode().
+  Status verify(const int32_t* ids, uint32_t count, bool ahead);
   /// Commits this token, which is guess number `row` of the latest verify(). False: that row is lost.
-  bool take(int32_t id, uint32_t row);
+  bool take(int32_t id, uint32_t row, bool ahead);
   /// Runs the draft model: its guess of the token after `id`, from row `row` of the latest head.
   Status guess(int32_t id, uint32_t row, ModelGuess* guess);
   /// Returns and forgets the row with the vector for the latest token's logits; -1: none.
@@ -102,7 +102,7 @@ class Stepper {
   Status enterDevice();
 
  private:
-  void fillStep(const int32_t* ids, uint32_t count, StepOutputs outputs);
+  void fillStep(const int32_t* ids, uint32_t count, StepOutputs outputs, uint32_t states = 1);
   void fillBlock(void* step, uint64_t position, const int32_t* ids, uint32_t count,
                  StepOutputs outputs) const;
   void fillGuess(int32_t id, uint32_t row) const;

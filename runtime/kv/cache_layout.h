@@ -85,7 +85,7 @@ struct CacheShape {
   uint32_t sinks = 0;
   uint32_t window = 0;
   uint32_t ring = 0;
-  uint32_t checkpoints = 0;  ///< of recurrent states: slots besides kStateSlots
+  uint32_t checkpoints = 0;  ///< of recurrent states: slots besides kStateSlots and stateDrafts()
   /// Null: one session. Otherwise the numbers below and the numbers of views apply to session `session` of these
   /// (sessionCache). Must outlive the shape.
   const SessionWindows* sessions = nullptr;
@@ -114,6 +114,8 @@ struct CacheShape {
   }
   uint32_t sinkSlots() const { return all_sinks != 0 ? all_sinks : sinkRoom(); }
   uint32_t ringSlots() const { return all_ring != 0 ? all_ring : ring; }
+  /// Slots of recurrent states for drafts: a step writes the state after each of its tokens.
+  constexpr uint32_t stateDrafts() const { return drafts < ring - window ? drafts : ring - window; }
   constexpr uint32_t sinkRoom() const { return sink_room != 0 ? sink_room : sinks; }
   /// The first `count` tokens become sinks, at most sinkRoom(); later tokens go to the ring.
   void setSinks(uint32_t count) {

@@ -45,7 +45,7 @@ CacheShape ownShape(const LayerView& view, const CacheShape& cache) {
     case ViewKind::kState:
       shape.sinks = 0;
       shape.window = 1;
-      shape.ring = kStateSlots + cache.checkpoints;
+      shape.ring = kStateSlots + cache.stateDrafts() + cache.checkpoints;
       break;
   }
   if (view.kind != ViewKind::kSession) {

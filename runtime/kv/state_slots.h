@@ -18,46 +18,62 @@ constexpr uint64_t kCheckpointTokens = 256;
 /// Two slots besides the checkpoints always suffice. If the latest state is a checkpoint, a step and a step started
 /// early find two free slots. Otherwise they find one, and the early step, which begins after the current step, writes
 /// over the old latest state.
+///
+/// A step that verifies drafts writes the state after each of its tokens. It needs a slot more for each draft. The first
+/// token reads the latest state, and each other token reads what the token before it wrote. Committing a token makes its
+/// state the latest; the states after the last right draft are simply written over.
 class StateSlots {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
 
-  /// At most kMaxCheckpoints.
-  void init(uint32_t checkpoints) {
+  /// Most tokens of a step with drafts.
+  static constexpr uint32_t kMostRows = 16;
+
+  /// At most kMaxCheckpoints and kMostRows - 1.
+  void init(uint32_t checkpoints, uint32_t drafts) {
     capacity_ = checkpoints;
+    n_slots_ = kStateSlots + checkpoints + drafts;
     restart(0);
   }
   /// Slot 0 holds the state after `position` tokens, and all other states are dropped. 0: zeros.
   void restart(uint64_t position) {
     current_ = 0;
-    next_ = 1;
+    expect(1);
     zeros_ = position == 0;
     before_ = latest_start_ = kNone;
     count_ = 0;
   }
 
-  /// Slots that a step reads and writes. `ahead`: for a step started early, which reads the first step's output.
-  View view(bool ahead) const {
+  /// Slots that a step reads and writes. `ahead`: for a step started early, which reads the first step's output. `row`:
+  /// token of a step with drafts; the tokens of other steps share their slots.
+  View view(bool ahead, uint64_t row) const {
     View view = {};
-    view.slot = ahead ? behindNext() : next_;
-    view.begin = ahead ? next_ : current_;
-    view.count = ahead || !zeros_ ? 1 : 0;
+    const bool follows = row != 0 && row < rows_;
+    view.slot = ahead ? behindNext() : next_[follows ? row : 0];
+    view.begin = ahead ? next_[0] : follows ? next_[row - 1] : current_;
+    view.count = ahead || follows || !zeros_ ? 1 : 0;
     return view;
   }
   uint32_t current() const { return current_; }
 
-  /// A step may have begun to write.
-  void writing() {
+  /// A step may have begun to write. `rows`: the states that it writes, one per token if there are drafts.
+  void writing(uint32_t rows) {
     before_ = kNone;
-    next_ = freeBut(current_, current_);
+    expect(freeBut(current_, current_));
+    for (rows_ = 1; rows_ < rows; ++rows_) {
+      next_[rows_] = static_cast<uint8_t>(freeBut(next_[rows_ - 1], current_));
+    }
   }
-  /// Commits the step that ends after `position` tokens; `kept`: no early step was started.
+  /// Commits the step, or its next token if there are drafts, after `position` tokens; `kept`: no early step was
+  /// started.
   void commit(uint64_t position, bool kept) {
     const uint32_t ahead = behindNext();
     before_ = kept ? position : kNone;
     before_slot_ = current_;
-    current_ = next_;
-    next_ = ahead;
+    current_ = next_[taken_];
+    if (++taken_ == rows_) {
+      expect(ahead);
+    }
     zeros_ = false;
   }
 
@@ -136,6 +152,12 @@ class StateSlots {
     uint32_t slot;
   };
 
+  /// The next step writes one state.
+  void expect(uint32_t slot) {
+    next_[0] = static_cast<uint8_t>(slot);
+    rows_ = 1;
+    taken_ = 0;
+  }
   bool isCheckpoint(uint32_t slot) const {
     for (uint32_t i = 0; i < count_; ++i) {
       if (checkpoints_[i].slot == slot) {
@@ -146,15 +168,16 @@ class StateSlots {
   }
   /// The first slot after `slot`, cyclically, that is free of checkpoints and is not `but`.
   uint32_t freeBut(uint32_t slot, uint32_t but) const {
-    const uint32_t n_slots = kStateSlots + capacity_;
-    uint32_t found = (slot + 1) % n_slots;
+    uint32_t found = (slot + 1) % n_slots_;
     while (found == but || isCheckpoint(found)) {
-      found = (found + 1) % n_slots;
+      found = (found + 1) % n_slots_;
     }
     return found;
   }
   /// Output slot of the step that follows the writer of next_. By then the latest state is free, unless kept.
-  uint32_t behindNext() const { return isCheckpoint(current_) ? freeBut(next_, next_) : current_; }
+  uint32_t behindNext() const {
+    return isCheckpoint(current_) ? freeBut(next_[taken_], next_[taken_]) : current_;
+  }
 
   /// Without checkpoint i its successors are recomputed from the previous one. Older checkpoints are less useful:
   /// rereading stays in proportion to the distance of going back.
@@ -187,8 +210,11 @@ class StateSlots {
   uint32_t count_ = 0;
   uint32_t capacity_ = 0;
   uint32_t current_ = 0;
-  uint32_t next_ = 1;  ///< output slot of the next step
-  bool zeros_ = true;  ///< the latest state is zero, before the first token
+  uint32_t n_slots_ = kStateSlots;
+  uint8_t next_[kMostRows] = {1};  ///< output slots of the next step
+  uint32_t rows_ = 1;              ///< of these
+  uint32_t taken_ = 0;             ///< committed ones
+  bool zeros_ = true;              ///< the latest state is zero, before the first token
   uint32_t before_slot_ = 0;
   uint64_t before_ = kNone;        ///< position of the state in before_slot_
   uint64_t latest_start_ = kNone;  ///< of messages

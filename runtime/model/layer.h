@@ -154,7 +154,7 @@ struct Layer {
 };
 
 /// Versions of a state per session: a step reads one and writes another, so that the state after the last committed
-/// token is always available. Checkpoints use additional versions.
+/// token is always available. Checkpoints use additional versions, and a step with drafts writes one per token.
 constexpr uint32_t kStateSlots = 2;
 
 /// Which tokens the KV cache of a group of layers holds, and which of them a token sees.

@@ -62,7 +62,7 @@ struct ShapePlanner {
       (void)arena.take<uint8_t>(ops * (sizeof(Op) + kExecutorBytesPerOp));
       Drafter().init(request->drafts, &arena);
     }
-    prepared->draft_host_bytes = arena.used();
+    prepared->draft_host_bytes = request->draft_host_bytes = arena.used();
     request->host_bytes = prepared->model_host_bytes +
                           prepared->sessions.count * prepared->session_host_bytes + arena.used();
   }

@@ -16,6 +16,16 @@ View viewOf(uint t, uint view) {
               step_.words[at + 7u]);
 }
 
+// True if token t reads the state that the token before it writes.
+bool followsInState(uint t, uint view) {
+  if (t == 0u) {
+    return false;
+  }
+  const View own = viewOf(t, view);
+  const View before = viewOf(t - 1u, view);
+  return own.count != 0u && own.first + own.begin == before.first + before.slot;
+}
+
 // A token's float: `first` is the word of the block where that of the first token is.
 float stepFloat(uint t, uint first, uint stride) {
   return uintBitsToFloat(step_.words[first + t * stride - kStepHeaderWords]);

@@ -419,6 +419,19 @@ def test_drafts():
     check("and is in the picture", b"up to 7 guesses a step" in told and b"guesses" not in oriel(rows, *memory).out, told)
     several = oriel(rows, *memory, "--draft", "7", "--sessions", "2")
     check("several sessions do without", b"drafts      none" in several.out, several)
+    # A guess takes a version of all states, from memory that the window leaves over.
+    plans = {}
+    for memory_of, guesses in (("1GiB", 7), ("560MiB", 2), ("520MiB", 0)):
+        source = ["--arch", "qwen3.5-0.8b", "--memory", memory_of]
+        plain, plan = plan_of(*source), plan_of(*source, "--draft", "7")
+        plans[memory_of] = plan
+        check(f"guesses leave the window alone in {memory_of}", plan["draft_tokens"] == guesses
+              and plan["state_slots"] == 2 + plan["checkpoints"] + guesses
+              and all(plan[name] == plain[name] for name in ("window_tokens", "chunk_tokens", "k_format", "state_format")),
+              [plain, plan])
+    check("states are what guesses take", plans["1GiB"]["draft_bytes"] > 7 * 19 * 2**20, plans)
+    told = oriel("--arch", "qwen3.5-0.8b", "--memory", "520MiB", "--draft", "7").out
+    check("and the reason is told", b"no memory is left for their states" in told, told)
     for wrong in ("16", "-1", "some"):
         done = oriel(rows, *memory, "--draft", wrong)
         check(f"wrong usage: --draft {wrong}", done.code == 2 and done.out == b"", done)

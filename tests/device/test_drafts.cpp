@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <random>
 #include <set>
 #include <thread>
 
@@ -62,10 +64,52 @@ class Drafts : public testing::Test {
   CapturedLog log_;
 };
 
+/// A random model of a family, or a file of the tests' data.
+class DraftsOf : public Drafts, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    const std::string name = GetParam();
+    path_ = kRandom;
+    if (name.find('/') != std::string::npos) {
+      path_ = dataFile(name);
+      ORIEL_SKIP_WITHOUT(!path_.empty(), name);
+    } else if (name != "llama") {
+      file_ = std::make_unique<TemporaryModel>(randomFamily(name));
+      path_ = file_->path();
+    }
+  }
+  Loaded of(const Options& options) const { return load(path_, options); }
+  void expectAnyHistoryLeadsToTheSamePlace();
+
+  std::string path_;
+
+ private:
+  std::unique_ptr<TemporaryModel> file_;
+};
+std::string modelName(const testing::TestParamInfo<const char*>& tested) {
+  std::string name = tested.param;
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+// Keys and values only, then states of both rules: alternating with attention, parallel to it and alone.
+INSTANTIATE_TEST_SUITE_P(Models, DraftsOf,
+                         testing::Values("llama", "qwen35", "falcon-h1", "mamba2"), modelName);
+
+class DraftsOfFiles : public DraftsOf {};
+INSTANTIATE_TEST_SUITE_P(Models, DraftsOfFiles,
+                         testing::Values("models/lfm3.gguf", "models/granite-nope.gguf",
+                                         "models/nemotron_h_moe-latent.gguf",
+                                         "models/bailingmoe3-small.gguf", "models/qwen35.gguf",
+                                         "models/qwen3next.gguf", "models/qwen35moe.gguf",
+                                         "models/kimi-linear.gguf"),
+                         modelName);
+
 RUNS_ON(kCpu);
 TEST_F(Drafts, any_family_writes_the_same_with_its_window_moving_on) {
   const bool all = !onVulkan() || allCases();
-  const std::set<std::string> few_kinds = {"llama", "gemma3", "lfm2", "deepseek2", "gemma2"};
+  const std::set<std::string> few_kinds = {"llama",  "gemma3", "lfm2",      "deepseek2",
+                                           "gemma2", "qwen35", "falcon-h1", "kimi-linear"};
   for (const RandomFamily& family : randomFamilies()) {
     if (!all && few_kinds.count(family.model.architecture) == 0) {
       continue;  // pipelines take a driver their time
@@ -76,8 +120,10 @@ TEST_F(Drafts, any_family_writes_the_same_with_its_window_moving_on) {
     const Loaded guessing = load(file.path(), options(kDrafts, 24));
     ASSERT_TRUE(plain.session && guessing.session) << log_.errors();
     const FullPlan plan = planOf(guessing);
-    const bool keeps_states = plan.count("state_slots") != 0;
-    EXPECT_EQ(keeps_states ? 0u : kDrafts, plan.count("draft_tokens"));
+    EXPECT_EQ(kDrafts, plan.count("draft_tokens"));
+    if (plan.count("state_slots") != 0) {
+      EXPECT_EQ(planOf(plain).count("state_slots") + kDrafts, plan.count("state_slots"));
+    }
     uint32_t right = 0;
     for (const ReplyOptions& sampling : {best(24), few(7, 50)}) {
       start(plain);
@@ -85,19 +131,19 @@ TEST_F(Drafts, any_family_writes_the_same_with_its_window_moving_on) {
       right += expectSame(plain, guessing, sampling);
       right += expectSame(plain, guessing, sampling);
     }
-    EXPECT_TRUE(keeps_states ? right == 0 : right > 4) << right;
-    EXPECT_EQ(keeps_states, countOf(guessing, "tokens_drafted") == 0);
+    EXPECT_GT(right, 4u);
+    EXPECT_NE(0u, countOf(guessing, "tokens_drafted"));
   }
 }
 
 RUNS_ON(kCpu);
-TEST_F(Drafts, every_way_of_choosing_draws_the_same_tokens) {
+TEST_P(DraftsOf, every_way_of_choosing_draws_the_same_tokens) {
   Options with = options(7);
   with.set("constraints", true);
   Options without = options(0);
   without.set("constraints", true);
-  const Loaded plain = load(kRandom, without);
-  const Loaded guessing = load(kRandom, with);
+  const Loaded plain = of(without);
+  const Loaded guessing = of(with);
   const char* const stop[] = {"DED", "CFC"};
   const char* const grammar = "root ::= ([C-F] [C-F] \"CDE\" [a-z]?)+";
   std::vector<ReplyOptions> ways = {best(40), few(2, 40), few(3, 40)};
@@ -159,9 +205,9 @@ TEST_F(Drafts, a_reply_says_when_to_guess) {
 
 // Drafts after the end of a reply leave no trace, at any last token.
 RUNS_ON(kCpu);
-TEST_F(Drafts, a_reply_that_ends_anywhere_goes_on_as_one_without_guesses) {
-  const Loaded plain = load(kRandom, options(0));
-  const Loaded guessing = load(kRandom, options(kDrafts));
+TEST_P(DraftsOf, a_reply_that_ends_anywhere_goes_on_as_one_without_guesses) {
+  const Loaded plain = of(options(0));
+  const Loaded guessing = of(options(kDrafts));
   start(plain);
   start(guessing);
   for (uint32_t tokens = 1; tokens < 18; ++tokens) {
@@ -175,9 +221,9 @@ TEST_F(Drafts, a_reply_that_ends_anywhere_goes_on_as_one_without_guesses) {
 }
 
 RUNS_ON(kCpu);
-TEST_F(Drafts, a_cancel_at_any_token_leaves_what_was_shown) {
-  const Loaded plain = load(kRandom, options(0));
-  const Loaded guessing = load(kRandom, options(kDrafts));
+TEST_P(DraftsOf, a_cancel_at_any_token_leaves_what_was_shown) {
+  const Loaded plain = of(options(0));
+  const Loaded guessing = of(options(kDrafts));
   for (size_t at = 1; at < 14; at += 2) {
     SCOPED_TRACE(at);
     start(plain);
@@ -212,11 +258,175 @@ TEST_F(Drafts, going_back_leads_to_the_same_place) {
   }
 }
 
+// Messages, replies, cancels, marks, going back and snapshots, while the window moves on. A full window limits how far
+// a session with guesses goes back, so only the wide one does.
+void DraftsOf::expectAnyHistoryLeadsToTheSamePlace() {
+  for (const uint32_t window : {400u, 24u}) {
+    SCOPED_TRACE(window);
+    Options without = options(0, window);
+    Options with = options(kDrafts, window);
+    for (Options* const some : {&without, &with}) {
+      some->set("checkpoints", 3);
+    }
+    const Loaded plain = of(without);
+    const Loaded guessing = of(with);
+    start(plain);
+    start(guessing);
+    const auto both = [&](const auto& call) {
+      const oriel_status expected = call(plain.session.get());
+      EXPECT_EQ(expected, call(guessing.session.get())) << log_.errors();
+      return expected;
+    };
+    const auto goOn = [](oriel_session* session) {
+      const int32_t id = 71;
+      return oriel_session_append(session, &id, 1, nullptr, nullptr);
+    };
+    // Going back is bound by the shortest ring, and with guesses it is bound further.
+    const uint32_t most_back = path_.find("lfm") != std::string::npos ? 1 : 30;
+    std::mt19937 engine(window);
+    const auto random = [&engine] { return static_cast<uint32_t>(engine()); };
+    uint32_t right = 0;
+    uint32_t marked = 0;
+    for (uint32_t i = 0; i < (onVulkan() ? 30u : 150u) && !HasFailure(); ++i) {
+      SCOPED_TRACE(i);
+      const uint64_t position = statsOf(plain).position;
+      ReplyOptions reply =
+          random() % 2 == 0 ? best(1 + random() % 12) : few(1 + i, 1 + random() % 20);
+      switch (position > 300 ? 7 : random() % 8) {
+        case 0: {
+          const std::vector<int32_t> text = repeating(1 + random() % 12);
+          both([&](oriel_session* session) {
+            return oriel_session_append(session, text.data(), text.size(), nullptr, nullptr);
+          });
+          break;
+        }
+        case 1: {
+          const size_t at = 1 + random() % 9;
+          reply.max_tokens = 20;
+          EXPECT_EQ(generate(plain, reply, "auto", at).ids,
+                    generate(guessing, reply, "always", at).ids);
+          break;
+        }
+        case 2:
+          if (window > 100) {
+            const uint64_t to = position - std::min<uint64_t>(position, random() % most_back);
+            both([&](oriel_session* session) { return goBackTo(session, to); });
+            both(goOn);
+          }
+          break;
+        case 3: {
+          marked = i;
+          const std::string name = "m" + std::to_string(i);
+          both([&](oriel_session* session) { return oriel_session_mark(session, name.c_str()); });
+          break;
+        }
+        case 4:
+          if (window > 100 && marked != 0 && most_back > 1) {
+            const std::string name = "m" + std::to_string(marked);
+            both([&](oriel_session* session) {
+              return oriel_session_go_back(session, ORIEL_BACK_TO_MARK, 0, name.c_str(), 0);
+            });
+            both(goOn);
+          }
+          break;
+        case 5: {
+          const std::vector<uint8_t> snapshot = save(guessing);
+          both([&](oriel_session* session) { return restoreFrom(session, snapshot); });
+          break;
+        }
+        case 7:
+          if (position > 300) {
+            start(plain);
+            start(guessing);
+            marked = 0;
+          }
+          [[fallthrough]];
+        default:
+          right += expectSame(plain, guessing, reply);
+      }
+      ASSERT_EQ(statsOf(plain).position, statsOf(guessing).position);
+    }
+    EXPECT_GT(right, onVulkan() ? 0u : 10u);
+  }
+}
+
+RUNS_ON(kEachDevice, "qwen35");
+RUNS_ON(kCpu, "llama", "falcon_h1", "mamba2");
+TEST_P(DraftsOf, any_history_leads_to_the_same_place) { expectAnyHistoryLeadsToTheSamePlace(); }
 RUNS_ON(kCpu);
-TEST_F(Drafts, snapshots_are_the_same_whatever_was_guessed) {
+TEST_P(DraftsOfFiles, any_history_leads_to_the_same_place) {
+  expectAnyHistoryLeadsToTheSamePlace();
+}
+
+RUNS_ON(kEachDevice, "qwen35", "falcon_h1");
+RUNS_ON(kCpu, "mamba2");
+TEST_P(DraftsOf, states_of_every_format_are_the_same) {
+  for (const char* const format : {"f32", "f16", "int8"}) {
+    SCOPED_TRACE(format);
+    Options without = options(0, 60);
+    without.set("state", format);
+    Options with = without;
+    with.set("speculate", kDrafts);
+    const Loaded plain = of(without);
+    const Loaded guessing = of(with);
+    start(plain);
+    start(guessing);
+    for (uint32_t i = 0; i < 3; ++i) {
+      (void)expectSame(plain, guessing, few(1 + i, 30));
+    }
+    EXPECT_LT(0u, countOf(guessing, "tokens_accepted"));
+  }
+}
+
+// With less memory there are fewer guesses, and the window is the same as without any.
+RUNS_ON(kCpu);
+TEST_P(DraftsOf, guesses_take_what_the_window_leaves) {
+  Options few_bytes = options(7, 0, 16);
+  few_bytes.memory_bytes = 1;
+  oriel_plan least = ORIEL_INIT(oriel_plan);
+  (void)oriel_plan_file(path_.c_str(), &few_bytes, &least);
+  if (std::string(GetParam()) == "llama") {
+    return;  // it keeps no states
+  }
+  const FullPlan most = planOf(of(options(7, 0, 16)));
+  ASSERT_EQ(7u, most.count("draft_tokens"));
+  std::set<uint64_t> counts;
+  for (uint64_t memory = least.minimum_bytes; counts.count(7) == 0 && memory <= most.total_bytes;
+       memory += most.count("draft_bytes") / 10) {
+    SCOPED_TRACE(memory);
+    Options with = options(7, 0, 16);
+    with.memory_bytes = memory;
+    Options without = with;
+    without.set("speculate", 0);
+    const Loaded guessing = of(with);
+    ASSERT_TRUE(guessing.session) << log_.errors();
+    const FullPlan plan = planOf(guessing);
+    const FullPlan bare = planOf(of(without));
+    EXPECT_EQ(bare.window_tokens, plan.window_tokens);
+    EXPECT_EQ(bare.prefill_batch_tokens, plan.prefill_batch_tokens);
+    EXPECT_LE(plan.total_bytes, with.memory_bytes);
+    EXPECT_LE(counts.empty() ? 0 : *counts.rbegin(), plan.count("draft_tokens"));
+    counts.insert(plan.count("draft_tokens"));
+    const oriel_stats stats = statsOf(guessing);
+    EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);
+    if (plan.count("checkpoints") == bare.count("checkpoints")) {
+      EXPECT_EQ(bare.total_bytes + plan.count("draft_bytes"), plan.total_bytes);
+    }
+    if (plan.count("draft_tokens") == 3) {
+      start(guessing);
+      EXPECT_LT(0u, generate(guessing, few(1, 40), "always").result.tokens_accepted);
+    }
+  }
+  EXPECT_EQ(1u, counts.count(0));
+  EXPECT_EQ(1u, counts.count(7));
+  EXPECT_GT(counts.size(), 4u);
+}
+
+RUNS_ON(kCpu);
+TEST_P(DraftsOf, snapshots_are_the_same_whatever_was_guessed) {
   for (const uint32_t window : {24u, 120u}) {
     SCOPED_TRACE(window);
-    const Loaded loaded = load(kRandom, options(kDrafts, window));
+    const Loaded loaded = of(options(kDrafts, window));
     start(loaded);
     const Written one = generate(loaded, few(4, 40), "always");
     EXPECT_LT(0u, one.result.tokens_drafted);
@@ -225,19 +435,19 @@ TEST_F(Drafts, snapshots_are_the_same_whatever_was_guessed) {
     start(loaded);
     (void)generate(loaded, few(4, 40), "auto");
     EXPECT_TRUE(snapshot == save(loaded));
-    const Loaded other = load(kRandom, options(kDrafts, window));
+    const Loaded other = of(options(kDrafts, window));
     ASSERT_EQ(ORIEL_OK, restoreFrom(other.session.get(), snapshot));
     EXPECT_EQ(on.ids, generate(other, few(5, 30), "always").ids);
-    const Loaded plain = load(kRandom, options(0, window));
+    const Loaded plain = of(options(0, window));
     ASSERT_EQ(ORIEL_OK, restoreFrom(plain.session.get(), snapshot));
     EXPECT_EQ(on.ids, generate(plain, few(5, 30), "auto").ids);
   }
 }
 
 RUNS_ON(kCpu);
-TEST_F(Drafts, formats_and_prefixes_and_windows_of_all_kinds) {
-  const Loaded plain = load(kRandom, options(0, 300));
-  const Loaded guessing = load(kRandom, options(15, 300, 16));
+TEST_P(DraftsOf, formats_and_prefixes_and_windows_of_all_kinds) {
+  const Loaded plain = of(options(0, 300, 16));
+  const Loaded guessing = of(options(15, 300, 16));
   start(plain, 90);
   start(guessing, 90);
   EXPECT_GT(expectSame(plain, guessing, few(1, 150)), 20u);
@@ -248,8 +458,8 @@ TEST_F(Drafts, formats_and_prefixes_and_windows_of_all_kinds) {
     setFormats(&without, k, v);
     Options with = without;
     with.set("speculate", 3);
-    const Loaded a = load(kRandom, without);
-    const Loaded b = load(kRandom, with);
+    const Loaded a = of(without);
+    const Loaded b = of(with);
     start(a);
     start(b);
     (void)expectSame(a, b, few(2, 80));
@@ -258,19 +468,19 @@ TEST_F(Drafts, formats_and_prefixes_and_windows_of_all_kinds) {
 
 // After a prefix: the model still has one session.
 RUNS_ON(kCpu);
-TEST_F(Drafts, behind_a_prefix) {
-  const auto of = [&](uint32_t drafts) {
+TEST_P(DraftsOf, behind_a_prefix) {
+  const auto prefixed = [&](uint32_t drafts) {
     Options wanted = options(drafts, 60);
     wanted.set("prefix_tokens", 12);
-    Loaded loaded = load(kRandom, wanted);
+    Loaded loaded = of(wanted);
     EXPECT_EQ(ORIEL_OK, append(loaded, repeating(12)));
     EXPECT_EQ(ORIEL_OK, oriel_prefix_set(loaded.model.get(), loaded.session.get()))
         << log_.errors();
     EXPECT_EQ(ORIEL_OK, append(loaded, repeating(9)));
     return loaded;
   };
-  const Loaded plain = of(0);
-  const Loaded guessing = of(kDrafts);
+  const Loaded plain = prefixed(0);
+  const Loaded guessing = prefixed(kDrafts);
   EXPECT_LT(0u, expectSame(plain, guessing, few(3, 90)));
 }
 
@@ -310,23 +520,23 @@ TEST_F(Drafts, the_plan_says_what_guesses_take_to_the_byte) {
 }
 
 RUNS_ON(kCpu);
-TEST_F(Drafts, nothing_is_allocated) {
+TEST_P(DraftsOf, nothing_is_allocated) {
   if (!canCountMallocs()) {
     GTEST_SKIP() << "this build does not count allocations";
   }
-  const Loaded loaded = load(kRandom, options(kDrafts));
+  const Loaded loaded = of(options(kDrafts));
   start(loaded);
   expectNothingAllocated(loaded);
 }
 
 // In a step of drafts, or when the last row's logits are moved to their usual place.
 RUNS_ON(kCpu);
-TEST_F(Drafts, a_device_that_is_lost_among_guesses_leaves_what_was_shown) {
-  const Loaded plain = load(kRandom, options(0, 100));
+TEST_P(DraftsOf, a_device_that_is_lost_among_guesses_leaves_what_was_shown) {
+  const Loaded plain = of(options(0, 100));
   for (const auto& [work, after] :
        {std::pair(Work::kRun, 2u), std::pair(Work::kRun, 4u), std::pair(Work::kCopy, 1u)}) {
     SCOPED_TRACE(after);
-    LosableModel losing(kRandom, options(kDrafts, 100));
+    LosableModel losing(path_, options(kDrafts, 100));
     oriel_session* made = nullptr;
     ASSERT_EQ(ORIEL_OK, oriel_session_create(losing.model.get(), nullptr, &made));
     const SessionPtr session(made);
@@ -470,8 +680,8 @@ TEST_F(Drafts, drawn_tokens_have_the_chances_that_the_model_gives_them) {
 
 // Its memory is given back meanwhile: the draft's data on the device is settled first.
 RUNS_ON(kCpu);
-TEST_F(Drafts, a_reply_that_rests_behind_a_guess_is_cancelled) {
-  const Loaded loaded = load(kRandom, options(kDrafts, 400));
+TEST_P(DraftsOf, a_reply_that_rests_behind_a_guess_is_cancelled) {
+  const Loaded loaded = of(options(kDrafts, 400));
   oriel_model* const model = loaded.model.get();
   for (uint32_t round = 0; round < 12; ++round) {
     start(loaded, 60);

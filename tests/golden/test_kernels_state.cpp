@@ -429,6 +429,79 @@ TEST_P(Kernels, gated_norm_gates_before_or_after_it_norms_also_in_place) {
   }
 }
 
+// Each token of a batch writes a slot. Tokens of one session follow each other, and give the bits of single steps.
+RUNS_ON(kEachDevice);
+TEST_P(Kernels, a_batch_writes_the_state_after_each_of_its_tokens) {
+  constexpr uint32_t kTaps = 4, kTokens = 7, kSlots = kTokens + 1;
+  constexpr uint32_t kOwners[kTokens] = {0, 0, 0, 0,
+                                         0, 1, 1};  // the second session begins with zeros
+  uint32_t number = 0;
+  for (const StateCase& shape : {kCases[0], kCases[6], kCases[7], kCases[13], kCases[15]}) {
+    for (const StateFormat format : kFormats) {
+      if (onVulkan() && !allCases() && format != kFormats[number++ % std::size(kFormats)]) {
+        continue;
+      }
+      SCOPED_TRACE(shape.name() + " " + stateFormatName(format));
+      Random random(shape.key_dim);
+      KernelRig rig(kTokens, 0, 0, kViews, kTokens);
+      rig.plan.batch_rows = kTokens;
+      const uint32_t slot_words =
+          stateMatrixWords(format, shape.nValues(), shape.key_dim) + (kTaps - 1) * shape.channels();
+      const StateInputsPush inputs = inputsPush(shape, kTaps, true, slot_words);
+      StateScanPush scan = scanPush(shape, format, slot_words);
+      scan.in_stride = inputs.out_stride;
+      const std::vector<float> in = random.normals(size_t{kTokens} * inputs.in_stride);
+      const BufferRef taps = rig.input(random.normals(shape.channels() * (kTaps + 1), 0.5f));
+      const BufferRef gates = rig.input(randomGates(shape, &random));
+      const BufferRef from = rig.output(in.size()), mixed = rig.output(kTokens * scan.in_stride),
+                      out = rig.output(kTokens * scan.out_stride),
+                      slots = rig.output(2 * kSlots * slot_words);
+      for (const StepList list : {StepList::kDecode, StepList::kBatch}) {
+        rig.add(list, OpKind::kStateInputs, inputs, {from, mixed, slots, taps, gates});
+        rig.add(list, OpKind::kStateScan, scan, {mixed, out, slots, gates});
+      }
+      load(&rig);
+      std::vector<uint32_t> start = randomState(format, shape.nValues(), shape.key_dim, &random);
+      start.resize(slot_words, floatToBits(0.5f));
+      const auto prepare = [&] {
+        rig.clearOutputs();
+        std::copy(start.begin(), start.end(), const_cast<uint32_t*>(rig.words(slots)));
+      };
+      const auto place = [&](uint32_t row, uint32_t t) {  // token t of the text
+        std::copy_n(in.begin() + size_t{t} * inputs.in_stride, inputs.in_stride,
+                    const_cast<float*>(rig.floats(from)) + size_t{row} * inputs.in_stride);
+        const bool absent = kOwners[t] == 1 && kOwners[t - 1] == 0;
+        rig.token(row).base = kOwners[t];
+        rig.view(row, kView) = {t + 1, 0,         t, absent ? 0u : 1u, kSlots, kOwners[t] * kSlots,
+                                0,     2 * kSlots};
+      };
+      const size_t slots_words = size_t{2} * kSlots * slot_words;
+      std::vector<float> seen;
+      prepare();
+      for (uint32_t t = 0; t < kTokens; ++t) {
+        rig.header().n_tokens = 1;
+        place(0, t);
+        run(&rig, StepRun::kDecode);
+        seen.insert(seen.end(), rig.floats(out), rig.floats(out) + shape.nValues());
+      }
+      const std::vector<uint32_t> states(rig.words(slots), rig.words(slots) + slots_words);
+      prepare();
+      rig.header().n_tokens = kTokens;
+      for (uint32_t t = 0; t < kTokens; ++t) {
+        place(t, t);
+      }
+      run(&rig, StepRun::kBatch);
+      for (uint32_t t = 0; t < kTokens; ++t) {
+        ASSERT_EQ(0,
+                  std::memcmp(seen.data() + size_t{t} * shape.nValues(),
+                              rig.floats(out) + size_t{t} * scan.out_stride, shape.nValues() * 4))
+            << t;
+      }
+      ASSERT_EQ(0, std::memcmp(states.data(), rig.words(slots), slots_words * 4));
+    }
+  }
+}
+
 // ---- A layer -----------------------------------------------------------------------------------------------
 
 // In the order of plans: parallel execution must not change the results.

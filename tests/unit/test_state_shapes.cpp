@@ -255,13 +255,14 @@ constexpr uint64_t kRubbish = UINT64_MAX - 1;
 /// A device's effect on slots: the content is the number of tokens in the state.
 class Device {
  public:
-  explicit Device(uint32_t checkpoints) : content_(kStateSlots + checkpoints, kRubbish) {
-    slots.init(checkpoints);
+  Device(uint32_t checkpoints, uint32_t drafts)
+      : content_(kStateSlots + checkpoints + drafts, kRubbish) {
+    slots.init(checkpoints, drafts);
   }
 
   /// The read slot has the state after `tokens`, and another is written: garbage at first.
-  View begin(bool ahead, uint64_t tokens) {
-    const View view = slots.view(ahead);
+  View begin(bool ahead, uint64_t tokens, uint32_t row = 0) {
+    const View view = slots.view(ahead, row);
     EXPECT_LT(view.slot, content_.size());
     EXPECT_EQ(tokens != 0 ? 1u : 0u, view.count);
     if (view.count != 0) {
@@ -288,21 +289,43 @@ std::vector<uint64_t> kept(const StateSlots& slots) {
   return all;
 }
 
-TEST(StateSlots, two_besides_the_checkpoints_are_enough_whatever_happens) {
+TEST(StateSlots, two_besides_the_checkpoints_and_one_a_draft_are_enough_whatever_happens) {
   const auto always = [](uint64_t) { return true; };
-  for (const uint32_t checkpoints : {0u, 1u, 2u, 3u, 5u, kMaxCheckpoints}) {
-    SCOPED_TRACE(checkpoints);
+  for (const auto& [checkpoints, drafts] :
+       {std::pair(0u, 0u), std::pair(0u, 1u), std::pair(1u, 0u), std::pair(1u, 3u),
+        std::pair(2u, 0u), std::pair(3u, 7u), std::pair(5u, 2u), std::pair(kMaxCheckpoints, 0u),
+        std::pair(kMaxCheckpoints, StateSlots::kMostRows - 1)}) {
+    SCOPED_TRACE(std::to_string(checkpoints) + ", " + std::to_string(drafts));
     std::mt19937 random(checkpoints);
-    Device device(checkpoints);
+    Device device(checkpoints, drafts);
     StateSlots& slots = device.slots;
     uint64_t position = 0;
     bool ahead = false;  // the step after `position` has begun
     View begun = {};
     for (int i = 0; i < 20000; ++i) {
-      switch (random() % 6) {
+      switch (random() % 7) {
         case 0:
           slots.keep(position, random() % 3 == 0, always);
           break;
+        case 6: {  // a step with drafts, of which some are right
+          if (ahead) {
+            break;
+          }
+          const uint32_t rows = 1 + drafts;
+          slots.writing(rows);
+          for (uint32_t row = 0; row < rows; ++row) {
+            device.end(device.begin(false, position + row, row), position + row + 1);
+          }
+          for (uint64_t taken = random() % (rows + 1); taken != 0; --taken) {
+            slots.commit(position, random() % 2 == 0);
+            ++position;
+            ASSERT_EQ(position, device.latest());
+            if (random() % 4 == 0) {
+              slots.keep(position, false, always);
+            }
+          }
+          break;
+        }
         case 1: {  // back to some state
           ahead = false;
           std::vector<uint64_t> states;
@@ -323,7 +346,7 @@ TEST(StateSlots, two_besides_the_checkpoints_are_enough_whatever_happens) {
         default: {
           const uint64_t tokens = 1 + random() % 9;
           if (!ahead) {
-            slots.writing();
+            slots.writing(1);
             begun = device.begin(false, position);
           }
           if (random() % 5 == 0) {
@@ -358,12 +381,12 @@ std::vector<uint64_t> keptAfter(uint32_t checkpoints, uint64_t tokens,
                                 const std::vector<uint64_t>& starts) {
   const auto always = [](uint64_t) { return true; };
   StateSlots slots;
-  slots.init(checkpoints);
+  slots.init(checkpoints, 0);
   for (uint64_t position = 0; position < tokens; position += 64) {
     if (std::find(starts.begin(), starts.end(), position) != starts.end()) {
       slots.keep(position, true, always);
     }
-    slots.writing();
+    slots.writing(1);
     slots.commit(position, true);
     if (slots.isDue(position + 64)) {
       slots.keep(position + 64, false, always);
@@ -410,10 +433,10 @@ TEST(StateSlots, the_latest_message_keeps_its_start_and_a_short_turn_goes_first)
 
   const auto always = [](uint64_t) { return true; };
   StateSlots slots;
-  slots.init(3);
+  slots.init(3, 0);
   uint64_t at = 0;
   for (const uint64_t position : {500u, 520u, 1000u, 1100u}) {
-    slots.writing();
+    slots.writing(1);
     slots.commit(at, true);
     at = position;
     slots.keep(at, false, always);

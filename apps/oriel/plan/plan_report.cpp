@@ -148,7 +148,10 @@ std::string recallText(const Json& plan) {
 
 std::string draftText(const Json& plan) {
   if (numberIn(plan, "draft_tokens") == 0) {
-    return "none: not in plans of states, several sessions or experts on file";
+    return numberIn(plan, "state_slots") == 0 || numberIn(plan, "expert_slots") != 0 ||
+                   numberIn(plan, "sessions") > 1
+               ? "none: not in plans of several sessions or experts on file"
+               : "none: no memory is left for their states";
   }
   return "up to " + plan["draft_tokens"].dump() + " guesses a step, in " +
          sizeIn(plan, "draft_bytes") +
