@@ -68,7 +68,7 @@ grep -qsxF "CMAKE_HOME_DIRECTORY:INTERNAL=$oriel_root" "$bindings/build/CMakeCac
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 (cd "$oriel_root" && oriel_logged cmake --preset release -B "$bindings/build" "${launcher[@]}" \
-  -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON "${options[@]}") || oriel_fail "configuring failed"
+  -DORIEL_BUILD_TESTS=ON -DORIEL_UNITY=ON -DORIEL_WARNINGS_AS_ERRORS=ON "${options[@]}") || oriel_fail "configuring failed"
 targets=(oriel_cli)
 for target in oriel_jni oriel_jni_classes oriel_kotlin_classes oriel_swift_tests; do
   ninja -C "$bindings/build" -t query "$target" >/dev/null 2>&1 && targets+=("$target")
