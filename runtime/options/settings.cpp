@@ -85,10 +85,10 @@ Status refuseValue(const OptionRow& row, const char* value, const Log& log) {
     if (row.type == OptionType::kNumber) {
       std::snprintf(range, sizeof(range), "a number from %.10g to %.10g", row.least, row.most);
     } else {
-      std::snprintf(range, sizeof(range), "%s from %.0f to %" PRIu64,
-                    row.type == OptionType::kCount ? "a whole number"
-                                                   : "whole numbers, separated by commas,",
-                    row.least, mostOf(row));
+      std::snprintf(
+          range, sizeof(range), "%s from %.0f to %" PRIu64,
+          row.type == OptionType::kCount ? "a whole number" : "whole numbers, separated by commas,",
+          row.least, mostOf(row));
     }
     add(used == 0 ? "" : " or ", range);
   } else if (row.type == OptionType::kBytes) {

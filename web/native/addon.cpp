@@ -146,8 +146,7 @@ napi_value readText(napi_env env, napi_callback_info info) {
   napi_get_cb_info(env, info, &count, values, nullptr, nullptr);
   napi_typeof(env, values[1], &type);
   const auto* const from = argument<const char*>(env, values[0]);
-  const size_t bytes =
-      type == napi_undefined ? NAPI_AUTO_LENGTH : argument<size_t>(env, values[1]);
+  const size_t bytes = type == napi_undefined ? NAPI_AUTO_LENGTH : argument<size_t>(env, values[1]);
   napi_create_string_utf8(env, from, bytes, &text);
   return text;
 }
