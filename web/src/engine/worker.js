@@ -39,26 +39,24 @@ function watch({ word, address }) {
 }
 
 // A message costs both threads about 70 us, a token of a small model 500. Events that follow each other quickly go
-// together; after a gap of more than HELD_MS, or while there are such gaps, each goes at once.
+// together; while there are gaps of more than HELD_MS, each goes at once.
 const HELD_MS = 8;
-function gathered(id) {
+function gathered(send, now = () => performance.now()) {
   let values = [];
-  let last = performance.now();
+  let last = now();
   let sent = last;
   let gap = 100 * HELD_MS;  // the largest of late
   const flush = () => {
-    if (values.length) send({ event: 'reply', id, values });
+    if (values.length) send(values);
     values = [];
+    sent = last;
   };
   const emit = (value) => {
-    const now = performance.now();
-    gap = Math.max(gap * 0.8, now - last);
-    last = now;
+    const time = now();
+    gap = Math.max(gap * 0.8, time - last);
+    last = time;
     values.push(value);
-    if (gap > HELD_MS || now - sent > HELD_MS) {
-      sent = now;
-      flush();
-    }
+    if (gap > HELD_MS || time - sent > HELD_MS) flush();
   };
   return { emit, flush };
 }
@@ -179,7 +177,7 @@ const calls = {
   reply(id, { session, chat, messages, pictures, options, stop }) {
     const stopped = watch(stop);
     if (stopped()) throw new OrielFailure(10, 'cancelled');
-    const events = gathered(id);
+    const events = gathered((values) => send({ event: 'reply', id, values }));
     try {
       return engine.reply(session, { chat, messages, pictures }, options, events.emit, stopped);
     } finally {
@@ -220,4 +218,4 @@ function serve(given) {
   };
 }
 
-module.exports = { serve };
+module.exports = { serve, gathered };
