@@ -329,7 +329,7 @@ final class KnobsTests: XCTestCase {
       case "count", "number":
         guard let least = option.least, let most = option.most else { return nil }
         let value = max(least, min(most, 3))
-        return option.type == "count" ? String(Int(value)) : String(value)
+        return value == value.rounded() ? String(Int(value)) : String(value)
       default: return nil
       }
     }
