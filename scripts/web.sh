@@ -34,7 +34,7 @@ launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 if [[ $part != test ]]; then
   for preset in wasm wasm-threads; do
-    oriel_logged cmake --preset "$preset" "${launcher[@]}" || oriel_fail "configuring $preset failed"
+    oriel_logged cmake --preset "$preset" -DORIEL_WARNINGS_AS_ERRORS=ON "${launcher[@]}" || oriel_fail "configuring $preset failed"
     cmake --build "build/$preset" --target oriel_web || oriel_fail "building $preset failed"
     cp "build/$preset"/web/oriel*.js "build/$preset"/web/oriel*.wasm web/dist/
   done

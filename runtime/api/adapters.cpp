@@ -1,6 +1,7 @@
 #include "api/adapters.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -66,8 +67,8 @@ Status AdapterFiles::takeRoom(uint32_t count, size_t path_bytes, const Log& log)
   block_bytes_ = measure.used();
   block_ = allocateZeroed(allocator_, block_bytes_);
   if (block_ == nullptr) {
-    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "the system refused %zu bytes: close other programs",
-                    block_bytes_);
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "the system refused %" PRIu64 " bytes: close other programs", block_bytes_);
   }
   Arena arena(block_, block_bytes_);
   take(&arena);

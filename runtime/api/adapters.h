@@ -67,7 +67,7 @@ class AdapterFiles {
   File* files_ = nullptr;
   char* paths_ = nullptr;  ///< room for the paths of the files
   void* block_ = nullptr;
-  size_t block_bytes_ = 0;
+  uint64_t block_bytes_ = 0;
   uint32_t opened_ = 0;
 };
 

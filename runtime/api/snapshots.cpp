@@ -64,7 +64,7 @@ Status openFile(const char* path, const Log& log, InputFile* file) {
                                    "cannot open %.600s: it is not there, check the path", path);
 }
 
-Status restoreBytes(const oriel_session& handle, const void* data, uint64_t bytes, uint32_t flags,
+Status restoreBytes(const oriel_session& handle, const void* data, size_t bytes, uint32_t flags,
                     const Log& log, oriel_restored* out) {
   RebuildSource source;
   source.from = RebuildSource::From::kSnapshot;
@@ -107,7 +107,8 @@ Status restoreFile(const oriel_session& handle, const char* path, uint32_t flags
                            static_cast<unsigned long long>(file.bytes()));
   }
   ORIEL_TRY(file.readAll(block.data(), handle.log));
-  return restoreBytes(handle, block.data(), file.bytes(), flags, named.log(), out);
+  return restoreBytes(handle, block.data(), static_cast<size_t>(file.bytes()), flags, named.log(),
+                      out);
 }
 
 bool validRestore(uint32_t flags, const oriel_restored* result) {

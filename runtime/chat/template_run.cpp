@@ -6,7 +6,7 @@
 
 namespace oriel_internal {
 
-size_t templateScratchBytes(size_t given) {
+size_t templateScratchBytes(uint64_t given) {
   uint64_t bytes = 0;
   const bool fits =
       checkedMul(given, kJsonBytesPerByte + kTemplateBytesPerByte, &bytes) && bytes < SIZE_MAX / 4;

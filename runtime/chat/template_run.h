@@ -36,7 +36,7 @@ constexpr size_t kTemplateBytesPerByte = 8;
 /// A byte of a template may use as much memory as this many bytes of JSON.
 constexpr size_t kJsonBytesAByteOfTemplate = 2;
 /// The cap of a scratch that parses and renders `given` bytes of JSON.
-size_t templateScratchBytes(size_t given);
+size_t templateScratchBytes(uint64_t given);
 
 /// Sources of the template's inputs (TextOrigin): message i has kFirstMessageSource + i.
 constexpr TextOrigin kFirstMessageSource = 1;

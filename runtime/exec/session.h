@@ -48,7 +48,7 @@ struct RebuildSource {
   From from = From::kMemory;
   uint64_t position = UINT64_MAX - 1;  ///< where to go back to; the default keeps all tokens
   const void* data = nullptr;          ///< for kMessages and kSnapshot
-  uint64_t bytes = 0;
+  size_t bytes = 0;
   Log log;  ///< for kSnapshot: names the file
   // For kSnapshot:
   bool exact = false;  ///< require the same layout
@@ -241,11 +241,11 @@ class Session {
   Status readTurns(const NewText& text, ReadMessages* messages, Workspace* workspace);
   Status openTurn(ReplyPlace* reply, uint64_t* base);
   Status withLastReply(const JsonValue& added, Scratch* scratch, const JsonValue** out) const;
-  Status followTemplate(const JsonValue& added, size_t bytes, bool* done);
-  Status readNew(const JsonValue& added, size_t bytes, const uint64_t* records);
+  Status followTemplate(const JsonValue& added, uint64_t bytes, bool* done);
+  Status readNew(const JsonValue& added, uint64_t bytes, const uint64_t* records);
   Status readRendered(const JsonValue& added, const uint64_t* records, const NewText& text,
                       Scratch* scratch);
-  Status addMessages(const JsonValue& added, size_t bytes, const uint64_t* records = nullptr);
+  Status addMessages(const JsonValue& added, uint64_t bytes, const uint64_t* records = nullptr);
   Status appendJson(const char* json, size_t bytes, PictureSource* source);
   Status readPictures(const JsonValue& messages, PictureSource* source, Scratch* scratch,
                       const JsonValue** out);

@@ -487,7 +487,7 @@ Status Session::withLastReply(const JsonValue& added, Scratch* scratch,
 }
 
 // *done: the latest reply was read again, in the template's words, with the new messages after it.
-Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done) {
+Status Session::followTemplate(const JsonValue& added, uint64_t bytes, bool* done) {
   const Transcript::Entry reply = transcript_.last(at_.position);
   // Calls and empty replies stay as the model wrote them.
   if (!reply.is(Transcript::kReply) || reply.is(Transcript::kCut) || reply.end != at_.position ||
@@ -531,7 +531,7 @@ Status Session::followTemplate(const JsonValue& added, size_t bytes, bool* done)
   return status;
 }
 
-Status Session::addMessages(const JsonValue& added, size_t bytes, const uint64_t* records) {
+Status Session::addMessages(const JsonValue& added, uint64_t bytes, const uint64_t* records) {
   if (context_.settings.text.bytes == 0) {
     return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
                              "the model has no chat template: name one (\"template\")");
@@ -550,7 +550,7 @@ Status Session::addMessages(const JsonValue& added, size_t bytes, const uint64_t
 }
 
 // Reads the part of the template's text that the session does not hold. `bytes`: size of the new messages' JSON.
-Status Session::readNew(const JsonValue& added, size_t bytes, const uint64_t* records) {
+Status Session::readNew(const JsonValue& added, uint64_t bytes, const uint64_t* records) {
   Scratch scratch(*context_.allocator,
                   templateScratchBytes(context_.settings.bytes() + bytes + transcript_.bytes()));
   TemplateRun run(context_.settings, call_.stop(), context_.log, &scratch);

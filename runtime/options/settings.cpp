@@ -1,6 +1,7 @@
 #include "options/settings.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -54,6 +55,10 @@ Status refuseName(OptionScope scope, const char* name, const Log& log) {
                   "the option \"%.40s\" is not known: `oriel options` lists them", name);
 }
 
+uint64_t mostOf(const OptionRow& row) {
+  return row.most < 18446744073709551615.0 ? static_cast<uint64_t>(row.most) : UINT64_MAX;
+}
+
 // Writes the allowed values: "auto, f16 or k8v8", "a number from 0 to 15".
 Status refuseValue(const OptionRow& row, const char* value, const Log& log) {
   char allowed[256] = "";
@@ -77,13 +82,14 @@ Status refuseValue(const OptionRow& row, const char* value, const Log& log) {
     add("", "at most 16 texts");
   } else if (is_number) {
     char range[128];
-    std::snprintf(
-        range, sizeof(range),
-        row.type == OptionType::kNumber ? "%s from %.10g to %.10g" : "%s from %.0f to %.0f",
-        row.type == OptionType::kNumber  ? "a number"
-        : row.type == OptionType::kCount ? "a whole number"
-                                         : "whole numbers, separated by commas,",
-        row.least, row.most);
+    if (row.type == OptionType::kNumber) {
+      std::snprintf(range, sizeof(range), "a number from %.10g to %.10g", row.least, row.most);
+    } else {
+      std::snprintf(
+          range, sizeof(range), "%s from %.0f to %" PRIu64,
+          row.type == OptionType::kCount ? "a whole number" : "whole numbers, separated by commas,",
+          row.least, mostOf(row));
+    }
     add(used == 0 ? "" : " or ", range);
   } else if (row.type == OptionType::kBytes) {
     add("", "bytes, 300MB (10^6) or 300MiB (2^20)");
@@ -104,10 +110,6 @@ bool readWhole(const char* text, const char** end, uint64_t* value) {
   }
   *end = at;
   return at != text;
-}
-
-uint64_t mostOf(const OptionRow& row) {
-  return row.most < 18446744073709551615.0 ? static_cast<uint64_t>(row.most) : UINT64_MAX;
 }
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }

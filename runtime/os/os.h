@@ -126,9 +126,10 @@ class FileInParts {
  private:
   static constexpr intptr_t kNoHandle = -1;
 
-  const char* path_ = nullptr;
-  intptr_t handle_ = kNoHandle;
-  char temporary_[1024] = "";
+  // Unused where the system has no mapping.
+  [[maybe_unused]] const char* path_ = nullptr;
+  [[maybe_unused]] intptr_t handle_ = kNoHandle;
+  [[maybe_unused]] char temporary_[1024] = "";
 };
 
 /// A private file in memory, for reading. The system may take its pages back and reads them again when they are used.

@@ -64,7 +64,7 @@ class IndexTable {
     }
     return fits;
   }
-  uint64_t bytes() const { return uint64_t{n_slots_} * sizeof(uint32_t); }
+  size_t bytes() const { return size_t{n_slots_} * sizeof(uint32_t); }
 
   enum class Inserted { kNew, kKnown, kTooMany };
   /// Adds `number`, unless an equal one exists: that one stays (kKnown), or is replaced if `replace`. kTooMany: more

@@ -77,7 +77,7 @@ class TokenizerBuilder {
     target_.flags_ = flags_;
     target_.priorities_ = priorities_;
     if (source_.map.count != 0) {
-      std::memcpy(map_, source_.map.data, source_.map.count);
+      std::memcpy(map_, source_.map.data, static_cast<size_t>(source_.map.count));
     }
     target_.map_ = map_;
     target_.map_bytes_ = source_.map.count;

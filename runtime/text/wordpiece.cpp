@@ -50,7 +50,8 @@ Unigram::Mapped Unigram::mapOne(const char* text, size_t bytes) const {
     const uint64_t begin = 4 + 4 * n_nodes;
     if (taken != 0 && value < t_.map_bytes_ - begin) {
       const char* const to = reinterpret_cast<const char*>(t_.map_ + begin + value);
-      const size_t room = std::min<uint64_t>(t_.map_bytes_ - begin - value, kMostMapped);
+      const auto room =
+          static_cast<size_t>(std::min<uint64_t>(t_.map_bytes_ - begin - value, kMostMapped));
       const void* const end = std::memchr(to, 0, room);
       return {to, end == nullptr ? room : static_cast<size_t>(static_cast<const char*>(end) - to),
               taken};

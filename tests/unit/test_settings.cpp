@@ -274,6 +274,10 @@ TEST(Settings, what_is_wrong_is_named_with_what_would_be_right) {
       refusal("window", "5000000"));
   EXPECT_EQ("the option \"temperature\" cannot be \"hot\": give a number from 0 to 100",
             replyRefusal("temperature", "hot"));
+  EXPECT_EQ(
+      "the option \"seed\" cannot be \"18446744073709551616\": give a whole number from 0 to "
+      "18446744073709551615",
+      replyRefusal("seed", "18446744073709551616"));
   EXPECT_NE("", refusal(std::string(5000, 'x').c_str(), "1"));
   EXPECT_NE("", refusal("", "1"));
   for (const char* const wrong :

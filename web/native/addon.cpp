@@ -15,10 +15,15 @@
 
 namespace {
 
+/// JavaScript's functions that callbacks end in.
+enum Hook { kLog, kProgress, kToken, kPart, kLogits, kNumber, kHookCount };
+constexpr const char* kHookNames[kHookCount] = {"log",  "progress", "token",
+                                                "part", "logits",   "number"};
+
 /// The data for callbacks of this thread's calls.
 struct Hooks {
   napi_env env = nullptr;
-  napi_ref functions = nullptr;  ///< {log, progress, token, part, logits, number}
+  napi_ref functions[kHookCount] = {};
 };
 thread_local Hooks hooks;
 
@@ -36,17 +41,17 @@ napi_value addressOf(const void* at) { return numberOf(addressAsNumber(at)); }
 
 /// Calls a hook; its result, or 0. An exception stays pending and ends the call.
 template <size_t n>
-int tell(const char* name, napi_value (&arguments)[n]) {
+int tell(Hook hook, napi_value (&arguments)[n]) {
   const napi_env env = hooks.env;
-  napi_value functions = nullptr;
+  napi_value nothing = nullptr;
   napi_value function = nullptr;
   napi_value result = nullptr;
   bool failed = false;
   int32_t number = 0;
   napi_is_exception_pending(env, &failed);
-  if (failed || napi_get_reference_value(env, hooks.functions, &functions) != napi_ok ||
-      napi_get_named_property(env, functions, name, &function) != napi_ok ||
-      napi_call_function(env, functions, function, n, arguments, &result) != napi_ok) {
+  if (failed || napi_get_undefined(env, &nothing) != napi_ok ||
+      napi_get_reference_value(env, hooks.functions[hook], &function) != napi_ok ||
+      napi_call_function(env, nothing, function, n, arguments, &result) != napi_ok) {
     return 1;
   }
   return napi_get_value_int32(env, result, &number) == napi_ok ? number : 0;
@@ -132,6 +137,20 @@ napi_value readMemory(napi_env env, napi_callback_info info) {
   return array;
 }
 
+/// text(at, bytes): a text; without bytes one that ends in NUL.
+napi_value readText(napi_env env, napi_callback_info info) {
+  napi_value values[2] = {};
+  napi_value text = nullptr;
+  napi_valuetype type = napi_undefined;
+  size_t count = 2;
+  napi_get_cb_info(env, info, &count, values, nullptr, nullptr);
+  napi_typeof(env, values[1], &type);
+  const auto* const from = argument<const char*>(env, values[0]);
+  const size_t bytes = type == napi_undefined ? NAPI_AUTO_LENGTH : argument<size_t>(env, values[1]);
+  napi_create_string_utf8(env, from, bytes, &text);
+  return text;
+}
+
 /// write(at, data): data is a Uint8Array.
 napi_value writeMemory(napi_env env, napi_callback_info info) {
   napi_value values[2] = {};
@@ -151,7 +170,6 @@ napi_value writeMemory(napi_env env, napi_callback_info info) {
 }
 
 uint32_t pointerBytes() { return sizeof(void*); }
-size_t lengthOf(const char* text) { return std::strlen(text); }
 void* allocate(size_t bytes) { return std::malloc(bytes); }
 void release(void* block) { std::free(block); }
 
@@ -161,7 +179,11 @@ napi_value setHooks(napi_env env, napi_callback_info info) {
   size_t count = 1;
   napi_get_cb_info(env, info, &count, &value, nullptr, nullptr);
   hooks.env = env;
-  napi_create_reference(env, value, 1, &hooks.functions);
+  for (size_t i = 0; i < kHookCount; ++i) {
+    napi_value function = nullptr;
+    napi_get_named_property(env, value, kHookNames[i], &function);
+    napi_create_reference(env, function, 1, &hooks.functions[i]);
+  }
   return nullptr;
 }
 
@@ -172,10 +194,10 @@ struct Function {
 
 constexpr Function kFunctions[] = {
     {"read", readMemory},
+    {"text", readText},
     {"write", writeMemory},
     {"setHooks", setHooks},
     {"pointerBytes", call<pointerBytes>},
-    {"length", call<lengthOf>},
     {"_malloc", call<allocate>},
     {"_free", call<release>},
 #define ORIEL_CALL(name) \
@@ -231,12 +253,12 @@ void oriel_host_log(int level, const char* message) {
   }
   const Scope scope;
   napi_value arguments[] = {numberOf(level), addressOf(message)};
-  tell("log", arguments);
+  tell(kLog, arguments);
 }
 int oriel_host_progress(double done, double total) {
   const Scope scope;
   napi_value arguments[] = {numberOf(done), numberOf(total)};
-  return tell("progress", arguments);
+  return tell(kProgress, arguments);
 }
 int oriel_host_token(int32_t id, const char* text, size_t bytes, float logprob, uint32_t top_count,
                      const oriel_token_logprob* top) {
@@ -247,24 +269,24 @@ int oriel_host_token(int32_t id, const char* text, size_t bytes, float logprob, 
                             numberOf(static_cast<double>(logprob)),
                             numberOf(top_count),
                             addressOf(top)};
-  return tell("token", arguments);
+  return tell(kToken, arguments);
 }
 int oriel_host_part(int kind, uint32_t index, const char* text, size_t bytes, const char* path) {
   const Scope scope;
   napi_value arguments[] = {numberOf(kind), numberOf(index), addressOf(text),
                             numberOf(static_cast<double>(bytes)), addressOf(path)};
-  return tell("part", arguments);
+  return tell(kPart, arguments);
 }
 int oriel_host_logits(double index, const float* logits, size_t count) {
   const Scope scope;
   napi_value arguments[] = {numberOf(index), addressOf(logits),
                             numberOf(static_cast<double>(count))};
-  return tell("logits", arguments);
+  return tell(kLogits, arguments);
 }
 void oriel_host_number(const char* name, double value) {
   const Scope scope;
   napi_value arguments[] = {addressOf(name), numberOf(value)};
-  tell("number", arguments);
+  tell(kNumber, arguments);
 }
 }
 

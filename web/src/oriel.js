@@ -92,7 +92,7 @@ class Client {
     if (message.event === 'log' || message.event === 'progress') return this.tell(message);
     const request = this.waiting.get(message.id);
     if (!request) return undefined;
-    if (message.event) return request.hear && request.hear(message.value);
+    if (message.event) return request.hear && message.values.forEach(request.hear);
     this.waiting.delete(message.id);
     if (this.waiting.size === 0) this.host.ref(false);
     if (message.error) request.reject(new OrielError(message.error.message, message.error.status, message.error.plan));
@@ -485,11 +485,14 @@ class Reply {
     this.#stop.now();
   }
 
-  /** Everything that happens: text, thought, call, arguments, callEnd, reading. */
-  async *events() {
+  /** What `pick` makes of the events, without undefined. */
+  async *#heard(pick) {
     try {
       for (;;) {
-        while (this.#events.length) yield this.#events.shift();
+        while (this.#events.length) {
+          const value = pick(this.#events.shift());
+          if (value !== undefined) yield value;
+        }
         if (this.#over) break;
         await new Promise((resolve) => (this.#wake = resolve));
         this.#wake = null;
@@ -503,8 +506,13 @@ class Reply {
     }
   }
 
-  async *[Symbol.asyncIterator]() {
-    for await (const event of this.events()) if (event.type === 'text') yield event.text;
+  /** Everything that happens: text, thought, call, arguments, callEnd, reading. */
+  events() {
+    return this.#heard((event) => event);
+  }
+
+  [Symbol.asyncIterator]() {
+    return this.#heard((event) => (event.type === 'text' ? event.text : undefined));
   }
 }
 

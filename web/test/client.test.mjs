@@ -14,6 +14,7 @@ const require = createRequire(import.meta.url);
 const { whole, wholeText, jsonOf, parse, settingsOf, flagsOf, decode, bytesFrom } = require('../src/engine/values.js');
 const { Engine } = require('../src/engine/engine.js');
 const { hostOf } = require('../src/engine/host.js');
+const { gathered } = require('../src/engine/worker.js');
 
 const folder = mkdtempSync(join(tmpdir(), 'oriel-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -43,6 +44,34 @@ port.on('message', ({ id, call, args }) => {
 });`)}`);
 const load = (options) => Oriel.load('model', { worker, threads: 1, ...options });
 const endless = { timeout: 20000 };
+
+test('quick_events_go_together_and_slow_ones_at_once', () => {
+  let time = 0;
+  let sent = [];
+  const events = gathered((values) => sent.push(values), () => time);
+  const after = (gap, ...values) => {
+    const before = sent.length;
+    time += gap;
+    for (const value of values) events.emit(value);
+    return sent.slice(before);
+  };
+  // A slow model: each event at once, also those that come together.
+  for (let i = 0; i < 40; ++i) assert.deepEqual(after(100, i, 'a guess'), [[i], ['a guess']]);
+  // A quick one: within 8 ms, in their order, and the first event after a gap at once.
+  for (let i = 0; i < 40; ++i) after(1, i);
+  events.flush();
+  sent = [];
+  for (let i = 0; i < 90; ++i) after(1, i);
+  assert.equal(sent.length, 10);
+  assert.deepEqual(sent.flat(), [...Array(90).keys()]);
+  assert.deepEqual(after(50, 'late'), [['late']]);
+  for (let i = 0; i < 40; ++i) after(1, i);
+  after(1, 'held');
+  after(1, 'too');
+  events.flush();
+  events.flush();
+  assert.deepEqual(sent.flat().slice(-2), ['held', 'too']);
+});
 
 test('each_cancel_ends_its_own_reply', endless, async () => {
   const model = await load();

@@ -1,5 +1,5 @@
 // A chat app: downloads a model, plans for the memory of a slider, streams replies, and pauses in the background. Add the
-// package and this file to an empty iOS app. Never compiled: written without a Mac.
+// package and this file to an empty iOS app. Compiled against declarations of SwiftUI (scripts/bindings.sh); has never run.
 import Oriel
 import SwiftUI
 

@@ -55,9 +55,9 @@ class ModuleMemory {
   write(at, data) {
     new Uint8Array(this.memory.buffer).set(data, at);
   }
-  /** Bytes before the next NUL. */
-  length(at) {
-    return new Uint8Array(this.memory.buffer).indexOf(0, at) - at;
+  /** A text that ends in NUL, or has `bytes`. */
+  text(at, bytes = new Uint8Array(this.memory.buffer).indexOf(0, at) - at) {
+    return decode(this.read(at, bytes));
   }
   size() {
     return { wasmBytes: this.memory.buffer.byteLength };
@@ -139,7 +139,7 @@ class Engine {
 
   /** A text that ends in NUL, or has `bytes`. */
   text(at, bytes) {
-    return decode(this.memory.read(at, bytes === undefined ? this.memory.length(at) : bytes));
+    return this.memory.text(at, bytes);
   }
 
   allocate(bytes) {

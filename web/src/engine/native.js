@@ -18,7 +18,7 @@ class ProcessMemory {
     this.pointerBytes = addon.pointerBytes();
     this.read = addon.read;
     this.write = addon.write;
-    this.length = addon.length;
+    this.text = addon.text;
   }
   size() {
     return {};

@@ -54,7 +54,7 @@ public enum Trim: UInt32, Sendable, Comparable {
     }
 
     private func observe(
-      _ name: Notification.Name, _ body: @escaping @MainActor (ModelFollower) -> Void
+      _ name: Notification.Name, _ body: @escaping @MainActor @Sendable (ModelFollower) -> Void
     ) {
       let observer = NotificationCenter.default.addObserver(
         forName: name, object: nil, queue: .main
