@@ -11,9 +11,9 @@ import shutil
 import sys
 import unittest
 
-from configurations import CONFIGURATIONS
 from package import (HERE, SOURCE, fresh, on_the_cpu, read_cache, replies, replies_with_four_tokens, run, shader_compiler,
                      sections)
+from test_documented import CONFIGURATIONS
 
 CMAKE, BUILD, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
 OURS = read_cache(BUILD)
@@ -150,6 +150,9 @@ class Options(unittest.TestCase):
         source.symlink_to(SOURCE)
         parent = folder / "parent"
         shutil.copytree(HERE / "parent", parent)
+        (parent / "cmake").mkdir()
+        for name in ("highway", "install", "optimise", "shaders", "warnings"):  # Oriel has files of these names
+            (parent / f"cmake/{name}.cmake").write_text('message(FATAL_ERROR "Oriel includes a file of the project that adds it")\n')
         (folder / "block.cmake").write_text(PAGE["FetchContent"][0])
         options = dict(CONFIGURATIONS["as_a_shared_library"])
         options["ORIEL_VULKAN_HEADERS"] = OURS["ORIEL_VULKAN_HEADERS"]
