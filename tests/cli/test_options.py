@@ -9,7 +9,7 @@ import sys
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 from at_terminal import AtTerminal, no_terminals
-from program import (BUNDLED, CPU, DATA, EXACT, FIXED, SMALL, check, environment, fails, has_fields, json_of,
+from program import (BUNDLED, CPU, EXACT, FIXED, SMALL, check, environment, fails, has_fields, json_of,
                      one_line_failure, oriel, run_tests, scratch, succeeds, with_keys)
 
 # A flag of another form.

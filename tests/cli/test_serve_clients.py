@@ -10,7 +10,7 @@ import threading
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 import program
-from program import BUNDLED, CPU, EXACT, FIXED, SMALL, check, json_of, run_tests, scratch
+from program import BUNDLED, CPU, EXACT, SMALL, check, json_of, run_tests, scratch
 from server import Server, refused
 from test_tools import TEMPLATE, TOOLS, valid, written
 
