@@ -23,7 +23,7 @@ function makeWorker(dist = join(here, 'dist')) {
   const thread = () => `var process, importScripts = function () {}, createOriel = require('./oriel-threads.js');\n${read(dist, 'oriel-threads.worker.js')}`;
 
   const scripts = {};
-  for (const name of ['values', 'host', 'engine', 'sources', 'worker', 'browser']) {
+  for (const name of ['values', 'host', 'engine', 'worker', 'browser']) {
     scripts[`./${name}.js`] = read(join(here, 'src/engine'), `${name}.js`);
   }
   // A build without threads has one script.
