@@ -174,7 +174,7 @@ class Options(unittest.TestCase):
         library = next(prefix.rglob("liboriel.so"))
         self.assertEqual([], list(prefix.rglob("bin/*")))
         if sys.platform == "linux" and shutil.which("nm"):
-            for headers, shared in ((("oriel", "sessions"), library),
+            for headers, shared in ((("oriel", "advanced"), library),
                                     (("tools",), library.with_name("liboriel_tools.so"))):
                 exported = [line.split()[-1] for line in run("nm", "-D", "--defined-only", shared).splitlines()]
                 self.assertEqual(functions_of(*headers), sorted(exported))
@@ -282,13 +282,13 @@ class Options(unittest.TestCase):
         block = PAGE["Installed"][1]
         linked = {"": False, " COMPONENTS static": False, " COMPONENTS shared": True, " COMPONENTS static tools": False}
         for components, shared in linked.items():
-            (project / "CMakeLists.txt").write_text(block.replace("0.1 REQUIRED", "0.1 REQUIRED" + components))
+            (project / "CMakeLists.txt").write_text(block.replace("0.2 REQUIRED", "0.2 REQUIRED" + components))
             shutil.rmtree(project / "build", ignore_errors=True)
             run(CMAKE, "-S", project, "-B", project / "build", "-G", OURS["CMAKE_GENERATOR"], f"-DCMAKE_PREFIX_PATH={usr}")
             run(CMAKE, "--build", project / "build")
-            self.assertEqual(shared, b"liboriel.so.0.1" in (project / "build/app").read_bytes(), components)
+            self.assertEqual(shared, b"liboriel.so.0.2" in (project / "build/app").read_bytes(), components)
             replies(self, project / "build/app", environment)
-        (project / "CMakeLists.txt").write_text(block.replace("0.1 REQUIRED", "0.1 REQUIRED COMPONENTS dynamic"))
+        (project / "CMakeLists.txt").write_text(block.replace("0.2 REQUIRED", "0.2 REQUIRED COMPONENTS dynamic"))
         with self.assertRaisesRegex(AssertionError, "without the\\s+component\\s+dynamic"):
             run(CMAKE, "-S", project, "-B", project / "build")
         if shutil.which("pkg-config"):
@@ -298,9 +298,9 @@ class Options(unittest.TestCase):
                 run("cc", project / "main.c", *words, "-o", project / "app")
                 replies(self, project / "app", environment)
         names = {name: sorted(line.split()[-1] for line in run("nm", "-D", "--defined-only", libraries / name).splitlines())
-                 for name in ("liboriel.so.0.1", "liboriel_tools.so.0.1")}
-        self.assertEqual(functions_of("oriel", "sessions"), names["liboriel.so.0.1"])
-        self.assertEqual(functions_of("tools"), names["liboriel_tools.so.0.1"])
+                 for name in ("liboriel.so.0.2", "liboriel_tools.so.0.2")}
+        self.assertEqual(functions_of("oriel", "advanced"), names["liboriel.so.0.2"])
+        self.assertEqual(functions_of("tools"), names["liboriel_tools.so.0.2"])
         for name in names:
             self.assertIn(f"Library soname: [{name}]", run("readelf", "-d", libraries / name))
 
