@@ -16,8 +16,6 @@ exec </dev/null
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=scripts/lib/install.sh
 . "$here/lib/install.sh"
-# shellcheck source=scripts/lib/tests.sh
-. "$here/lib/tests.sh"
 # shellcheck source=scripts/lib/sysroot.sh
 . "$here/lib/sysroot.sh"
 

@@ -5,8 +5,6 @@
 set -uo pipefail
 # shellcheck source=lib/install.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/install.sh"
-# shellcheck source=lib/tests.sh
-. "$oriel_root/scripts/lib/tests.sh"
 
 oriel_install_packages build runtime test || oriel_fail "packages are missing"
 oriel_configure -DORIEL_BUILD_TESTS=ON || oriel_fail "CMake failed"

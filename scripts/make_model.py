@@ -27,8 +27,7 @@ except ImportError:
 
 from lib.made_up_vocabulary import add_vocabulary
 from lib.model_shapes import SHAPES, file_keys, tiny, with_layers, with_vocabulary
-from lib.model_tensors import list_tensors
-from lib.tensor_types import FILE_TYPES, TYPES
+from lib.model_tensors import FILE_TYPES, TYPES, list_tensors
 
 CHUNK_BYTES = 1 << 24  # size of one written piece
 ALIGNMENT = 32

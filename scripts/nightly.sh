@@ -21,8 +21,6 @@ exec </dev/null
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=scripts/lib/install.sh
 . "$here/lib/install.sh"
-# shellcheck source=scripts/lib/tests.sh
-. "$here/lib/tests.sh"
 cd "$oriel_root" || exit 1
 logs=build/nightly
 mkdir -p "$logs"

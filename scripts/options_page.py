@@ -4,7 +4,7 @@ commands.md from the help of each command, and models.md from the list of publis
 
     python3 scripts/options_page.py build/release/apps/oriel [--out FOLDER]
 
-Needs only the standard library. tests/docs/test_options_page.py fails while a page differs from what this writes.
+Needs only the standard library. tests/docs/test_cli_page.py fails while a page differs from what this writes.
 """
 import argparse
 import json

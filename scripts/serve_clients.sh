@@ -14,8 +14,6 @@ exec </dev/null
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=scripts/lib/install.sh
 . "$here/lib/install.sh"
-# shellcheck source=scripts/lib/tests.sh
-. "$here/lib/tests.sh"
 
 work=$oriel_root/build/serve_clients
 oriel=${1:-}

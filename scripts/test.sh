@@ -14,8 +14,6 @@ exec </dev/null
 
 # shellcheck source=scripts/lib/install.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/install.sh"
-# shellcheck source=scripts/lib/tests.sh
-. "$oriel_root/scripts/lib/tests.sh"
 
 build=$oriel_root/build/release
 report=$oriel_root/build/test-report.xml

@@ -14,8 +14,6 @@ exec </dev/null
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=scripts/lib/install.sh
 . "$here/lib/install.sh"
-# shellcheck source=scripts/lib/tests.sh
-. "$here/lib/tests.sh"
 
 part=${1:-all}
 oriel_packages+='
@@ -42,12 +40,12 @@ if [[ $part != test ]]; then
   prebuilds=web/prebuilds/$(node -p 'process.platform + "-" + process.arch')
   mkdir -p "$prebuilds" && cp build/release/web/native/oriel.node "$prebuilds/" || oriel_fail "the addon is not there"
   echo '{ "type": "commonjs" }' >web/dist/package.json
-  node web/make_worker.mjs || oriel_fail "making the worker failed"
-  node web/make_types.mjs || oriel_fail "making the option types failed"
+  node web/make.mjs worker || oriel_fail "making the worker failed"
+  node web/make.mjs types || oriel_fail "making the option types failed"
   cp LICENSE build/wasm/THIRD_PARTY_NOTICES.txt web/
   oriel_complete_notices web/THIRD_PARTY_NOTICES.txt || oriel_fail "licences are missing: see above"
   (cd web && npm pack --silent --pack-destination ../build/web) || oriel_fail "npm pack failed"
-  node web/make_page.mjs || oriel_fail "the page is too large"
+  node web/make.mjs page || oriel_fail "the page is too large"
   cp LICENSE build/wasm/THIRD_PARTY_NOTICES.txt build/page/
 fi
 [[ $part == build ]] && exit 0

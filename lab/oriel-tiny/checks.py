@@ -9,7 +9,6 @@ rest comes from a fixed seed.  Needs only the standard library.
 from collections import namedtuple
 
 import banks
-import coined
 from banks import an
 from dialogue import Dialogue, held_out
 from make_corpus import SHORT_ONES, one_of
@@ -201,13 +200,13 @@ FACTS = {
     ),
 }
 DRAW = {
-    "name": coined.full_name,
-    "city": coined.town,
-    "code": coined.code,
-    "word": coined.word,
-    "pet cat": coined.first_name,
-    "pet dog": coined.first_name,
-    "friend": coined.first_name,
+    "name": banks.full_name,
+    "city": banks.town,
+    "code": banks.code,
+    "word": banks.word,
+    "pet cat": banks.first_name,
+    "pet dog": banks.first_name,
+    "friend": banks.first_name,
     "age": lambda r: r.randint(5, 98),
     "colour": lambda r: r.choice(banks.COLOURS),
     "food": lambda r: r.choice(banks.FOODS),
@@ -322,7 +321,7 @@ def table(rng):
     people = rng.random() < 0.6
     keys = []
     while len(keys) < n:
-        k = coined.first_name(rng) if people else rng.choice(banks.FRUITS + banks.VEGETABLES)
+        k = banks.first_name(rng) if people else rng.choice(banks.FRUITS + banks.VEGETABLES)
         if k not in keys:
             keys.append(k)
     head = rng.choice(
@@ -333,7 +332,7 @@ def table(rng):
         "points": lambda: rng.randint(1, 60),
         "price": lambda: rng.randint(1, 99),
         "weight": lambda: rng.randint(1, 99),
-        "town": lambda: coined.town(rng),
+        "town": lambda: banks.town(rng),
         "colour": lambda: rng.choice(banks.COLOURS),
     }[head]
     rows = [(k, draw()) for k in keys]
@@ -407,7 +406,7 @@ def about_story(rng):
 
 def letters(rng):
     while True:
-        w = coined.word(rng) if rng.random() < 0.5 else rng.choice(banks.PLAIN + banks.ANIMALS)
+        w = banks.word(rng) if rng.random() < 0.5 else rng.choice(banks.PLAIN + banks.ANIMALS)
         if held_out(f"text1|{w}"):
             break
     return Check(
@@ -492,11 +491,11 @@ CHAT = [
 
 def pinned(rng, turns):
     kind = rng.choice(("end", "title", "pirate", "start"))
-    w = coined.word(rng) if rng.random() < 0.5 else rng.choice(banks.PLAIN)
+    w = banks.word(rng) if rng.random() < 0.5 else rng.choice(banks.PLAIN)
     n = (
         rng.choice(("Captain", "Boss", "Professor"))
         if rng.random() < 0.4
-        else coined.title(coined.word(rng))
+        else banks.title(banks.word(rng))
     )
     system, test = {
         "end": (

@@ -10,7 +10,6 @@ the person's name.
 from collections import namedtuple
 
 import banks
-import coined
 from banks import an
 from phrases import say as phrase
 from tellings import FRAMES, OF_NOUN
@@ -183,7 +182,7 @@ def unknown_wording(rng, f):
 PERSON = {  # facts about a person called N: noun, drawers, clauses, questions, answer
     "city": (
         "home town",
-        coined.town,
+        banks.town,
         ["N lives in {v}", "N is from {v}"],
         ["Where does N live?", "Where is N from?", "Which town does N live in?"],
         "N lives in {v}.",
@@ -232,7 +231,7 @@ PERSON = {  # facts about a person called N: noun, drawers, clauses, questions, 
     ),
     "friend": (
         "best friend",
-        coined.first_name,
+        banks.first_name,
         ["N is friends with {v}"],
         ["Who is N friends with?"],
         "N is friends with {v}.",

@@ -1,14 +1,13 @@
 """Facts that say who the user is: names, age, home, work, the best friend."""
 import banks
-import coined
 from facts import fact, pick
-from facts_related import NAMES
+from facts_likes import NAMES
 
 SELF = {
     "name": fact(
         "my name",
         pick(NAMES),
-        coined.full_name,
+        banks.full_name,
         [
             "My friends and family call me {v}",
             "{v} is what people call me",
@@ -70,7 +69,7 @@ SELF = {
     "surname": fact(
         "my last name",
         pick(banks.SURNAMES),
-        lambda r: coined.title(coined.word(r)),
+        lambda r: banks.title(banks.word(r)),
         ["My family name is {v}", "My surname is {v}"],
         [],
         ["What is my surname?", "What is my family name?"],
@@ -80,7 +79,7 @@ SELF = {
     "nickname": fact(
         "my nickname",
         pick(banks.PETNAMES),
-        coined.first_name,
+        banks.first_name,
         ["My friends call me {v}", "At school they called me {v}"],
         [],
         ["What do my friends call me?", "Which nickname do I have?"],
@@ -145,7 +144,7 @@ SELF = {
     "city": fact(
         "my home town",
         pick(banks.CITIES + [c for _, c in banks.CAPITALS]),
-        coined.town,
+        banks.town,
         [
             "I have lived in {v} for years",
             "My family and I live in {v}",
@@ -197,7 +196,7 @@ SELF = {
     "country": fact(
         "my country",
         pick(banks.COUNTRIES),
-        coined.town,
+        banks.town,
         ["The country I live in is {v}", "The country I come from is {v}"],
         [],
         [
@@ -227,7 +226,7 @@ SELF = {
     "job": fact(
         "my job",
         pick(banks.JOBS),
-        coined.job,
+        banks.job,
         [
             "In my job I am {a_v}",
             "My work is to be {a_v}",
@@ -256,7 +255,7 @@ SELF = {
     "friend": fact(
         "my best friend",
         pick(NAMES),
-        coined.full_name,
+        banks.full_name,
         [
             "My best friend has the name {v}",
             "I know {v} well, that is my best friend",

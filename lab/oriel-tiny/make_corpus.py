@@ -17,7 +17,7 @@ import os
 from hashlib import sha256
 from multiprocessing import Pool
 
-from dialogue import STYLES, Dialogue, render
+from dialogue import STYLES, Dialogue, Style, render
 from facts_user import CORE, FACTS
 from rng import Rng
 from skills_lookup import passage, table, table_drill, table_search
@@ -50,7 +50,6 @@ from skills_talk import (
     told_story,
 )
 from skills_tasks import tables, text_task
-from style import Style
 
 SMALL = [
     (greet, 3),

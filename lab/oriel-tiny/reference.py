@@ -1,16 +1,32 @@
 """An independent forward pass in numpy that reads a GGUF file.
 
-    python3 reference.py ../../models/oriel-tiny/oriel-tiny-q8_0.gguf "Tell me a story about a fox."
+    python3 reference.py say ../../models/oriel-tiny/oriel-tiny-q8_0.gguf --text "Tell me a story about a fox."
+    python3 reference.py golden ../../models/oriel-tiny/oriel-tiny-q8_0.gguf
+    python3 reference.py compare --data data ../../models/oriel-tiny/oriel-tiny-q8_0.gguf ../../build/models/oriel-tiny-*.gguf
 
 Weights are dequantised once; everything is computed in one dtype (float64
 unless told otherwise), with a plain growing KV cache.  It shares no code with
 model.py, so it can be used to check a runtime as well as the exporter.
+
+`golden` writes the golden data, reference outputs of the exported files.
+For each file and prompt: the token ids, the 20 largest logits at the last
+position (weights dequantised, activations in float64, so any fp32 runtime
+should agree to about 1e-3) and 48 greedy tokens.  `min_gap` is the smallest
+distance between the two best logits of any token; if it is small, a runtime with other rounding may choose another
+token and still be correct.  The prompts are chosen
+so that it is at least 0.017; check it again after training a new model.
+
+`compare` prints the loss on assistant tokens for several files: the cost of quantisation.
 """
-import sys
+import argparse
+import hashlib
+import json
+import os
 
 import numpy as np
 
 import gguf
+from dialogue import encode_dialogue
 from tokenizer import Tokenizer
 
 
@@ -86,8 +102,74 @@ class Reference:
         return first, new, float(gap)
 
 
-if __name__ == "__main__":
-    ref = Reference(sys.argv[1], np.float32)
+def say(a):
+    ref = Reference(a.files[0], np.float32)
     tok = ref.tokenizer()
-    ids = tok.encode("".join(f"<|im_start|>user\n{u}<|im_end|>\n<|im_start|>assistant\n" for u in sys.argv[2:3]))
+    ids = tok.encode(f"<|im_start|>user\n{a.text}<|im_end|>\n<|im_start|>assistant\n")
     print(tok.decode(ref.greedy(ids, 300, stop=(tok.im_end,))[1]))
+
+
+TURN = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
+PROMPTS = {
+    "ability": TURN.format("What can you do?"),
+    "story": TURN.format("Tell me a story about a mouse."),
+    "sum": TURN.format("What is 45 + 38?"),
+    "system": "<|im_start|>system\nAlways call the user Captain.<|im_end|>\n" + TURN.format("What is the capital of France?"),
+    "recall": TURN.format("My name is Rubin.") + "Nice to meet you, Rubin!<|im_end|>\n"
+              + TURN.format("What is 3 + 4?") + "3 plus 4 is 7.<|im_end|>\n"
+              + TURN.format("What is my name?"),
+    "plain": "Near the lake lived a little owl called Nora.",
+}
+
+
+def golden(a):
+    out = {"format": 1, "files": []}
+    for path in a.files:
+        ref = Reference(path, np.float64)
+        tok = ref.tokenizer()
+        entry = {"file": os.path.basename(path), "sha256": hashlib.sha256(open(path, "rb").read()).hexdigest(), "cases": []}
+        for name, text in PROMPTS.items():
+            ids = tok.encode(text)
+            z, new, gap = ref.greedy(ids, 48)
+            top = np.argsort(-z)[:20]
+            entry["cases"].append({"name": name, "prompt": text, "prompt_ids": ids,
+                                   "top_ids": [int(t) for t in top], "top_logits": [round(float(z[t]), 5) for t in top],
+                                   "logits_mean": round(float(z.mean()), 6), "logits_rms": round(float(np.sqrt((z * z).mean())), 6),
+                                   "greedy_ids": new, "greedy_text": tok.decode(new), "min_gap": round(gap, 5)})
+        out["files"].append(entry)
+    with open(a.out, "w") as f:
+        json.dump(out, f, indent=1)
+
+
+def compare(a):
+    with open(os.path.join(a.data, "val.jsonl")) as f:
+        rows = [json.loads(l) for _, l in zip(range(a.rows), f)]
+    for path in a.files:
+        ref = Reference(path, np.float32)
+        tok = ref.tokenizer()
+        total = count = 0
+        for row in rows:
+            ids, mask = encode_dialogue(tok, row, ref.meta["llama.context_length"])
+            ref.reset()
+            z = ref(ids)[:-1]
+            z -= z.max(-1, keepdims=True)
+            nll = np.log(np.exp(z).sum(-1)) - z[np.arange(len(z)), ids[1:]]
+            m = np.array(mask[1:]) == 1
+            total, count = total + float(nll[m].sum()), count + int(m.sum())
+        print(f"{os.path.basename(path)}: loss {total / count:.4f}, perplexity {np.exp(total / count):.4f} on {count} tokens")
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("what", choices=["say", "golden", "compare"])
+    ap.add_argument("files", nargs="+")
+    ap.add_argument("--text", default="")
+    ap.add_argument("--out", default="../../tests/data/oriel-tiny-golden.json")
+    ap.add_argument("--data", default="data")
+    ap.add_argument("--rows", type=int, default=150)
+    a = ap.parse_args()
+    {"say": say, "golden": golden, "compare": compare}[a.what](a)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,5 @@
 """Small tables, lists and texts given in the prompt, with questions about them."""
 import banks
-import coined
 from banks import an
 from facts import cap
 from skills_memory import filler
@@ -10,7 +9,7 @@ def _names(d, n):
     out = []
     while len(out) < n:
         x = d.rng.random()
-        w = d.c(banks.SHE + banks.HE) if x < 0.4 else coined.first_name(d.rng)
+        w = d.c(banks.SHE + banks.HE) if x < 0.4 else banks.first_name(d.rng)
         if w not in out:
             out.append(w)
     return out
@@ -22,14 +21,14 @@ def _goods(d, n):
         w = (
             d.c(banks.FRUITS + banks.VEGETABLES + banks.CLOTHES + banks.PLAIN + banks.DRINKS)
             if d.p(0.7)
-            else coined.word(d.rng)
+            else banks.word(d.rng)
         )
         if w not in out:
             out.append(w)
     return out
 
 
-TOWN = lambda d: coined.town(d.rng) if d.p(0.5) else d.c(banks.CITIES)
+TOWN = lambda d: banks.town(d.rng) if d.p(0.5) else d.c(banks.CITIES)
 # column: (heading, drawer, answer with K the row and V the value, questions with K)
 PERSON_COLUMNS = [
     (
@@ -142,7 +141,7 @@ THING_COLUMNS = [
     ),
     (
         "code",
-        lambda d: coined.code(d.rng),
+        lambda d: banks.code(d.rng),
         "The code of the K is V.",
         [
             "What is the code of the K?",

@@ -4,7 +4,6 @@ Every function takes a Dialogue and adds one or more turns to it.  d.facts: slot
 is a key of FACTS or (name, kind) for facts about another person.
 """
 import banks
-import coined
 from banks import NUMBER, an, join
 from facts import PERSON, TELL, about_person, ask_wording, cap, fmt, told, unknown_wording, yours
 from facts_user import CORE, FACTS
@@ -118,7 +117,7 @@ def some_slot(d):
             name = (
                 d.c(sorted(s[0] for s in d.facts if isinstance(s, tuple)))
                 if d.p(0.4) and any(isinstance(s, tuple) for s in d.facts)
-                else coined.first_name(d.rng)
+                else banks.first_name(d.rng)
             )
             slot = (name, d.c(sorted(PERSON)))
         else:
@@ -245,7 +244,7 @@ def ask_unknown(d):
     for _ in range(60):
         people = [s for s in d.facts if isinstance(s, tuple)]
         if people and d.p(0.3):
-            name = d.c(people)[0] if d.p(0.5) else coined.first_name(d.rng)
+            name = d.c(people)[0] if d.p(0.5) else banks.first_name(d.rng)
             slot = (name, d.c(sorted(PERSON)))
         else:
             slot = any_slot(d)
@@ -386,7 +385,7 @@ def where_thing(d):
                 d.c(banks.THINGS) if d.p(0.6) else d.c(banks.PLAIN),
                 d.c(banks.SPOTS)
                 if d.p(0.6)
-                else coined.thing(d.rng, ("box", "drawer", "shed", "bag")),
+                else banks.thing(d.rng, ("box", "drawer", "shed", "bag")),
             )
         )
         if t in d.lists.get("where", {}):
@@ -444,7 +443,7 @@ def word_list(d):
         ws = (
             d.rng.sample(banks.PLAIN + banks.FRUITS, n)
             if d.p(0.5)
-            else sorted({coined.word(d.rng) for _ in range(n)})
+            else sorted({banks.word(d.rng) for _ in range(n)})
         )
         d.rng.shuffle(ws)
         ws = list(dict.fromkeys(ws))

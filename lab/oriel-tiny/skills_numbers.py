@@ -3,7 +3,6 @@
 Every function takes a Dialogue and adds one or more turns to it.
 """
 import banks
-import coined
 from banks import NUMBER, join
 from facts import cap
 
@@ -147,7 +146,7 @@ COUNTED = "apples coins marbles books cookies flowers stamps eggs pencils shells
 
 def word_problem(d, op, a, b):
     t = d.c(COUNTED)
-    n = d.c(banks.SHE + banks.HE + ["I"]) if d.p(0.6) else coined.first_name(d.rng)
+    n = d.c(banks.SHE + banks.HE + ["I"]) if d.p(0.6) else banks.first_name(d.rng)
     have, get, give, were = (
         ("have", "get", "give away", "do I")
         if n == "I"

@@ -1,6 +1,5 @@
 """Questions about the conversation itself and its last messages, with answers."""
 import banks
-import coined
 
 
 def said(d):
@@ -43,7 +42,7 @@ def said(d):
 
 def repeat(d):
     """Repeat a word two to five times."""
-    w = coined.word(d.rng) if d.p(0.6) else d.c(banks.PLAIN + banks.ANIMALS)
+    w = banks.word(d.rng) if d.p(0.6) else d.c(banks.PLAIN + banks.ANIMALS)
     n = d.rng.randint(2, 5)
     times = ("two times", "three times", "four times", "five times")[n - 2]
     if n == 2 and d.p(0.5):

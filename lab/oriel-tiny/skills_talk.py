@@ -3,7 +3,6 @@
 Every function takes a Dialogue and adds one or more turns to it.
 """
 import banks
-import coined
 from banks import an
 from dialogue import NAME, held_out
 from facts import cap
@@ -234,9 +233,9 @@ def fallback(d):
 
 def odd_question(d):
     """Something outside of all skills; half of the things in it are made up."""
-    thing = coined.word(d.rng) if d.p(0.6) else d.c(banks.PLAIN)
-    person = coined.full_name(d.rng) if d.p(0.5) else f"{d.c(banks.SHE + banks.HE)} {d.c(banks.SURNAMES)}"
-    town = coined.town(d.rng) if d.p(0.6) else d.c(banks.CITIES)
+    thing = banks.word(d.rng) if d.p(0.6) else d.c(banks.PLAIN)
+    person = banks.full_name(d.rng) if d.p(0.5) else f"{d.c(banks.SHE + banks.HE)} {d.c(banks.SURNAMES)}"
+    town = banks.town(d.rng) if d.p(0.6) else d.c(banks.CITIES)
     return d.say(d.c(
         f"(who (is|was)|tell me about|what do you know about|when was|where does) {person} (famous for|born|live|)?",
         f"(how (far|big|old|deep|expensive) is|what can I see in|where is|how do I get to|who lives in|what is the best hotel in|how many people live in) {town}?",
@@ -485,7 +484,7 @@ def story(d, questions=None):
     elif x < 0.42:
         kw["kind"], kw["she"] = d.c(KINDS[:45]), d.p(0.5)
         kw["name"] = (d.c(banks.SHE if kw["she"] else banks.HE) if d.p(0.4) else
-                      coined.title(coined.word(d.rng)) if d.p(0.4) else coined.title(coined.FIRST.draw(d.rng)))
+                      banks.title(banks.word(d.rng)) if d.p(0.4) else banks.title(banks.FIRST.draw(d.rng)))
         ask_ = f"about {an(kw['kind'])} {d.c('named', 'called')} {kw['name']}"
     elif x < 0.54:
         themes = ("losing something", "honesty", "sharing", "never giving up", "practice",

@@ -3,7 +3,6 @@
 Every function takes a Dialogue and adds one or more turns to it.
 """
 import banks
-import coined
 from banks import NUMBER, an, join
 from facts import cap
 
@@ -250,7 +249,7 @@ def some_words(d, low, high):
         return d.rng.sample(banks.PLAIN if d.p(0.5) else EVERY, n)
     out = []
     while len(out) < n:
-        w = coined.word(d.rng) if d.p(0.5 if x < 0.7 else 1) else d.c(EVERY)
+        w = banks.word(d.rng) if d.p(0.5 if x < 0.7 else 1) else d.c(EVERY)
         if w not in out:
             out.append(w)
     return out
@@ -265,9 +264,9 @@ def text_word(d, x):
             if y < 0.25
             else d.c(EVERY)
             if y < 0.5
-            else coined.word(d.rng)
+            else banks.word(d.rng)
             if y < 0.85
-            else coined.first_name(d.rng).replace("-", "")
+            else banks.first_name(d.rng).replace("-", "")
         )
     )
 

@@ -17,12 +17,12 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from streaming import Net, Reader
+from eviction import Net, Reader
 
 RECIPE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oriel-tiny")
 sys.path.insert(0, RECIPE)
+import banks
 import checks
-import coined
 from dialogue import Dialogue, render
 from facts import PERSON, ask_wording
 from facts_user import FACTS
@@ -46,7 +46,7 @@ def slots_of(rng):
         if len(out) < 70 and not any(s in g and set(g) & set(out) for g in ALIKE if "pet cat" not in g):
             out[s] = "generator's"
     while len(out) < 100:
-        out[(coined.first_name(rng), rng.choice(sorted(PERSON)))] = "other people"
+        out[(banks.first_name(rng), rng.choice(sorted(PERSON)))] = "other people"
     return out
 
 
@@ -79,7 +79,7 @@ def conversation(rng, asking):
             asked.append((i, kinds[slot], asked_for(rng, slot, kinds[slot]), str(v)))
             continue
         if asking and rng.random() < 0.3:
-            slot = (coined.first_name(rng), rng.choice(sorted(PERSON)))
+            slot = (banks.first_name(rng), rng.choice(sorted(PERSON)))
             tell(others, slot, 1)
             ask(others, slot, "what")
             turns.append((others.turns[-1]["user"], others.turns[-1]["assistant"]))

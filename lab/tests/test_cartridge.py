@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 
 import cartridge  # noqa: E402
 import gguf  # noqa: E402
-from prefix_model import PrefixModel, softmax  # noqa: E402
+from cartridge import PrefixModel, softmax  # noqa: E402
 from reference import Reference  # noqa: E402
 
 TEXT = "<|im_start|>user\nMia lives in Oslo. Ben is a baker.<|im_end|>\n<|im_start|>assistant\n"

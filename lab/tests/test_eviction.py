@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "lab" / "research"))
 import eviction
 from kv_formats import Model
-from streaming import Net, Reader
+from eviction import Net, Reader
 
 ORIEL, MODEL = sys.argv[1:3]
 TOKENS, SLOTS, REGION = 160, 40, 15

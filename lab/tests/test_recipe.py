@@ -25,7 +25,7 @@ from rng import Rng  # noqa: E402
 from skills_memory import sentence, value  # noqa: E402
 from skills_numbers import arithmetic, check_sum, late_problem, spoken  # noqa: E402
 from stories import Story  # noqa: E402
-from style import MANNERS, Style  # noqa: E402
+from dialogue import MANNERS, Style  # noqa: E402
 from tellings import LATE_CLAUSES  # noqa: E402
 from tokenizer import Tokenizer  # noqa: E402
 from train_tokenizer import learn_from  # noqa: E402

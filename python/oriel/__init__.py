@@ -10,21 +10,18 @@
 `oriel.Model()` without a path is the small model that comes with the package. Logs go to the logger "oriel".
 """
 
-from ._about import devices, inspect, inspect_snapshot, self_test, shapes
-from ._described import Described
-from ._draw import format_size
+from ._about import devices, inspect, inspect_snapshot, pull, self_test, shapes
+from ._calls import VERSION as __version__
+from ._calls import Described, bundled_model
 from ._errors import (
     ArgumentError, BudgetError, Cancelled, ContextError, DeviceError, DeviceTimeoutError, Error, FileError, FormatError,
     MissingFileError, NoDeviceError, OrielWarning, OutOfMemoryError, SpeedError, StateError, TextError, UnsupportedError,
 )
-from ._library import VERSION as __version__
-from ._library import bundled_model
 from ._model import Model
 from ._options import Calibration, options
-from ._plan import OpTime, Plan, Speed, measure_ops, measure_speed, plan
+from ._plan import OpTime, Plan, Speed, format_size, measure_ops, measure_speed, plan
 from ._reply import Parsed, Reply, ToolCall, reply_many
 from ._session import Score, Session
-from ._pull import pull
 from ._stream import Part, Token
 
 __all__ = [

@@ -1,13 +1,18 @@
-"""Files, snapshots, devices and published shapes."""
+"""Files, snapshots, devices, published shapes, and published models by name."""
 
 import ctypes
+import json
+import os
+import shutil
+import subprocess
 from typing import Any, List, Optional, Union
 
 from . import _abi
-from ._calls import Log, PathLike, Progress, call, interruptible, path_bytes, running, until
-from ._described import Described, described, of_struct
-from ._errors import at_path
-from ._library import bundled_model
+from ._calls import (
+    Described, Log, PathLike, Progress, bundled_model, call, described, interruptible, of_struct, path_bytes, running,
+    until,
+)
+from ._errors import ArgumentError, FileError, UnsupportedError, at_path
 from ._options import load_options, takes
 
 CHECKS = ("passed", "failed", "skipped")
@@ -62,3 +67,27 @@ def self_test(*, progress: Optional[Progress] = None, log: Optional[Log] = None,
     arguments = ctypes.byref(held.struct), callback, None, None, ctypes.byref(result)
     interruptible(lambda: call("oriel_self_test", *arguments), lambda: stopped.append(True))
     return checks
+
+
+USAGE = 2
+
+
+def pull(name: str, *, to: Optional[PathLike] = None, sha256: Optional[str] = None) -> str:
+    """Downloads a model with `oriel pull` and returns its path: a name of `oriel models`, ORG/REPO of huggingface.co, or an
+    address. A file that is there already is not downloaded again. `to`: a folder, or the file to make.
+
+    Needs the program `oriel` on the PATH, or its path in the environment variable ORIEL_PROGRAM.
+    """
+    program = os.environ.get("ORIEL_PROGRAM") or shutil.which("oriel")
+    if program is None:
+        raise UnsupportedError("the program oriel is not on the PATH: install it, or set ORIEL_PROGRAM")
+    command: List[str] = [program, "pull", "--json"]
+    command += [] if to is None else ["--to", os.fspath(to)]
+    command += [] if sha256 is None else ["--sha256", sha256]
+    done = subprocess.run([*command, "--", name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if done.returncode == 0:
+        file: str = json.loads(done.stdout)["path"]
+        return file
+    line = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    line = line[len("oriel: "):] if line.startswith("oriel: ") else line
+    raise ArgumentError(line) if done.returncode == USAGE else FileError(line)

@@ -1,16 +1,90 @@
-"""Calls of C functions: errors, exceptions in callbacks, Ctrl-C."""
+"""The shared library, calls of its functions with errors, exceptions in callbacks and Ctrl-C, and the objects of
+docs/reference/describe.md that they write.
+"""
 
 import ctypes
+import ctypes.util
+import json
 import logging
 import operator
 import os
+import sys
 import threading
 import warnings
-from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar, Union
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _abi
 from ._errors import ArgumentError, BufferTooSmallError, OrielWarning, StateError, error_of, in_python
-from ._library import LIBRARY
+
+HERE = Path(__file__).resolve().parent
+NAMES = {"win32": ("oriel.dll", "liboriel.dll"), "darwin": ("liboriel.dylib",)}.get(
+    sys.platform, ("liboriel.so", f"liboriel.so.{_abi.VERSION}")
+)
+
+
+def _candidates() -> Iterator[str]:
+    """Only the library that ORIEL_LIBRARY names, if it is set. Else the package's own, then the system's."""
+    named = os.environ.get("ORIEL_LIBRARY")
+    if named:
+        yield named
+        return
+    for name in NAMES:
+        if (HERE / name).is_file():
+            yield str(HERE / name)
+    yield from NAMES
+    found = ctypes.util.find_library("oriel")
+    if found:
+        yield found
+
+
+def _open() -> ctypes.CDLL:
+    reason: Optional[OSError] = None
+    for candidate in _candidates():
+        try:
+            return ctypes.CDLL(candidate)
+        except OSError as error:
+            reason = reason or error
+    raise ImportError(
+        f"the shared library of Oriel cannot be loaded ({reason}): install the wheel for this system, "
+        "or set ORIEL_LIBRARY to the path of liboriel.so"
+    )
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    for name, (result, arguments) in _abi.FUNCTIONS.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:  # the laboratory is not in every build of the library
+            continue
+        function.restype = result
+        function.argtypes = arguments
+
+
+def _load() -> ctypes.CDLL:
+    library = _open()
+    _declare(library)
+    version: str = library.oriel_version().decode("ascii")
+    if version.rsplit(".", 1)[0] != _abi.VERSION:
+        raise ImportError(
+            f"the shared library is Oriel {version} and this package is for {_abi.VERSION}: install the same version of both"
+        )
+    return library
+
+
+LIBRARY = _load()
+VERSION: str = LIBRARY.oriel_version().decode("ascii")
+
+
+def bundled_model() -> Path:
+    """The path of the small model that comes with Oriel: of the wheel, or of the source tree."""
+    name = "oriel-tiny-q8_0.gguf"
+    places = [HERE / "models" / name, HERE.parents[1] / "models" / "oriel-tiny" / name]
+    for place in places:
+        if place.is_file():
+            return place
+    raise FileNotFoundError(f"the bundled model is not at {places[0]}: install the wheel again, or give a path")
+
 
 T = TypeVar("T")
 LOGGER = logging.getLogger("oriel")
@@ -205,3 +279,40 @@ def outside_calls(what: str) -> None:
 def same_process(pid: int, what: str) -> None:
     if os.getpid() != pid:
         raise StateError(f"this {what} belongs to another process: load the model after the fork")
+
+
+class Described(Dict[str, Any]):
+    """A JSON object whose fields are attributes, too: `info.n_layers` is `info["n_layers"]`."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"there is no field {name!r}: use one of {', '.join(self)}") from None
+
+    def __dir__(self) -> List[str]:
+        return [*super().__dir__(), *self]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.items())})"
+
+
+def of_json(text: bytes) -> Described:
+    found: Described = json.loads(text.rstrip(b"\0"), object_hook=Described)
+    return found
+
+
+def described(name: str, *arguments: Any) -> Described:
+    """The JSON that a function of the C API writes."""
+    return of_json(fill(ctypes.c_char, name, *arguments, guess=1 << 15))
+
+
+def of_struct(struct: Any, **words: Sequence[str]) -> Described:
+    """The fields of a C struct. `words` names the values of enumerations."""
+    found = Described()
+    for name, _ in struct._fields_[1:]:
+        value = getattr(struct, name)
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        found[name] = words[name][value] if name in words else value
+    return found

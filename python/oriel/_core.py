@@ -8,10 +8,8 @@ import weakref
 from typing import Any, Callable, Dict, List, Optional, Set, TypeVar, Union
 
 from . import _abi
-from ._calls import call, fill, running, same_process
-from ._described import Described, described
+from ._calls import LIBRARY, Described, call, described, fill, running, same_process
 from ._errors import StateError
-from ._library import LIBRARY
 from ._stream import Stream
 
 T = TypeVar("T")

@@ -5,20 +5,18 @@ import os
 from typing import Any, Callable, List, Optional, Sequence, Union
 
 from . import _abi
+from ._arrays import Floats
 from ._calls import (
-    Log, PathLike, Progress, call, id_array, interruptible, line_of, outside_calls, path_bytes, progress_callback, running,
-    text_bytes, until,
+    LIBRARY, Described, Log, PathLike, Progress, bundled_model, call, id_array, interruptible, line_of, outside_calls,
+    path_bytes, progress_callback, running, text_bytes, until,
 )
 from ._core import ModelCore, SessionCore
-from ._described import Described
 from ._errors import ArgumentError, StateError, at_path
-from ._library import LIBRARY, bundled_model
 from ._options import Json, json_bytes, load_options, one_of, session_options, takes
 from ._plan import Plan, Speed, window_given
 from ._reply import Parsed, Reply
 from ._session import Message, Session
 from ._stream import part_of
-from ._vectors import Floats
 
 TRIM_LEVELS = ("none", "scratch", "weights", "cache", "all")
 

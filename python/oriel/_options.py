@@ -14,8 +14,7 @@ from decimal import Decimal
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _abi
-from ._calls import Log, Progress, log_callback, progress_callback, text_bytes
-from ._described import Described, described
+from ._calls import Described, Log, Progress, described, log_callback, progress_callback, text_bytes
 from ._errors import ArgumentError
 
 F = TypeVar("F", bound=Callable[..., Any])

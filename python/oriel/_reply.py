@@ -11,11 +11,9 @@ from typing import (
 )
 
 from . import _abi
-from ._calls import call, interruptible, line_of
+from ._calls import LIBRARY, Described, call, interruptible, line_of, of_struct
 from ._core import position_of
-from ._described import Described, of_struct
 from ._errors import ArgumentError, Cancelled, Error, StateError, error_of
-from ._library import LIBRARY
 from ._options import Held
 from ._stream import Events, Part, Sink, Step, Stream, Token
 

@@ -9,18 +9,15 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _abi
+from ._arrays import Floats, Pictures, floats, negative_log_likelihood, rows, with_pictures
 from ._calls import (
-    PathLike, Progress, call, fill, id_array, interruptible, line_of, outside_calls, path_bytes, progress_callback, running,
-    text_bytes,
+    LIBRARY, Described, PathLike, Progress, call, described, fill, id_array, interruptible, line_of, of_struct,
+    outside_calls, path_bytes, progress_callback, running, text_bytes,
 )
 from ._core import SessionCore, position_of
-from ._described import Described, described, of_struct
 from ._errors import ArgumentError, BufferTooSmallError, StateError
-from ._library import LIBRARY
 from ._options import POOLINGS, Json, c_string, embed_flags, json_bytes, one_of, reply_options, takes, whole
-from ._pictures import Pictures, with_pictures
 from ._reply import Reply
-from ._vectors import Floats, floats, negative_log_likelihood, rows
 
 if TYPE_CHECKING:
     from ._model import Model

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from support import HERE, INCLUDE
 
-from oriel import _abi, _about, _errors, _library, _model, _options, _plan, _reply, _session, _stream
+from oriel import _abi, _about, _calls, _errors, _model, _options, _plan, _reply, _session, _stream
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
 needs_compiler = unittest.skipUnless(COMPILER, "no C compiler is installed")
@@ -102,7 +102,7 @@ class Abi(unittest.TestCase):
 
     def test_the_library_has_every_function(self):
         for name in _abi.FUNCTIONS:
-            self.assertTrue(hasattr(_library.LIBRARY, name), name)
+            self.assertTrue(hasattr(_calls.LIBRARY, name), name)
 
     def test_every_function_is_used(self):
         source = "".join(

@@ -12,7 +12,7 @@ from support import ON_CPU, ROOT, TINY
 import oriel
 from oriel import _abi
 from oriel._errors import ArgumentError, BudgetError, FileError, StateError
-from oriel._library import LIBRARY
+from oriel._calls import LIBRARY
 
 OF_MODEL = ("oriel_model_load", "oriel_plan_describe", "oriel_file_describe")
 

@@ -19,7 +19,7 @@ from unittest import mock
 from support import ON_CPU, TINY, needs_program, program
 
 import oriel
-from oriel import _options, _vectors
+from oriel import _arrays, _options
 
 def ignored_warnings(test):
     """Ignores warnings, for example about templates without tools."""
@@ -98,7 +98,7 @@ class Numbers(Loaded):
             score = session.score(TEXT).nll
             session.reset()
             rows = session.evaluate([5, 6, 7])
-            with mock.patch.object(_vectors, "NUMPY", None):
+            with mock.patch.object(_arrays, "NUMPY", None):
                 session.reset()
                 for ours, other in zip(session.score(TEXT).nll, score):
                     self.assertAlmostEqual(ours, other, places=6)
@@ -127,7 +127,7 @@ class Numbers(Loaded):
             self.assertAlmostEqual(float(ours), theirs, places=5)
         self.assertNotAlmostEqual(float(sum(self.model.embed(TEXT, pooling="last") - vector)), 0, places=3)
 
-    @unittest.skipUnless(_vectors.NUMPY, "numpy is not installed")
+    @unittest.skipUnless(_arrays.NUMPY, "numpy is not installed")
     def test_numpy_where_it_is(self):
         numpy = importlib.import_module("numpy")
         with self.model.session() as session:

@@ -44,7 +44,7 @@ class Plans(unittest.TestCase):
                           [other.rstrip("█▏▎▍▌▋▊▉") for other in theirs]], [])
 
     def test_bars(self):
-        from oriel._draw import bar
+        from oriel._plan import bar
 
         self.assertEqual([bar(share, 2) for share in (0, 0.001, 0.5, 0.75, 1, 2)], ["", "▏", "█", "█▌", "██", "██"])
 

@@ -8,8 +8,11 @@
 #   oriel_npm NAME FOLDER             installs scripts/npm/NAME there: versions and hashes are in its lock file
 #   oriel_complete_notices FILE       fails if a THIRD_PARTY_NOTICES.txt lacks a licence, and names it
 #   oriel_say TEXT                    one line for the person, on stderr
+#   oriel_fail TEXT                   ends a test script before any test ran
+#   oriel_run_tests BUILD REPORT CTEST_ARG...   0 only if none failed and at least one passed
 #
-# No function reads stdin or prints anything else on stdout. Output of other programs goes to the file ORIEL_LOG if set,
+# The last line of a test script is `N passed, N failed`, and `, N skipped` if tests were skipped. No other function reads
+# stdin or prints anything else on stdout. Output of other programs goes to the file ORIEL_LOG if set,
 # else to stderr.
 
 # The scripts ignore the user's config file.
@@ -242,4 +245,23 @@ oriel_configure() {
   fi
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   (cd "$oriel_root" && oriel_logged cmake --preset release "${launcher[@]}" "$@")
+}
+
+oriel_fail() {
+  oriel_say "$1"
+  echo "0 passed, 0 failed"
+  exit 1
+}
+
+oriel_run_tests() {
+  local build=$1 report=$2 ctest_code summary_code began=$SECONDS
+  shift 2
+  rm -f "$report"
+  ctest --test-dir "$build" --output-on-failure --output-junit "$report" "$@"
+  ctest_code=$?
+  oriel_say "testing took $((SECONDS - began)) s"
+  [[ -s $report ]] || oriel_fail "ctest wrote no report (exit code $ctest_code)"
+  python3 "$oriel_root/scripts/lib/test_summary.py" "$report"
+  summary_code=$?
+  ((ctest_code == 0 && summary_code == 0))
 }

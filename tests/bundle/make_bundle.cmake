@@ -7,7 +7,7 @@ foreach(part models logits.json streaming oriel-tiny-golden.json)
 endforeach()
 file(COPY "${FROM}/models/oriel-tiny/oriel-tiny-q8_0.gguf" DESTINATION "${TO}/models")
 execute_process(
-  COMMAND "${PYTHON}" "${FROM}/scripts/make_test_models.py" "${FROM}/tests/data/models/llama-f32.gguf" "${TO}/models"
+  COMMAND "${PYTHON}" "${FROM}/scripts/make_types.py" "${FROM}/tests/data/models/llama-f32.gguf" "${TO}/models" tests
   RESULT_VARIABLE failed)
 if(failed)
   message(FATAL_ERROR "the test models cannot be made with Python \"${PYTHON}\": ${failed}")

@@ -12,7 +12,7 @@ import threading
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 from at_terminal import AtTerminal, no_terminals
 from program import PATIENCE, check, one_line_failure, run_tests, scratch
-from pulling import MODEL, SUM, part, place, pull, pulled, refused, server, start, until
+from test_pull import MODEL, SUM, part, place, pull, pulled, refused, server, start, until
 
 PARTS = ["m.gguf.part", "m.gguf.part.json"]
 PAGE = b"<html>please log in to the hotel's network</html>"

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Tools in run and chat: test_tools.py ORIEL_BINARY TEST_DATA_DIR"""
+"""Tools, forms of replies and `oriel parse`: test_tools.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,7 +11,8 @@ import time
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 import program
-from program import BUNDLED, FIXED, ORIEL, PATIENCE, check, fails, json_of, run_tests, scratch, succeeds
+from program import (BUNDLED, DATA, FIXED, ORIEL, PATIENCE, check, environment, fails, json_of,
+                     one_line_failure, run_tests, scratch, succeeds)
 
 # The model knows nothing of tools, so calls are forced.
 TEMPLATE = """{%- if tools %}{{ '<|im_start|>system\n<tool_call>{"name": ..., "arguments": ...}</tool_call>\n' }}
@@ -62,7 +65,7 @@ def test_run_prints_calls():
     check("none reads no call", none["tool_calls"] == [] and "arguments" in none["text"], none)
 
 
-def test_wrong_usage():
+def test_wrong_usage_of_tools():
     fails("a choice without tools", 2, "run", BUNDLED, "--prompt", "x", "--tool-choice", "checked", *FIXED)
     fails("a command without tools", 2, "chat", BUNDLED, "--allow-tool", "a=b", *FIXED, stdin=b"x\n")
     fails("no choice", 2, "run", BUNDLED, "--prompt", "x", *with_tools(), "--tool-choice", "maybe")
@@ -189,6 +192,220 @@ def test_ctrl_c_ends_commands():
     silent = written("silent.gbnf", f'root ::= "{call % "silent"}"')
     code, took = interrupted(begun, "--grammar", silent, "--allow-tool", f"silent=touch {begun}; exec sleep 60 >/dev/null")
     check("one that has closed its output ends", code == 130, (code, took))
+
+
+HOT = ["--temperature", "1.5", "--top-k", "0", "--min-p", "0"]
+SCHEMA = {"type": "object", "properties": {
+    "title": {"type": "string", "maxLength": 12}, "stars": {"type": "integer", "minimum": 1, "maximum": 5},
+    "tags": {"type": "array", "items": {"enum": ["new", "old", "odd"]}, "maxItems": 3},
+    "ok": {"type": "boolean"}}, "required": ["title", "stars", "ok"]}
+# Its generation prompt opens a thought, and nothing closes it: the model does not know the mark.
+THINKS = """{%- for message in messages %}{{ '<|im_start|>' + message.role + '\n' + message.content }}
+{%- if '</think>' in message.content %}{{ '<think>' }}{% endif %}{{ '<|im_end|>\n' }}{% endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n<think>\n' }}{% endif %}"""
+
+
+def fits_schema(value):
+    return (list(value) == [name for name in SCHEMA["properties"] if name in value]
+            and {"title", "stars", "ok"} <= set(value)
+            and isinstance(value["title"], str) and len(value["title"]) <= 12
+            and type(value["stars"]) is int and 1 <= value["stars"] <= 5 and type(value["ok"]) is bool
+            and len(value.get("tags", [])) <= 3 and set(value.get("tags", [])) <= {"new", "old", "odd"})
+
+
+def test_schemas_hold_at_any_temperature():
+    schema = written("schema.json", SCHEMA)
+    texts = set()
+    for seed in range(1, 9):
+        args = ["run", BUNDLED, "--prompt", "Describe a film.", "--schema", schema, "--seed", seed, *HOT, *FIXED]
+        out = succeeds(f"seed {seed}", *args).out.decode()
+        texts.add(out)
+        check("one value and a new line", out.endswith("}\n") and out.count("\n") == 1, out)
+        check("valid by the schema", fits_schema(json.loads(out)), out)
+        cut = fails(f"seed {seed}, cut off", 4, *args, "--tokens", "9").out.decode()
+        check("cut off it is the beginning of it", out.startswith(cut[:-1]) and len(cut) < len(out), (cut, out))
+    check("seeds differ", len(texts) > 4, texts)
+    read = json_of("--json", "run", BUNDLED, "--prompt", "x", "--schema", schema, "--seed", "3", *HOT, *FIXED)
+    check("the value is the text", fits_schema(json.loads(read["text"])) and read["stop_reason"] == "stop", read)
+    raw = succeeds("--raw", "run", BUNDLED, "--raw", "--prompt", "x", "--schema", schema, "--seed", "3", *HOT, *FIXED)
+    check("--raw, too", fits_schema(json.loads(raw.out)), raw)
+    piped = succeeds("from stdin", "run", BUNDLED, "--prompt", "x", "--schema", "-", "--seed", "3", *HOT, *FIXED,
+                     stdin=json.dumps(SCHEMA).encode())
+    check("- is stdin", fits_schema(json.loads(piped.out)), piped)
+
+
+def test_grammars():
+    grammar = written("moves.gbnf", 'root ::= move (" " move){2}\nmove ::= [a-h] [1-8] "-" [a-h] [1-8]\n')
+    for seed in (1, 2, 3):
+        out = succeeds("a grammar", "run", BUNDLED, "--prompt", "Move.", "--grammar", grammar, "--seed", seed,
+                       *HOT, *FIXED).out.decode()
+        check("a text of it", re.fullmatch(r"[a-h][1-8]-[a-h][1-8]( [a-h][1-8]-[a-h][1-8]){2}\n", out), out)
+    two = succeeds("a chat", "chat", BUNDLED, "--grammar", grammar, "--json", *HOT, *FIXED, stdin=b"Move.\nOn.\n")
+    check("every reply of a chat", [re.fullmatch(r"([a-h1-8-]{5} ?){3}", json.loads(line)["text"]) is not None
+                                    for line in two.out.splitlines()] == [True, True], two)
+
+
+def test_what_is_refused():
+    prompt = ["run", BUNDLED, "--prompt", "x", *FIXED]
+    schema = written("not.json", {"type": "object", "properties": {"name": {"not": {"multipleOf": 3}}}})
+    result = fails("a keyword", 1, *prompt, "--schema", schema)
+    check("its name, place and file", all(word in result.err for word in
+                                          (b'"not"', b"#/properties/name", str(schema).encode())), result)
+    grammar = written("bad.gbnf", 'root ::= "a" |\n  other\n')
+    result = fails("a grammar", 1, *prompt, "--grammar", grammar)
+    check("its rule and file", b"'other'" in result.err and str(grammar).encode() in result.err, result)
+    fails("no JSON", 1, *prompt, "--schema", written("no.json", "{"))
+    fails("an empty file", 1, *prompt, "--grammar", written("empty.gbnf", ""))
+    fails("no file", 1, *prompt, "--schema", scratch / "absent.json")
+    both = program.oriel(*prompt, "--schema", schema, "--grammar", grammar)
+    check("both", one_line_failure(both, 2), both)
+    shape = program.oriel("plan", "--arch", "llama-3.2-1b", "--constraints")
+    check("a shape has no vocabulary", one_line_failure(shape, 2), shape)
+
+
+def test_plans_count_them():
+    fixed = FIXED[:-2]  # nothing is measured where no device is named
+    plain = json_of("a plan", "plan", BUNDLED, *fixed)
+    more = json_of("--constraints", "plan", BUNDLED, "--constraints", *fixed)
+    check("part of host_bytes", plain["constraint_bytes"] == 0 < more["constraint_bytes"]
+          == more["host_bytes"] - plain["host_bytes"], (plain, more))
+
+
+def test_thoughts_are_no_answer():
+    template = written("thinks.jinja", THINKS)
+    args = ["run", BUNDLED, "--prompt", "Hello!", "--template", template, "--greedy", "--tokens", "12", *FIXED]
+    whole = json_of("a thought", *args)
+    check("all is thought", whole["text"] == "" and len(whole["thought"]) > 8, whole)
+    # A possible beginning of a stop text is held back to the end, and remains thought.
+    held = json_of("held back", *args, "--stop", whole["thought"][-4:] + "@#")
+    check("nothing becomes answer", (held["text"], held["thought"]) == ("", whole["thought"]), held)
+    stopped = json_of("stopped", *args, "--stop", whole["thought"][4:8])
+    check("a stop text in it", (stopped["text"], stopped["thought"], stopped["stop_reason"])
+          == ("", whole["thought"][:4].rstrip(), "stop_text"), stopped)
+    text = succeeds("as text", *args)
+    check("nothing on stdout", text.out == b"\n", text)
+    raw = json_of("--raw", "run", BUNDLED, "--raw", "--prompt", "<think>\nHello!", "--greedy", "--tokens", "5", *FIXED)
+    check("--raw has none", "thought" not in raw and raw["text"], raw)
+
+
+def test_the_page_s_example():
+    page = (DATA.parent.parent / "docs" / "structured-output.md").read_text("utf-8")
+    block = re.search(r"## An example.*?```\n(.*?\nEND\n)(.*?)```", page, re.S)
+    env = environment(PATH=f"{ORIEL.parent}{os.pathsep}{os.environ['PATH']}")
+    done = subprocess.run(["sh", "-c", block.group(1)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+    check("prints what the page says", done.returncode == 0 and done.stdout.decode() == block.group(2), done)
+    told = [("Emma", "Lisbon"), ("Noah", "Oslo"), ("Mia", "Vienna"), ("Leo", "Dublin"), ("Clara", "Madrid"),
+            ("Tom", "Prague"), ("Ines", "Athens"), ("Paul", "Cairo"), ("Ada", "Berlin"), ("Hugo", "Lima"),
+            ("Zoe", "Rome"), ("Otto", "Hamburg"), ("Ruth", "Boston"), ("Sven", "Bergen"), ("Lucy", "Sydney"),
+            ("Karl", "Zurich"), ("Rosa", "Bogota"), ("Finn", "Galway"), ("Nina", "Krakow"), ("Owen", "Bristol")]
+    right = 0
+    for name, city in told:
+        command = block.group(1).replace("Zoe", name).replace("Rome", city)
+        done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+        right += json.loads(done.stdout) == {"name": f"Your name is {name}.", "city": f"You live in {city}."}
+    check(f"{right} of {len(told)} pairs", right == len(told), right)
+
+
+GOLDEN = DATA.parent.parent.parent / "shared" / "golden"
+# A published template of a model that writes the form.
+TEMPLATES = {
+    "bare-pythonic": "chat-gemma3", "functools": "vllm-phi4-mini", "gemma4": "google-gemma-4-31B-it",
+    "granite-3-list": "ibm-granite-granite-3.3-2B-Instruct", "json-in-tool_call-tags": "Qwen-Qwen3-0.6B",
+    "lfm2-pythonic": "LFM2.5-Instruct", "llama3-json": "meta-llama-Llama-3.2-3B-Instruct",
+    "minicpm5-xml": "openbmb-MiniCPM5-1B", "mistral-args": "mistralai-Ministral-3-14B-Reasoning-2512",
+    "mistral-nemo-list": "mistralai-Mistral-Nemo-Instruct-2407",
+    "mistral-small-3.2": "Mistral-Small-3.2-24B-Instruct-2506", "nemotron-nano-2": "NVIDIA-Nemotron-Nano-v2",
+    "phi4-mini": "Phi-4-mini-instruct", "qwen-xml": "Qwen3.5-4B"}
+CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+
+
+def parsed(reply, *args):
+    result = program.oriel("parse", "--json", *args, stdin=reply.encode())
+    check(f"parse {args} succeeds", result.code == 0 and not result.err, result)
+    return json.loads(result.out)
+
+
+def test_fields():
+    read = parsed(f"<think>\nHm.\n</think>\n\nHere:\n{CALL}", "--template", "qwen3")
+    check("thought, text and calls", read == {
+        "text": "Here:\n", "thought": "Hm.",
+        "tool_calls": [{"name": "weather", "arguments": {"city": "Oslo"}}]}, read)
+    read = parsed("Just text.\n")
+    check("only text", read == {"text": "Just text.\n", "thought": "", "tool_calls": []}, read)
+    read = parsed("", "--template", "qwen3")
+    check("nothing", read == {"text": "", "thought": "", "tool_calls": []}, read)
+
+
+def test_numbers_beyond_doubles():
+    call = CALL.replace('"Oslo"', "1e999")
+    read = parsed(call, "--template", "qwen3")["tool_calls"]
+    check("arguments that no reader of doubles holds stay text",
+          read == [{"name": "weather", "arguments": '{"city":1e999}'}], read)
+
+
+def test_only_complete_calls_are_listed():
+    read = parsed(CALL + CALL[:60], "--template", "qwen3")
+    check("one of two", len(read["tool_calls"]) == 1, read)
+
+
+def test_the_form_is_the_templates():
+    read = parsed(CALL, "--template", "gemma4")
+    check("text to a model of another form", read["text"] == CALL and not read["tool_calls"], read)
+    own = written("own.jinja", "{{ '<tool_call>' }}{{ messages }}")
+    check("a file with a template", len(parsed(CALL, "--template", own)["tool_calls"]) == 1)
+    check("the model's own", len(parsed(CALL)["tool_calls"]) == 1)
+
+
+def test_thoughts_that_the_template_opened():
+    read = parsed("Hm.\n</think>\nYes.", "--template", "qwen3")
+    check("told by what it closes", (read["thought"], read["text"]) == ("Hm.", "Yes."), read)
+    read = parsed("Hm.", "--inside-thought")
+    check("told", (read["thought"], read["text"]) == ("Hm.", ""), read)
+
+
+def test_tools_say_what_is_text():
+    reply = "<tool_call>\n<function=note>\n<parameter=text>\n12\n</parameter>\n</function>\n</tool_call>"
+    tools = written("tools.json", json.dumps([{"type": "function", "function": {
+        "name": "note", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}}]))
+    with_tools = parsed(reply, "--template", "qwen3.5", "--tools", tools)["tool_calls"]
+    check("a text", with_tools == [{"name": "note", "arguments": {"text": "12"}}], with_tools)
+    without = parsed(reply, "--template", "qwen3.5")["tool_calls"]
+    check("a number", without == [{"name": "note", "arguments": {"text": 12}}], without)
+
+
+def test_for_people():
+    text = succeeds("parse", "parse", "--template", "qwen3", stdin=f"<think>Hm.</think>Here: {CALL}".encode()).out
+    check("three parts", text == b'Thought:\nHm.\n\nText:\nHere: \n\nCall:\nweather {"city":"Oslo"}\n', repr(text))
+
+
+def test_wrong_usage_of_parse():
+    fails("a template that nobody knows", 2, "parse", "--template", "no-such-format", stdin=b"x")
+    fails("tools that are not there", 1, "parse", "--tools", scratch / "absent.json", stdin=b"x")
+    fails("tools that are no JSON", 2, "parse", "--tools", written("bad.json", "[{"), stdin=b"x")
+    fails("a reply that is no text", 1, "parse", stdin=b"a\xff")
+    fails("tools that are no list", 2, "parse", "--tools", written("object.json", "{}"), stdin=b"x")
+
+
+def test_replies_of_published_models():
+    if not (GOLDEN / "tool_calls").is_dir():
+        print("skipped: replies of published models (the reference data is not here)")
+        return
+    for path in sorted((GOLDEN / "tool_calls").glob("*.json")):
+        golden = json.loads(path.read_text("utf-8"))
+        published = GOLDEN / "templates" / f"{TEMPLATES[golden['format']]}.json"
+        template = written("published.jinja", json.loads(published.read_text("utf-8"))["template"])
+        tools = written("golden-tools.json", json.dumps(
+            [{"type": "function", "function": {"name": name, "parameters": parameters}}
+             for name, parameters in golden["tools"].items()]))
+        for example in golden["examples"]:
+            read = parsed(example["output"], "--template", template, "--tools", tools)
+            calls = [(call["name"], call["arguments"]) for call in read["tool_calls"]]
+            name = f"{golden['format']}: {example['name']}"
+            if example.get("incomplete"):
+                check(name, calls == [], read)
+            else:
+                check(name, (read["text"], read["thought"]) == (example["content"], example.get("reasoning", ""))
+                      and calls == [(call["name"], call["arguments"]) for call in example["calls"]], read)
 
 
 if __name__ == "__main__":

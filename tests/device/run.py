@@ -35,9 +35,8 @@ import sys
 import time
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from programs import Problem, Watch, last_line, say  # noqa: E402
-from results import DEVICE, RUN, ending, fault  # noqa: E402
-from targets import Adb, Local, Ssh  # noqa: E402
+from report import DEVICE, RUN, ending, fault  # noqa: E402
+from targets import Adb, Local, Problem, Ssh, Watch, last_line, say  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GROUPS = ("kernels", "models", "streaming", "faults")

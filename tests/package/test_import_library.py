@@ -50,7 +50,7 @@ def main(dll, library, emulator):
         shutil.copy(dll, folder)
         exported = run("objdump", "-p", dll).split("[Ordinal/Name Pointer] Table")[1].split("\n\n")[0]
         wanted = set()
-        for header in ("oriel", "sessions"):
+        for header in ("oriel", "advanced"):
             text = (SOURCE / f"runtime/include/oriel/{header}.h").read_text(encoding="utf-8")
             wanted |= set(re.findall(r"^ORIEL_API [^;(]*?(oriel_\w+)\(", text, re.M))
         got = set(re.findall(r"\] (?:\+base\[\s*\d+\] +)?(?:[0-9a-f]+ )?(\w+)$", exported, re.M))

@@ -11,9 +11,9 @@ import shutil
 import sys
 import unittest
 
-from configurations import CONFIGURATIONS
 from package import (HERE, SOURCE, fresh, on_the_cpu, read_cache, replies, replies_with_four_tokens, run, shader_compiler,
                      sections)
+from test_documented import CONFIGURATIONS
 
 CMAKE, BUILD, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
 OURS = read_cache(BUILD)
@@ -150,6 +150,9 @@ class Options(unittest.TestCase):
         source.symlink_to(SOURCE)
         parent = folder / "parent"
         shutil.copytree(HERE / "parent", parent)
+        (parent / "cmake").mkdir()
+        for name in ("highway", "install", "optimise", "shaders", "warnings"):  # Oriel has files of these names
+            (parent / f"cmake/{name}.cmake").write_text('message(FATAL_ERROR "Oriel includes a file of the project that adds it")\n')
         (folder / "block.cmake").write_text(PAGE["FetchContent"][0])
         options = dict(CONFIGURATIONS["as_a_shared_library"])
         options["ORIEL_VULKAN_HEADERS"] = OURS["ORIEL_VULKAN_HEADERS"]
@@ -171,7 +174,7 @@ class Options(unittest.TestCase):
         library = next(prefix.rglob("liboriel.so"))
         self.assertEqual([], list(prefix.rglob("bin/*")))
         if sys.platform == "linux" and shutil.which("nm"):
-            for headers, shared in ((("oriel", "sessions"), library),
+            for headers, shared in ((("oriel", "advanced"), library),
                                     (("tools",), library.with_name("liboriel_tools.so"))):
                 exported = [line.split()[-1] for line in run("nm", "-D", "--defined-only", shared).splitlines()]
                 self.assertEqual(functions_of(*headers), sorted(exported))
@@ -279,13 +282,13 @@ class Options(unittest.TestCase):
         block = PAGE["Installed"][1]
         linked = {"": False, " COMPONENTS static": False, " COMPONENTS shared": True, " COMPONENTS static tools": False}
         for components, shared in linked.items():
-            (project / "CMakeLists.txt").write_text(block.replace("0.1 REQUIRED", "0.1 REQUIRED" + components))
+            (project / "CMakeLists.txt").write_text(block.replace("0.2 REQUIRED", "0.2 REQUIRED" + components))
             shutil.rmtree(project / "build", ignore_errors=True)
             run(CMAKE, "-S", project, "-B", project / "build", "-G", OURS["CMAKE_GENERATOR"], f"-DCMAKE_PREFIX_PATH={usr}")
             run(CMAKE, "--build", project / "build")
-            self.assertEqual(shared, b"liboriel.so.0.1" in (project / "build/app").read_bytes(), components)
+            self.assertEqual(shared, b"liboriel.so.0.2" in (project / "build/app").read_bytes(), components)
             replies(self, project / "build/app", environment)
-        (project / "CMakeLists.txt").write_text(block.replace("0.1 REQUIRED", "0.1 REQUIRED COMPONENTS dynamic"))
+        (project / "CMakeLists.txt").write_text(block.replace("0.2 REQUIRED", "0.2 REQUIRED COMPONENTS dynamic"))
         with self.assertRaisesRegex(AssertionError, "without the\\s+component\\s+dynamic"):
             run(CMAKE, "-S", project, "-B", project / "build")
         if shutil.which("pkg-config"):
@@ -295,9 +298,9 @@ class Options(unittest.TestCase):
                 run("cc", project / "main.c", *words, "-o", project / "app")
                 replies(self, project / "app", environment)
         names = {name: sorted(line.split()[-1] for line in run("nm", "-D", "--defined-only", libraries / name).splitlines())
-                 for name in ("liboriel.so.0.1", "liboriel_tools.so.0.1")}
-        self.assertEqual(functions_of("oriel", "sessions"), names["liboriel.so.0.1"])
-        self.assertEqual(functions_of("tools"), names["liboriel_tools.so.0.1"])
+                 for name in ("liboriel.so.0.2", "liboriel_tools.so.0.2")}
+        self.assertEqual(functions_of("oriel", "advanced"), names["liboriel.so.0.2"])
+        self.assertEqual(functions_of("tools"), names["liboriel_tools.so.0.2"])
         for name in names:
             self.assertIn(f"Library soname: [{name}]", run("readelf", "-d", libraries / name))
 

@@ -10,7 +10,7 @@
 
 namespace oriel_internal::test {
 
-/// `relative` in tests/data, in the build (files that scripts/make_test_models.py made), or in the folder of reference
+/// `relative` in tests/data, in the build (files that scripts/make_types.py made), or in the folder of reference
 /// data (tests/data/README.md); empty if in none.
 inline std::string dataFile(const std::string& relative) {
   for (const std::string root : {ORIEL_TEST_DATA, ORIEL_MADE_DATA, ORIEL_REFERENCE_DATA}) {

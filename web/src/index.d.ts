@@ -1,4 +1,4 @@
-// Classes and results. The options of the library are in dist/options.d.ts, which make_types.mjs writes.
+// Classes and results. The options of the library are in dist/options.d.ts, which make.mjs writes.
 import type * as Library from '../dist/options.js';
 
 export type Bytes = ArrayBuffer | SharedArrayBuffer | ArrayBufferView;

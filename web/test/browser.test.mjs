@@ -21,7 +21,7 @@ try {
 }
 const missing = !playwright ? 'playwright-core is not in build/web: scripts/web.sh installs it'
   : !existsSync(chromium) ? `${chromium} is not there: scripts/web.sh installs it`
-    : !existsSync(join(page, 'model.gguf')) ? 'build/page is not there: node web/make_page.mjs' : false;
+    : !existsSync(join(page, 'model.gguf')) ? 'build/page is not there: node web/make.mjs page' : false;
 const patience = 90_000;
 
 for (const isolation of [true, false]) {

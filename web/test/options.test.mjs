@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 
-import { optionList } from '../option_list.mjs';
+import { optionList } from '../make.mjs';
 import { Oriel } from '../src/node.js';
 import { model as file, noModule } from './native.mjs';
 

@@ -1,4 +1,4 @@
-// The worker in browsers, and each of its threads. make_worker.mjs puts it with everything that it requires into
+// The worker in browsers, and each of its threads. make.mjs puts it with everything that it requires into
 // dist/worker.js.
 'use strict';
 

@@ -5,8 +5,8 @@ const fs = require('fs');
 const path = require('path');
 const { fileURLToPath } = require('url');
 const { parentPort } = require('worker_threads');
+const { fromBytes } = require('./host.js');
 const { inFile, startAddon } = require('./native.js');
-const { fromBytes } = require('./sources.js');
 const { serve } = require('./worker.js');
 
 const MOST_READ_BYTES = 1 << 30;

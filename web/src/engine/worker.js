@@ -2,7 +2,7 @@
 'use strict';
 
 const { memoryFor, memoryForPlans, startModule } = require('./engine.js');
-const { openSource } = require('./sources.js');
+const { openSource } = require('./host.js');
 const { OrielFailure } = require('./values.js');
 
 let platform = null;

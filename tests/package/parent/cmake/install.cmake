@@ -1,1 +1,0 @@
-message(FATAL_ERROR "Oriel includes a file of the project that adds it")
