@@ -413,9 +413,12 @@ TEST_P(PictureTravels, a_prefix_may_end_in_a_picture_only_with_room_for_its_rest
     if (end > 9 && !has_room) {
       continue;  // the picture begins late
     }
-    ASSERT_EQ(ORIEL_OK,
-              oriel_session_go_back(loaded_.session.get(), ORIEL_BACK_TO_POSITION, end, nullptr, 0))
-        << log_.errors();
+    const oriel_status back =
+        oriel_session_go_back(loaded_.session.get(), ORIEL_BACK_TO_POSITION, end, nullptr, 0);
+    if (back != ORIEL_OK) {
+      EXPECT_EQ(ORIEL_ERROR_CONTEXT, back) << "layers with a short memory cannot go back so far";
+      continue;
+    }
     EXPECT_EQ(has_room ? ORIEL_OK : ORIEL_ERROR_CONTEXT,
               oriel_prefix_set(loaded_.model.get(), loaded_.session.get()));
     EXPECT_EQ(end, statsOf(loaded_).position);

@@ -517,7 +517,7 @@ TEST(Pictures, of_a_prefix_are_the_same_in_every_store) {
   EXPECT_EQ(7.0f, session.store->row(9)[1]);
   EXPECT_EQ(0u, session.store->find(9)->first);
   session.hold(11, 2, 3, 30);
-  EXPECT_EQ(11.0f, session.store->row(10)[0]);
+  EXPECT_EQ(11.0f, session.store->row(session.store->find(11)->first)[0]);
   EXPECT_EQ(9.0f, session.store->row(0)[0]) << "the session's own rows take no place of these";
   EXPECT_EQ(maker.store->positionOf(26).of[0], session.store->positionOf(26).of[0]);
   const std::vector<uint8_t> saved = session.saved();
