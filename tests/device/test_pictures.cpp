@@ -203,6 +203,7 @@ class PictureTravels : public Pictures, public testing::WithParamInterface<std::
   }
 };
 
+RUNS_ON(kEachDevice);
 TEST_P(PictureTravels, two_pictures_are_the_same_after_going_back_a_fork_and_a_snapshot) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   open(GetParam(), 0, /*sessions=*/2);
@@ -294,6 +295,7 @@ TEST_P(PictureTravels, after_a_lost_device_and_with_drafts) {
   EXPECT_EQ(2, again.encoded) << "the rows are held";
 }
 
+RUNS_ON(kEachDevice, "qwen3vl_deepstack", "lfm2");
 TEST_P(PictureTravels, in_a_shared_prefix_they_are_the_same_as_in_a_session_of_its_own) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   Options options;
@@ -463,6 +465,7 @@ class PictureRecall : public PictureTravels {
   std::vector<int32_t> cameBack() { return test::describe(loaded_.session)["recalled_ids"]; }
 };
 
+RUNS_ON(kEachDevice, "qwen3vl_deepstack");
 TEST_P(PictureRecall, they_come_back_as_if_they_had_stayed_in_the_window) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   Options options;

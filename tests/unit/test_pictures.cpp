@@ -526,7 +526,8 @@ TEST(Pictures, of_a_prefix_are_the_same_in_every_store) {
   other.store->forget(prefix.store);
   EXPECT_TRUE(other.store->load(saved.data(), saved.size(), false));
   EXPECT_EQ(saved, other.saved());
-  EXPECT_EQ(nullptr, prefix.store->share(*session.store, 10, &row)) << "two rows are left";
+  EXPECT_EQ(nullptr, prefix.store->share(*session.store, session.store->find(11)->first, &row))
+      << "two rows are left";
 }
 
 // The conversation still has ids of rows. Its snapshot must state that they are rows.
