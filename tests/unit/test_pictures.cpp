@@ -294,7 +294,7 @@ TEST(Pictures, patches_come_in_the_encoders_order) {
     const uint32_t values = encoder.desc.patchValues();
     const uint32_t columns = layout.whole.width / encoder.desc.patch;
     const bool in_blocks = encoder.desc.projector == Projector::kQwen3;
-    std::vector<float> strip(size_t{3} * values);  // in golden's order: row by row, but for Qwen
+    std::vector<float> strip(size_t{3} * values);  // in golden's order: row by row, except for Qwen
     std::vector<float> patch(values);
     for (uint32_t i = 0; i < reader.patchCount(); ++i) {
       reader.next(patch.data());
@@ -482,7 +482,7 @@ TEST(Pictures, saved_rows_with_changed_numbers_are_refused_or_can_be_used) {
   EXPECT_GT(taken, 100u);
 }
 
-// The token after a cut picture follows its rows, and is not one of them.
+// The token after a cut picture follows the remaining rows.
 TEST(Pictures, positions_go_on_after_a_cut_picture) {
   SmallStore cut;
   cut.hold(7, 4, 3, 10);
