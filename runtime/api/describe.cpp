@@ -156,7 +156,7 @@ void writeSession(const oriel_session& handle, JsonWriter* out) {
   out->whole("tokens_recalled", session.at.recalled);
   out->list("recalled_ids");
   for (uint32_t i = 0; i < session.at.recalled; ++i) {
-    out->signedWhole(nullptr, session.memory.ids.recalled(i));
+    out->signedWhole(nullptr, std::max(session.memory.ids.recalled(i), TokenIds::kUnknown));
   }
   out->end();
   writeIgnored(session.replier.constrained(), out);

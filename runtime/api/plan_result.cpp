@@ -122,7 +122,7 @@ uint64_t bytesOfHeldRows(const PreparedModel& prepared) {
   const ModelDesc& desc = prepared.desc;
   Arena session;
   if (desc.pictures != nullptr) {
-    (void)PictureStore::create(*desc.pictures, desc.n_embd, &session);
+    (void)PictureStore::create(*desc.pictures, desc.n_embd, desc.pictures->rows_held, &session);
   }
   return prepared.sessions.count * session.used();
 }

@@ -389,9 +389,11 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   ORIEL_TRY(guardKeys(file, prepared->tensors, prepared->desc, log, &request.formats));
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   ORIEL_TRY(readRecall(options, prepared->desc, log, &prepared->recall));
-  if (prepared->recall.tokens != 0 && prepared->desc.pictures != nullptr) {
-    return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "retrieval keeps no pictures: leave out \"retrieval\" or \"mmproj\"");
+  const uint32_t rows = prepared->desc.pictures != nullptr ? prepared->pictures.image_rows : 0;
+  if (prepared->recall.tokens != 0 && rows > prepared->recall.tokens) {
+    log.write(ORIEL_LOG_WARNING,
+              "pictures of more than %u tokens do not come back: give more \"retrieval_tokens\"",
+              prepared->recall.tokens);
   }
   request.recall = prepared->recall.tokens;
   prepared->text_host_bytes = model_arena.used();
@@ -489,9 +491,6 @@ Status layOutModel(PreparedModel& prepared, const ModelDesc& desc, const PlanSha
   ORIEL_TRY(buildPlan(prepared.tensors, desc, prepared.totals, shape.cache, shape.formats,
                       shape.chunk, log, arena, &parts->plan));
   const bool builds = !arena->measuring();
-  if (prepared.prefix_tokens != 0) {
-    parts->prefix = Prefix::create(prepared.prefix_tokens, prepared.transcript_bytes, arena);
-  }
   parts->source.init(path, builds ? headerHash(prepared.source.gguf(), desc) : 0, arena);
   if (options.draft_model != nullptr) {
     const uint64_t hash = builds ? draftHash(prepared.draft_source.gguf()) : 0;
@@ -503,6 +502,12 @@ Status layOutModel(PreparedModel& prepared, const ModelDesc& desc, const PlanSha
     if (parts->picture_input != nullptr) {
       *parts->picture_input = *prepared.desc.pictures;
     }
+  }
+  if (prepared.prefix_tokens != 0) {
+    parts->prefix = Prefix::create(
+        prepared.prefix_tokens, prepared.transcript_bytes,
+        parts->picture_input != nullptr ? parts->picture_input : prepared.desc.pictures,
+        desc.n_embd, arena);
   }
   ORIEL_TRY(takePictures(options, &prepared.pictures, log, arena, &parts->pictures));
   parts->wish.init(options, arena);

@@ -43,8 +43,10 @@ struct SessionState {
   /// token was forgotten.
   uint64_t base = 0;
   uint32_t has_logits = 0;  ///< 1: the logits of the last token are available
-  uint32_t stale =
+  uint16_t stale =
       0;  ///< 1: the recurrent state is invalid until the visible tokens are read again
+  /// Retrieved tokens minus their positions: rows of a picture share positions (M-RoPE).
+  uint16_t recalled_shared = 0;
   uint32_t sinks = 0;     ///< first tokens, visible to all tokens
   uint32_t recalled = 0;  ///< retrieved tokens in the slots after the sinks
   CarriedOver carried;

@@ -74,15 +74,17 @@ Status PictureTokens::count(const HeldPicture& picture, const Log& log, uint64_t
                                 "give the \"mmproj\" file of this model, or a smaller picture");
 }
 
-PictureStore* PictureStore::create(const PictureInput& input, uint32_t n_embd, Arena* arena) {
+PictureStore* PictureStore::create(const PictureInput& input, uint32_t n_embd, uint32_t capacity,
+                                   Arena* arena) {
   void* const room = arena->take<PictureStore>(1);
-  float* const rows = arena->take<float>(uint64_t{input.rows_held} * input.width(n_embd));
+  float* const rows = arena->take<float>(uint64_t{capacity} * input.width(n_embd));
   if (room == nullptr) {
     return nullptr;
   }
   PictureStore* const made = new (room) PictureStore();
   made->input_ = &input;
   made->n_embd_ = n_embd;
+  made->capacity_ = capacity;
   made->rows_ = rows;
   return made;
 }
@@ -120,16 +122,20 @@ const HeldPicture* PictureStore::find(uint64_t hash) const {
       return held_ + i;
     }
   }
-  return nullptr;
+  const HeldPicture* const found = shared_rows_ != 0 ? shared_->find(hash) : nullptr;
+  return found != nullptr && found->first < shared_rows_ ? found : nullptr;
 }
 
-bool PictureStore::holds(uint32_t first, uint32_t count) const {
+const HeldPicture* PictureStore::pictureOf(uint32_t number) const {
+  if (number < shared_rows_) {
+    return shared_->pictureOf(number);
+  }
   for (uint32_t i = 0; i < n_held_; ++i) {
-    if (first >= held_[i].first && first - held_[i].first + uint64_t{count} <= held_[i].rows) {
-      return true;
+    if (number >= held_[i].first && number - held_[i].first < held_[i].rows) {
+      return held_ + i;
     }
   }
-  return false;
+  return nullptr;
 }
 
 // ---- Positions -----------------------------------------------------------------------------------
@@ -148,6 +154,11 @@ bool PictureStore::addSpan(uint64_t begin, uint32_t rows, uint32_t columns) {
 void PictureStore::truncate(uint64_t tokens) {
   while (n_spans_ != 0 && spans_[n_spans_ - 1].begin >= tokens) {
     --n_spans_;
+  }
+  if (n_spans_ != 0 && tokens - spans_[n_spans_ - 1].begin < spans_[n_spans_ - 1].rows) {
+    // The rest of a picture was removed: the next token follows these rows.
+    const PictureSpan cut = spans_[--n_spans_];
+    (void)addSpan(cut.begin, static_cast<uint32_t>(tokens - cut.begin), cut.columns);
   }
 }
 
@@ -170,10 +181,48 @@ PicturePosition PictureStore::positionOf(uint64_t t) const {
 
 // ---- As a whole ----------------------------------------------------------------------------------
 
-void PictureStore::forget() {
+void PictureStore::forget(const PictureStore* shared) {
   wipe(rows_, sizeof(float) * size_t{capacity()} * width());
-  next_ = n_held_ = n_spans_ = n_pending_ = 0;
+  n_held_ = n_spans_ = n_pending_ = 0;
   wipe(held_, sizeof(held_));
+  shared_ = shared;
+  next_ = shared_rows_ = shared != nullptr ? shared->next_ : 0;
+  if (shared != nullptr) {
+    sharePositions(*shared);
+  }
+}
+
+const HeldPicture* PictureStore::share(const PictureStore& session, uint32_t number,
+                                       uint32_t* here) {
+  const HeldPicture& picture = *session.pictureOf(number);
+  if (find(picture.hash) == nullptr) {
+    float* const rows = n_held_ != kMostHeld && picture.rows <= capacity() - next_
+                            ? room(picture.rows, next_)
+                            : nullptr;
+    if (rows == nullptr) {
+      return nullptr;
+    }
+    std::copy_n(session.row(picture.first), size_t{picture.rows} * width(), rows);
+    add(picture);
+  }
+  const HeldPicture* const own = find(picture.hash);
+  *here = own->first + (number - picture.first);
+  return own;
+}
+
+void PictureStore::sharePositions(const PictureStore& session) {
+  n_spans_ = session.n_spans_;
+  std::copy_n(session.spans_, n_spans_, spans_);
+}
+
+uint64_t PictureStore::sharedHash() const {
+  uint64_t hash = 0;
+  for (uint32_t number = 0; number < shared_rows_;) {
+    const HeldPicture& picture = *shared_->pictureOf(number);
+    hash = hashBytes(&picture.hash, sizeof(picture.hash), hash);
+    number += picture.rows;
+  }
+  return hash;
 }
 
 void PictureStore::copyFrom(const PictureStore& other) {
@@ -191,10 +240,17 @@ struct SavedPictures {
   uint32_t next;
   uint32_t n_held;
   uint32_t n_spans;
-  uint32_t zero;
+  uint32_t shared_rows;
+  uint64_t shared_hash;
 };
 
 }  // namespace
+
+uint64_t PictureStore::savedSharedHash(const uint8_t* data, uint64_t bytes) {
+  SavedPictures saved = {};
+  std::memcpy(&saved, data, std::min<uint64_t>(bytes, sizeof(saved)));
+  return saved.shared_hash;
+}
 
 uint64_t PictureStore::savedBytes() const {
   uint64_t rows = 0;
@@ -210,7 +266,8 @@ void PictureStore::save(uint8_t* out) const {
     std::memcpy(out, data, bytes);
     out += bytes;
   };
-  const SavedPictures saved = {width(), capacity(), next_, n_held_, n_spans_, 0};
+  const SavedPictures saved = {width(),  capacity(),   next_,       n_held_,
+                               n_spans_, shared_rows_, sharedHash()};
   put(&saved, sizeof(saved));
   put(held_, n_held_ * sizeof(HeldPicture));
   put(spans_, n_spans_ * sizeof(PictureSpan));
@@ -230,7 +287,9 @@ bool PictureStore::load(const uint8_t* data, uint64_t bytes, bool checks_only) {
   const uint8_t* at = data + sizeof(saved);
   const uint64_t lists = saved.n_held * sizeof(HeldPicture) + saved.n_spans * sizeof(PictureSpan);
   if (saved.width != width() || saved.n_held > kMostHeld || saved.n_spans > kMostSpans ||
-      saved.capacity == 0 || saved.next > TokenIds::kPictureRows || lists > bytes - sizeof(saved)) {
+      saved.capacity == 0 || saved.next > TokenIds::kPictureRows ||
+      saved.shared_rows > saved.next || (shared_rows_ != 0 && saved.shared_rows != shared_rows_) ||
+      lists > bytes - sizeof(saved)) {
     return false;
   }
   HeldPicture held[kMostHeld];
@@ -240,7 +299,7 @@ bool PictureStore::load(const uint8_t* data, uint64_t bytes, bool checks_only) {
   std::memcpy(spans, at, saved.n_spans * sizeof(PictureSpan));
   at += saved.n_spans * sizeof(PictureSpan);
   uint64_t rows = 0;
-  uint64_t end = 0;
+  uint64_t end = saved.shared_rows;
   for (uint32_t i = 0; i < saved.n_held; ++i) {
     uint64_t counted = 0;
     const HeldPicture& one = held[i];

@@ -2,7 +2,8 @@
 //
 // A picture's row is a token with a negative id (TokenIds::idOfRow), so code that keeps, copies, compares or reads ids
 // again also works for rows. The ring holds the rows of the latest pictures and overwrites older rows. To read an older
-// picture again, the app must give it again.
+// picture again, the app must give it again. The pictures of a shared prefix are in a store of the prefix. Their rows have
+// the first numbers in every session, and stay.
 //
 // It knows: rows and their numbers, the layout of each picture, positions in several dimensions (M-RoPE).
 // It must never know: pixels, encoders, text, the cache.
@@ -57,10 +58,11 @@ class PictureStore {
   static constexpr uint32_t kMostSpans = 256;
   static constexpr uint32_t kMostPending = 64;
 
-  /// Null when measuring.
-  static PictureStore* create(const PictureInput& input, uint32_t n_embd, Arena* arena);
+  /// Room for `capacity` rows. Null when measuring.
+  static PictureStore* create(const PictureInput& input, uint32_t n_embd, uint32_t capacity,
+                              Arena* arena);
   const PictureInput& input() const { return *input_; }
-  uint32_t capacity() const { return input_->rows_held; }
+  uint32_t capacity() const { return capacity_; }
   uint32_t width() const { return input_->width(n_embd_); }
 
   // Rows.
@@ -72,9 +74,12 @@ class PictureStore {
   void add(const HeldPicture& picture);
   /// The picture with this hash whose rows are all held; null: none.
   const HeldPicture* find(uint64_t hash) const;
-  bool holds(uint32_t first, uint32_t count) const;
+  /// The held picture that has this row; null: none.
+  const HeldPicture* pictureOf(uint32_t number) const;
+  bool holds(uint32_t number) const { return pictureOf(number) != nullptr; }
   const float* row(uint32_t number) const {
-    return rows_ + uint64_t{number % capacity()} * width();
+    return number < shared_rows_ ? shared_->row(number)
+                                 : rows_ + uint64_t{number % capacity()} * width();
   }
   /// Number of the next row.
   uint32_t next() const { return next_; }
@@ -98,20 +103,34 @@ class PictureStore {
 
   // As a whole.
 
-  /// True if no picture was added since forget().
+  /// True if there are no pictures since forget() and none in the prefix.
   bool isEmpty() const { return next_ == 0 && n_spans_ == 0; }
   bool hasSpans() const { return n_spans_ != 0; }
-  void forget();
+  /// Begins again, after the pictures of a prefix that `shared` holds; null: none.
+  void forget(const PictureStore* shared = nullptr);
+  void forgetOwn() { forget(shared_); }
+  /// For a prefix: takes the picture that has this row of a session, unless it is here, and then returns the row's
+  /// number here. Null: no room.
+  const HeldPicture* share(const PictureStore& session, uint32_t number, uint32_t* here);
+  /// For a prefix: takes the positions of a session.
+  void sharePositions(const PictureStore& session);
+  /// Distinguishes the pictures of prefixes; 0: there are none.
+  uint64_t sharedHash() const;
   void copyFrom(const PictureStore& other);
   /// Bytes of the held pictures, their rows and the spans, for a snapshot.
   uint64_t savedBytes() const;
   void save(uint8_t* out) const;
   /// False if save() of a session with such rows did not write these bytes. Rows that do not fit are left out.
   bool load(const uint8_t* data, uint64_t bytes, bool checks_only);
+  /// sharedHash() of the saved session.
+  static uint64_t savedSharedHash(const uint8_t* data, uint64_t bytes);
 
  private:
   const PictureInput* input_ = nullptr;
+  const PictureStore* shared_ = nullptr;  ///< of the prefix
+  uint32_t shared_rows_ = 0;
   uint32_t n_embd_ = 0;
+  uint32_t capacity_ = 0;
   uint32_t next_ = 0;
   uint32_t n_held_ = 0;
   uint32_t n_spans_ = 0;

@@ -17,11 +17,16 @@ namespace oriel_internal {
 
 uint64_t SessionContext::prefixTokens() const { return prefix != nullptr ? prefix->tokens : 0; }
 
-Prefix* Prefix::create(uint32_t capacity, uint64_t transcript_bytes, Arena* arena) {
+Prefix* Prefix::create(uint32_t capacity, uint64_t transcript_bytes, const PictureInput* pictures,
+                       uint32_t n_embd, Arena* arena) {
   Prefix* const prefix = arena->take<Prefix>(1);
   int32_t* const ids = arena->take<int32_t>(capacity);
   Transcript transcript;
   transcript.init(transcript_bytes, arena);
+  PictureStore* const store =
+      pictures != nullptr
+          ? PictureStore::create(*pictures, n_embd, std::min(capacity, pictures->rows_held), arena)
+          : nullptr;
   if (prefix == nullptr || ids == nullptr) {
     return nullptr;
   }
@@ -29,16 +34,21 @@ Prefix* Prefix::create(uint32_t capacity, uint64_t transcript_bytes, Arena* aren
   prefix->capacity = capacity;
   prefix->ids = ids;
   prefix->transcript = transcript;
+  prefix->pictures = store;
   return prefix;
 }
 
 void Prefix::forget() {
   std::fill_n(ids, capacity, 0);
   transcript.forget();
+  if (pictures != nullptr) {
+    pictures->forget();
+  }
   Prefix empty;
   empty.capacity = capacity;
   empty.ids = ids;
   empty.transcript = transcript;
+  empty.pictures = pictures;
   *this = empty;
 }
 

@@ -13,15 +13,17 @@ namespace oriel_internal {
 struct Prefix {
   uint32_t tokens = 0;  ///< 0: no prefix was set
   uint32_t capacity = 0;
-  bool trained = false;    ///< from a file with keys and values that match no text
-  uint64_t sum = 0;        ///< if trained: a checksum of the keys and values
-  uint64_t chat_hash = 0;  ///< hash of the options of the session that made it
-  int32_t* ids = nullptr;  ///< [capacity]: ids of the tokens in all sessions' sinks
-  Conversation at;         ///< state of that session after its last token
-  Transcript transcript;   ///< its messages
+  bool trained = false;              ///< from a file with keys and values that match no text
+  uint64_t sum = 0;                  ///< if trained: a checksum of the keys and values
+  uint64_t chat_hash = 0;            ///< hash of the options of the session that made it
+  int32_t* ids = nullptr;            ///< [capacity]: ids of the tokens in all sessions' sinks
+  Conversation at;                   ///< state of that session after its last token
+  Transcript transcript;             ///< its messages
+  PictureStore* pictures = nullptr;  ///< its pictures; null: the model takes none
 
   /// When measuring, takes the same memory.
-  static Prefix* create(uint32_t capacity, uint64_t transcript_bytes, Arena* arena);
+  static Prefix* create(uint32_t capacity, uint64_t transcript_bytes, const PictureInput* pictures,
+                        uint32_t n_embd, Arena* arena);
   void forget();
 };
 

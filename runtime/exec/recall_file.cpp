@@ -158,6 +158,25 @@ void turn(const float* pairs, uint32_t dims, bool interleaved, float* head) {
   }
 }
 
+// Pairs that turn token t's keys to position 0.
+void rotateBack(const RecallPlace& place, const RopePhases& phases, uint64_t t, float* pairs) {
+  const double scale = 1 / phases.magnitude();
+  if (place.pictures == nullptr) {
+    phases.rotations(-(place.first_position + t), pairs, scale);
+    return;
+  }
+  const PicturePosition at = place.pictures->positionOf(t);
+  float turned[kMaxHeadDim];
+  for (uint32_t dimension = 0; dimension < 3; ++dimension) {
+    phases.rotations(-(place.first_position + at.of[dimension]), turned, scale);
+    for (uint32_t i = 0; i < place.model->ropes[kMainRope].dims / 2; ++i) {
+      if (place.pictures->dimensions()[i] == dimension) {
+        std::copy_n(turned + 2 * i, 2, pairs + 2 * i);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void roundKey(const float* values, uint32_t head_dim, bool says, uint8_t* key) {
@@ -320,7 +339,7 @@ Status RecallFile::saveKeys(uint64_t first, uint32_t says, const RecallPlace& pl
       if (turns) {
         float pairs[kMaxHeadDim];
         const RopePhases& phases = place.phases[kind.rope];
-        phases.rotations(-(place.first_position + first + i), pairs, 1 / phases.magnitude());
+        rotateBack(place, phases, first + i, pairs);
         turn(pairs, place.model->ropes[kind.rope].dims, interleaved, values);
       }
       roundKey(values, d, (says >> i & 1u) != 0, key);
@@ -370,18 +389,17 @@ Status RecallFile::bringHead(const TokenSpan& span, uint32_t slot, const Side& s
   return kOk;
 }
 
-Status RecallFile::bring(const TokenSpan& span, uint32_t slot, const RecallPlace& place,
-                         const Log& log, int32_t* ids) const {
+Status RecallFile::bring(const TokenSpan& span, uint32_t slot, uint64_t shift,
+                         const RecallPlace& place, const Log& log, int32_t* ids) const {
   for (uint64_t t = span.begin; t < span.end; ++t) {
     ORIEL_TRY(file_.read(offsetOf(t) + t % kRecallBlock * kIdBytes, ids + (t - span.begin),
                          kIdBytes, log));
   }
-  // A sink's position is its index. The difference is the same for all tokens and may be negative: phases wrap.
+  // The difference is the same for all tokens and may be negative: phases wrap.
   float pairs[kMaxRopes][kMaxHeadDim];
   for (uint8_t rope = 0; rope < kMaxRopes; ++rope) {
     if (place.model->usesRope(rope)) {
-      place.phases[rope].rotations(uint64_t{slot} - span.begin, pairs[rope],
-                                   1 / place.phases[rope].magnitude());
+      place.phases[rope].rotations(shift, pairs[rope], 1 / place.phases[rope].magnitude());
     }
   }
   Status status = kOk;

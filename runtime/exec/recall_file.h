@@ -2,6 +2,7 @@
 #pragma once
 
 #include "exec/executor.h"
+#include "exec/picture_store.h"
 #include "kv/recall_index.h"
 #include "kv/rope.h"
 #include "os/os.h"
@@ -14,7 +15,8 @@ struct RecallPlace {
   const ModelDesc* model = nullptr;
   CacheShape cache;  ///< the session's
   const RopePhases* phases = nullptr;
-  uint64_t first_position = 0;  ///< position of the session's first token
+  uint64_t first_position = 0;             ///< position of the session's first token
+  const PictureStore* pictures = nullptr;  ///< null: a token's position is its index
   Executor* executor = nullptr;
   void* room = nullptr;  ///< working memory, kRecallRoomBytes
 };
@@ -66,10 +68,10 @@ class RecallFile {
   }
   const RecallKeys& keys() const { return keys_; }
 
-  /// Loads saved tokens into sink slots from `slot` on, and rotates their keys to these positions. `ids` receives one
+  /// Loads saved tokens into sink slots from `slot` on, and rotates their keys by `shift` positions. `ids` receives one
   /// id per token.
-  Status bring(const TokenSpan& span, uint32_t slot, const RecallPlace& place, const Log& log,
-               int32_t* ids) const;
+  Status bring(const TokenSpan& span, uint32_t slot, uint64_t shift, const RecallPlace& place,
+               const Log& log, int32_t* ids) const;
   /// Copies whole blocks from `other`, which has the same size, using `room`.
   Status copy(const RecallFile& other, const TokenSpan& blocks, void* room, const Log& log);
 

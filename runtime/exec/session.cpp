@@ -47,7 +47,8 @@ struct Session::Rooms {
       adapters = use != nullptr ? new (use) AdapterUse(*model.adapters) : nullptr;
     }
     if (model.pictures != nullptr) {
-      pictures = PictureStore::create(*model.pictures, model.n_embd, arena);
+      pictures =
+          PictureStore::create(*model.pictures, model.n_embd, model.pictures->rows_held, arena);
     }
     if (context.file_rows != nullptr) {
       rows.init(*context.file_rows, *context.source, arena);
@@ -94,6 +95,7 @@ Status Session::reset(Begin how) {
   if (how == Begin::kLost) {  // the host still knows the device's contents
     const uint64_t first_position = at_.first_position;
     forgetOnHost();
+    forgetPictures();
     ORIEL_TRY(recall_.open(/*is_new=*/false));
     standAtBeginning(first_position);
     takePrefixMessages();
@@ -102,9 +104,7 @@ Status Session::reset(Begin how) {
   }
   ORIEL_TRY(forgetDevice());
   forgetOnHost();
-  if (memory_.pictures != nullptr) {
-    memory_.pictures->forget();
-  }
+  forgetPictures();
   recall_.close();
   if (how == Begin::kNever) {
     return kOk;
@@ -125,10 +125,20 @@ void Session::forgetOnHost() {
       Conversation::empty(at_.first_position, memory_.cache().sinkRoom() - context_.recall.tokens));
   recall_.clear();
   memory_.ids.forget(context_.prefix != nullptr && context_.prefixTokens() == 0);
+  if (memory_.pictures != nullptr) {
+    memory_.pictures->truncate(context_.prefixTokens());
+  }
   stepper_.row_cache.forget();
   replier_.reset(/*wipes=*/true);
   transcript_.forget();
   wipe(workspace_, kSessionWorkspaceBytes);
+}
+
+// The prefix's pictures stay.
+void Session::forgetPictures() {
+  if (memory_.pictures != nullptr) {
+    memory_.pictures->forget(context_.prefixTokens() != 0 ? context_.prefix->pictures : nullptr);
+  }
 }
 
 // Records that the memory holds this conversation.
@@ -306,10 +316,7 @@ Status Session::becomePrefix(Prefix* prefix) {
   if (memory_.adapters != nullptr) {
     ORIEL_TRY(expectLoadedScales(memory_.adapters->scale));
   }
-  if (memory_.pictures != nullptr && !memory_.pictures->isEmpty()) {
-    return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
-                             "a prefix that sessions share has no pictures: use text only");
-  }
+  ORIEL_TRY(sharePictures(prefix));
   const bool had_none = prefix->tokens == 0;
   const uint32_t sinks = memory_.cache().sinks;
   ORIEL_TRY(makePrefix(prefix));
@@ -319,7 +326,38 @@ Status Session::becomePrefix(Prefix* prefix) {
     at_.sinks = sinks;
     memory_.layOut();
   }
+  if (status.ok() && memory_.pictures != nullptr) {
+    prefix->pictures->sharePositions(*memory_.pictures);
+    for (uint32_t t = 0; t < prefix->tokens; ++t) {
+      uint32_t row = 0;
+      if (const int32_t id = memory_.ids.at(t); TokenIds::isRow(id)) {
+        (void)prefix->pictures->share(*memory_.pictures, TokenIds::rowOf(id), &row);
+        memory_.ids.set(t, TokenIds::idOfRow(row), memory_.ids.marks(t));
+      }
+    }
+    forgetPictures();
+  }
   return status;
+}
+
+// Copies the rows of the session's pictures. Their ids stay until all is copied.
+Status Session::sharePictures(Prefix* prefix) {
+  for (uint64_t t = 0; t < at_.position; ++t) {
+    const int32_t id = memory_.ids.at(t);
+    uint32_t row = 0;
+    if (TokenIds::isRow(id) && !memory_.canRead(t)) {
+      return context_.log.fail(ORIEL_ERROR_CONTEXT,
+                               "the session no longer holds a picture of the prefix: reset it, and "
+                               "give fewer pictures");
+    }
+    if (TokenIds::isRow(id) &&
+        prefix->pictures->share(*memory_.pictures, TokenIds::rowOf(id), &row) == nullptr) {
+      return context_.log.fail(ORIEL_ERROR_CONTEXT,
+                               "the prefix has no room for the rest of a picture: let it end after "
+                               "the picture");
+    }
+  }
+  return kOk;
 }
 
 // Every session reads a prefix with the adapters' initial scales.

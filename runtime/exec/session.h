@@ -171,6 +171,8 @@ class Session {
   Status beginBehindPrefix();
   void takePrefixMessages();
   Status makePrefix(Prefix* prefix);
+  Status sharePictures(Prefix* prefix);
+  void forgetPictures();
   Status expectLoadedScales(const float* scales) const;
   uint32_t ownSinks() const;
   Status checkUtf8(const char* what, const char* text, size_t bytes) const;

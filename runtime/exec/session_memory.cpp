@@ -207,14 +207,16 @@ void SessionMemory::fillRotations(uint64_t t, uint64_t index, float* tables) con
   }
 }
 
-// The same with positions in three dimensions. Sinks have the distance that they would have without the evicted tokens.
+// The same with positions in three dimensions. Sinks and retrieved tokens have the distance that they would have without
+// the other evicted tokens.
 void SessionMemory::fillDimensions(uint64_t t, uint64_t index, float* tables) const {
   const RotationTables::Of& main = rotations_.ropes[kMainRope];
   const uint32_t pairs = context_.model->ropes[kMainRope].dims / 2;
   const PicturePosition at = pictures->positionOf(t);
-  const uint64_t evicted = t - index;
-  const uint64_t gap =
-      pictures->positionOf(cache_.sinks + evicted).of[0] - pictures->positionOf(cache_.sinks).of[0];
+  const uint32_t recalled = t < cache_.sinks ? 0 : at_.recalled;
+  const uint64_t evicted = t - index + recalled;
+  const uint64_t gap = positionOf(cache_.sinks + evicted) - positionOf(cache_.sinks) -
+                       (recalled != 0 ? recalled - at_.recalled_shared : 0);
   WipedArray<float, kMaxHeadDim> turned;
   for (uint32_t dimension = 0; dimension < 3; ++dimension) {
     const uint64_t position = at_.first_position + at.of[dimension];
@@ -267,7 +269,7 @@ bool SessionMemory::knows(uint64_t begin, uint64_t end) const {
 
 bool SessionMemory::canRead(uint64_t t) const {
   const int32_t id = ids.at(t);
-  return TokenIds::isRow(id) ? pictures != nullptr && pictures->holds(TokenIds::rowOf(id), 1)
+  return TokenIds::isRow(id) ? pictures != nullptr && pictures->holds(TokenIds::rowOf(id))
                              : id != TokenIds::kUnknown;
 }
 

@@ -89,6 +89,11 @@ class SessionMemory {
   }
   /// True if the ids of tokens [begin, end) are held, and the rows of pictures among them.
   bool knows(uint64_t begin, uint64_t end) const;
+  /// Position of token t in time, from the conversation's first token on.
+  uint64_t positionOf(uint64_t t) const {
+    return pictures != nullptr && pictures->input().in_dimensions ? pictures->positionOf(t).of[0]
+                                                                  : t;
+  }
   /// True if token t can be read again: its id is known, and its row if it is a picture's.
   bool canRead(uint64_t t) const;
 

@@ -113,7 +113,7 @@ void Session::truncate(uint64_t position) {
     memory_.pictures->truncate(position);
   }
   if (position <= at_.sinks) {  // no token was evicted
-    at_.recalled = 0;
+    at_.recalled = at_.recalled_shared = 0;
     recall_.forgetShown(/*history=*/true);
   }
   if (position < at_.carried.least) {  // before all carried tokens
@@ -199,7 +199,8 @@ Status Session::readWith(const RecallSpans& found, uint64_t opening, const Sampl
   const RecallStand& recall = recall_.state();
   const uint64_t end = at_.position;
   bool whole = recall.query_begin < opening && recall.query_begin >= transcript_.lastReplyEnd() &&
-               end - recall.query_begin <= kMaxChunk && memory_.wayBack(recall.query_begin).holds;
+               end - recall.query_begin <= kMaxChunk && memory_.knows(recall.query_begin, end) &&
+               memory_.wayBack(recall.query_begin).holds;
   for (uint32_t i = 0; i < found.count; ++i) {  // the beginning of a message may be evicted, too
     whole = whole && found.spans[i].end <= recall.query_begin;
   }
@@ -340,9 +341,6 @@ void Session::standUnread(uint64_t position) {
   transcript_.setUnread(ownMessages(), context_.prefixTokens());
   transcript_.hold(true);
   forgetOnHost();
-  if (memory_.pictures != nullptr) {
-    memory_.pictures->truncate(0);
-  }
   transcript_.hold(false);
 }
 
@@ -453,6 +451,7 @@ SnapshotOwner Session::snapshotOwner() const {
   if (context_.prefixTokens() != 0) {
     owner.prefix_ids = context_.prefix->ids;
     owner.prefix_tokens = context_.prefix->tokens;
+    owner.prefix_pictures = memory_.pictures != nullptr ? memory_.pictures->sharedHash() : 0;
   }
   return owner;
 }

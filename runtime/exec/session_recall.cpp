@@ -27,7 +27,7 @@ RecallMemory takeRecall(const RecallSettings& settings, const ModelDesc& model, 
     memory.sums = arena->take<double>(memory.sums_bytes / sizeof(double));
     memory.object = arena->take<uint8_t>(sizeof(RecallState));
     memory.room = arena->take<uint8_t>(kRecallRoomBytes);
-    memory.index.init(settings.words, arena);
+    memory.index.init(settings.words, model.pictures != nullptr, arena);
   }
   return memory;
 }
@@ -70,7 +70,7 @@ Status SessionRecall::openFile(const Log& log) {
 }
 
 void SessionRecall::clear() {
-  at_.recalled = 0;
+  at_.recalled = at_.recalled_shared = 0;
   memory_.layOut();
   if (recall_ != nullptr) {
     recall_->clear();
@@ -85,6 +85,8 @@ RecallPlace SessionRecall::place() const {
   place.cache = memory_.cache();
   place.phases = memory_.phases;
   place.first_position = at_.first_position;
+  const PictureStore* const pictures = memory_.pictures;
+  place.pictures = pictures != nullptr && pictures->input().in_dimensions ? pictures : nullptr;
   place.executor = context_.executor;
   place.room = recall_->room;
   return place;
@@ -122,6 +124,9 @@ Status SessionRecall::saveBlocks() {
   if (const uint64_t held = heldByAll();
       held > recall.saved) {  // earlier tokens came from elsewhere
     recall.first = recall.saved = blockOf(held + kRecallBlock - 1);
+    while (recall.saved < at_.position && isNearRow(recall.saved)) {  // the picture is not whole
+      recall.first = recall.saved += kRecallBlock;
+    }
     recall.reader.restart();
   }
   const DeviceTurn turn = context_.turn();
@@ -148,6 +153,14 @@ Status SessionRecall::saveBlocks() {
   return kOk;
 }
 
+bool SessionRecall::isNearRow(uint64_t token) const {
+  bool near = false;
+  for (uint64_t t = token; t <= token + RecallIndex::kBetweenTiles && t < at_.position; ++t) {
+    near = near || TokenIds::isRow(memory_.ids.at(t));
+  }
+  return near;
+}
+
 // Frames of turns are control tokens and the role after them. Frames and punctuation attract attention for any
 // question.
 bool SessionRecall::saysSomething(int32_t id, int32_t before) const {
@@ -168,6 +181,9 @@ void SessionRecall::addWords(uint64_t token, int32_t id) {
     recall.reader.push(text.data, text.bytes, add);
   } else if (const uint32_t word = recall.reader.finish(); word != WordReader::kNone) {
     add(word);
+  }
+  if (TokenIds::isRow(id)) {
+    recall.index.addRow(token, TokenIds::rowOf(id));
   }
 }
 
@@ -359,11 +375,14 @@ uint32_t SessionRecall::room() const {
              : 0;
 }
 
+// In a sink's place a turn's positions follow those of the tokens before it.
 Status SessionRecall::show(const RecallSpans& spans) {
-  at_.recalled = 0;
+  at_.recalled = at_.recalled_shared = 0;
   recall_->shown = {};
   Status status = kOk;
   uint32_t count = 0;
+  uint64_t position = memory_.positionOf(memory_.cache().sinks);
+  const uint64_t origin = position;
   if (spans.count != 0) {
     call_.waitForDevice();
     const DeviceTurn turn = context_.turn();
@@ -373,8 +392,10 @@ Status SessionRecall::show(const RecallSpans& spans) {
     for (uint32_t i = 0; i < spans.count && status.ok(); ++i) {
       WipedArray<int32_t, kMaxRecallTokens> ids;
       const TokenSpan& span = spans.spans[i];
-      status =
-          recall_->file.bring(span, memory_.cache().sinks + count, place(), lenient.log(), ids);
+      const uint64_t begin = memory_.positionOf(span.begin);
+      status = recall_->file.bring(span, memory_.cache().sinks + count, position - begin, place(),
+                                   lenient.log(), ids);
+      position += memory_.positionOf(span.end) - begin;
       for (uint64_t k = 0; k < span.size() && status.ok(); ++k) {
         memory_.ids.setRecalled(count++, ids[k]);
       }
@@ -382,6 +403,7 @@ Status SessionRecall::show(const RecallSpans& spans) {
   }
   if (status.ok()) {
     at_.recalled = count;
+    at_.recalled_shared = static_cast<uint16_t>(count - (position - origin));
     recall_->shown = spans;
   }
   memory_.layOut();
@@ -430,6 +452,7 @@ bool SessionRecall::forgetRecalled() {
 
 void SessionRecall::restore() {
   at_.recalled = std::min(at_.recalled, memory_.cache().sinkRoom() - memory_.cache().sinks);
+  at_.recalled_shared = std::min(at_.recalled_shared, static_cast<uint16_t>(at_.recalled));
   memory_.layOut();
   if (recall_ != nullptr) {
     recall_->clear();

@@ -192,6 +192,7 @@ class SessionRecall {
   Status openFile(const Log& log);
   Status giveUp(Status status);
   uint64_t heldByAll() const;
+  bool isNearRow(uint64_t token) const;
   bool saysSomething(int32_t id, int32_t before) const;
   void addWords(uint64_t token, int32_t id);
   void askFor(const char* text, size_t bytes, uint64_t begin, const SamplerState& before);

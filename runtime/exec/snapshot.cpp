@@ -365,7 +365,10 @@ bool isOfLayout(const SnapshotOwner& owner, const Snapshot& snapshot, const Cach
 bool beginsWithPrefix(const SnapshotOwner& owner, const Snapshot& snapshot) {
   const HeldTokens held = snapshot.held();
   const uint64_t known = held.first <= held.sinks ? held.position : held.sinks;
-  bool same = owner.prefix_tokens <= known;
+  const uint64_t pictures =
+      PictureStore::savedSharedHash(snapshot.pictures, snapshot.picture_bytes);
+  bool same = owner.prefix_tokens <= known &&
+              (owner.prefix_tokens == 0 || pictures == owner.prefix_pictures);
   for (uint32_t i = 0; i < owner.prefix_tokens && same; ++i) {
     int32_t id = 0;
     std::memcpy(&id, snapshot.ids + i * sizeof(id), sizeof(id));
@@ -517,7 +520,7 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   if (!same) {
     const Carrying carrying = planCarrying(snapshot, marks, model, cache, owner.whole_turns);
     restored.at.carried = carrying.state;
-    restored.at.recalled = 0;
+    restored.at.recalled = restored.at.recalled_shared = 0;
     restored.at.stored = header.state.position;
     restored.at.sinks = carrying.sinks;
     restored.held = carrying.held;
@@ -563,7 +566,7 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
     int32_t id = 0;
     std::memcpy(&id, id_at, sizeof(id));
     id_at += sizeof(id);
-    if (held.has(token)) {
+    if (held.has(token) && token >= owner.prefix_tokens) {  // other sessions read the prefix's ids
       ids->set(token, id);
     }
   });
@@ -574,7 +577,7 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   }
   transcript->load(snapshot.transcript, header.transcript_bytes, header.dropped);
   if (pictures != nullptr) {
-    pictures->forget();
+    pictures->forgetOwn();
     (void)pictures->load(snapshot.pictures, snapshot.picture_bytes, /*checks_only=*/false);
   }
   return kOk;

@@ -25,7 +25,8 @@ struct SnapshotOwner {
   /// The prefix that it begins with and shares with others.
   const int32_t* prefix_ids = nullptr;
   uint32_t prefix_tokens = 0;
-  uint32_t recall_tokens = 0;  ///< sink slots reserved for retrieved tokens
+  uint64_t prefix_pictures = 0;  ///< PictureStore::sharedHash()
+  uint32_t recall_tokens = 0;    ///< sink slots reserved for retrieved tokens
 };
 
 /// A hash of all properties that must be equal for a bit-exact restore.

@@ -68,8 +68,8 @@ bool plausible(const SnapshotHeader& header) {
          state.carried.least <= state.position && state.sinks <= header.sink_room &&
          state.recalled <= kMaxRecallTokens && state.recalled <= header.sink_room - state.sinks &&
          (state.recalled == 0 || state.position >= state.sinks) &&
-         (header.version == versionOf(state) ||
-          (header.version == kSnapshotPicturesVersion && state.recalled == 0)) &&
+         state.recalled_shared <= state.recalled &&
+         (header.version == versionOf(state) || header.version == kSnapshotPicturesVersion) &&
          header.sink_room <= kMaxWindow && header.window >= 1 && header.window <= kMaxWindow &&
          header.ring >= header.window && header.ring <= header.window + 2 * kMaxChunk &&
          header.n_vocab <= kMaxVocabulary && header.n_memories <= 2 * kMaxLayers &&

@@ -23,7 +23,7 @@ constexpr uint32_t kSnapshotVersion = 11;
 /// For a session with retrieved tokens.
 constexpr uint32_t kSnapshotRecallVersion = 12;
 
-/// For a session with pictures, which has no retrieved tokens.
+/// For a session with pictures, with or without retrieved tokens.
 constexpr uint32_t kSnapshotPicturesVersion = 13;
 
 constexpr uint32_t versionOf(const SessionState& state) {

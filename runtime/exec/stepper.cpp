@@ -97,7 +97,7 @@ Status Stepper::submit(StepRun what, bool may_stop) {
 
 Status Stepper::readAhead(const int32_t* ids, size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    if (TokenIds::isRow(ids[i]) && !memory_.pictures->holds(TokenIds::rowOf(ids[i]), 1)) {
+    if (TokenIds::isRow(ids[i]) && !memory_.pictures->holds(TokenIds::rowOf(ids[i]))) {
       return context_.log.fail(ORIEL_ERROR_CONTEXT,
                                "the session no longer holds a picture that must be read again: "
                                "reset it, and give the picture again");

@@ -503,6 +503,12 @@ Status GgufFile::read(uint64_t offset, uint64_t bytes, void* room, const Log& lo
   return kOk;
 }
 
+void GgufFile::readAhead(uint64_t offset, uint64_t bytes) const {
+  if (input_ != nullptr) {
+    input_->readAhead(offset, bytes);
+  }
+}
+
 // --- Arrays --------------------------------------------------------------------------------------
 
 bool GgufArrayReader::nextString(GgufString* value) {

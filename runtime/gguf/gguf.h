@@ -133,6 +133,8 @@ class GgufFile {
   Status read(uint64_t offset, uint64_t bytes, void* room, const Log& log,
               const uint8_t** data) const;
 
+  /// Announces a later read of these bytes.
+  void readAhead(uint64_t offset, uint64_t bytes) const;
   bool inMemory() const { return input_ == nullptr; }
   /// The header.
   const uint8_t* data() const { return data_; }

@@ -60,8 +60,9 @@ uint32_t RecallQuery::find(uint32_t word) const {
   return kMost;
 }
 
-void RecallIndex::init(uint64_t capacity, Arena* arena) {
+void RecallIndex::init(uint64_t capacity, bool pictures, Arena* arena) {
   capacity_ = capacity;
+  pictures_ = arena->take<Picture>(pictures ? kMostPictures : 0);
   words_ = arena->take<Word>(capacity);
   turns_ = arena->take<uint64_t>(kMostTurns);
   passages_ = arena->take<Passage>(kMostPassages);
@@ -74,7 +75,7 @@ void RecallIndex::clear() {
     std::fill_n(passages_, kMostPassages, Passage());
   }
   first_word_ = n_words_ = used_ = latest_ = 0;
-  first_turn_ = n_turns_ = n_passages_ = 0;
+  first_turn_ = n_turns_ = n_passages_ = first_picture_ = n_pictures_ = 0;
 }
 
 void RecallIndex::copy(const RecallIndex& other) {
@@ -87,6 +88,11 @@ void RecallIndex::copy(const RecallIndex& other) {
   latest_ = other.latest_;
   first_turn_ = other.first_turn_;
   n_turns_ = other.n_turns_;
+  first_picture_ = other.first_picture_;
+  n_pictures_ = other.n_pictures_;
+  for (uint32_t i = 0; i < n_pictures_; ++i) {
+    picture(i) = other.picture(i);
+  }
 }
 
 void RecallIndex::addWord(uint64_t token, uint32_t word) {
@@ -113,7 +119,40 @@ void RecallIndex::markTurn(uint64_t token) {
   ++n_turns_;
 }
 
+void RecallIndex::addRow(uint64_t token, uint32_t row) {
+  if (n_pictures_ != 0) {
+    Picture& last = picture(n_pictures_ - 1);
+    if (token <= last.span.end + kBetweenTiles && row > last.first_row &&
+        row - last.first_row <= token - last.span.begin) {
+      last.span.end = token + 1;
+      return;
+    }
+  }
+  if (n_pictures_ == kMostPictures) {
+    first_picture_ = (first_picture_ + 1) % kMostPictures;
+    --n_pictures_;
+  }
+  picture(n_pictures_++) = {{token, token + 1}, row};
+}
+
+// The first picture that ends after `token`; empty, at the end of all tokens: none.
+TokenSpan RecallIndex::pictureFrom(uint64_t token) const {
+  for (uint32_t i = 0; i < n_pictures_; ++i) {
+    if (picture(i).span.end > token) {
+      return picture(i).span;
+    }
+  }
+  return {UINT64_MAX, UINT64_MAX};
+}
+
 void RecallIndex::truncate(uint64_t word_token, uint64_t turn_token) {
+  while (n_pictures_ != 0 && picture(n_pictures_ - 1).span.begin >= word_token) {
+    --n_pictures_;
+  }
+  if (n_pictures_ != 0) {
+    TokenSpan& last = picture(n_pictures_ - 1).span;
+    last.end = std::min(last.end, word_token);
+  }
   while (n_words_ != 0 && tokenOf(word(n_words_ - 1)) >= word_token) {
     --n_words_;
   }
@@ -129,14 +168,22 @@ struct RecallIndex::Counted {
   uint16_t times[RecallQuery::kMost] = {};  ///< for each word of the query
 };
 
-// Visits turns in their order. Text before the first turn, or without turns, is one turn.
+// Visits turns in their order, or the pieces of turns that are longer than `room`. Text before the first turn, or
+// without turns, is one turn. Leaves out pictures that are only in part between `begin` and `end`.
 template <typename Visit>
-void RecallIndex::forEachPassage(const RecallQuery& query, uint64_t begin, uint64_t end,
-                                 uint32_t room, const Visit& visit) const {
+void RecallIndex::forEachSpan(uint64_t begin, uint64_t end, uint32_t room,
+                              const Visit& visit) const {
   const uint64_t piece = std::min<uint64_t>(kPieceTokens, room);
-  uint64_t at = 0;
-  while (at < n_words_ && tokenOf(word(at)) < begin) {
-    ++at;
+  if (n_pictures_ == kMostPictures) {  // earlier ones are not known
+    begin = std::max(begin, picture(0).span.begin);
+  }
+  if (const TokenSpan cut = pictureFrom(begin); cut.begin < begin) {
+    begin = cut.end;
+  }
+  // The last picture may have more rows than are known.
+  if (const TokenSpan cut = pictureFrom(end - std::min<uint64_t>(end, kBetweenTiles + 1));
+      cut.begin < end) {
+    end = cut.begin;
   }
   uint32_t next_turn = 0;
   for (uint64_t from = begin; from < end;) {
@@ -144,22 +191,49 @@ void RecallIndex::forEachPassage(const RecallQuery& query, uint64_t begin, uint6
       ++next_turn;
     }
     const uint64_t to = next_turn < n_turns_ ? std::min(turn(next_turn), end) : end;
-    // The fewest pieces of equal length.
-    const uint64_t pieces = to - from <= room ? 1 : (to - from + piece - 1) / piece;
-    for (uint64_t i = 0; i < pieces; ++i) {
-      Counted passage;
-      passage.span = {from + (to - from) * i / pieces, from + (to - from) * (i + 1) / pieces};
-      for (; at < n_words_ && tokenOf(word(at)) < passage.span.end; ++at) {
-        ++passage.words;
-        const uint32_t found = query.find(word(at).number);
-        if (found != RecallQuery::kMost && passage.times[found] != UINT16_MAX) {
-          ++passage.times[found];
-        }
-      }
-      visit(passage);
+    if (to - from <= room) {
+      visit({from, to});
+      from = to;
     }
-    from = to;
+    while (from < to) {
+      const TokenSpan picture = pictureFrom(from);
+      // The fewest pieces of equal length.
+      const uint64_t text = std::min(picture.begin, to) - from;
+      const uint64_t pieces = (text + piece - 1) / piece;
+      for (uint64_t i = 0; i < pieces; ++i) {
+        visit({from + text * i / pieces, from + text * (i + 1) / pieces});
+      }
+      from += text;
+      if (from < to) {
+        const uint64_t with = picture.size() < room ? std::min(piece, room - picture.size()) : 0;
+        const uint64_t last = std::min({picture.end + with, to, pictureFrom(picture.end).begin});
+        visit({from, last});
+        from = last;
+      }
+    }
   }
+}
+
+// Visits the same with their words.
+template <typename Visit>
+void RecallIndex::forEachPassage(const RecallQuery& query, uint64_t begin, uint64_t end,
+                                 uint32_t room, const Visit& visit) const {
+  uint64_t at = 0;
+  forEachSpan(begin, end, room, [&](const TokenSpan& span) {
+    Counted passage;
+    passage.span = span;
+    while (at < n_words_ && tokenOf(word(at)) < span.begin) {
+      ++at;
+    }
+    for (; at < n_words_ && tokenOf(word(at)) < span.end; ++at) {
+      ++passage.words;
+      const uint32_t found = query.find(word(at).number);
+      if (found != RecallQuery::kMost && passage.times[found] != UINT16_MAX) {
+        ++passage.times[found];
+      }
+    }
+    visit(passage);
+  });
 }
 
 void RecallIndex::weigh(const RecallQuery& query, uint64_t begin, uint64_t end, uint32_t room) {

@@ -54,7 +54,8 @@ class RecallQuery {
 
 /// Words and turn starts of the latest tokens; the oldest are dropped when full.
 //
-/// A search finds passages: whole turns, or pieces of long turns. A passage has two scores.
+/// A search finds passages: whole turns, or pieces of long turns. A picture is never divided: in a long turn it is one
+/// passage with the text after it. A passage has two scores.
 //
 /// The first is for words shared with the query (Okapi BM25; Robertson and Zaragoza, "The Probabilistic Relevance
 /// Framework", 2009, section 3.3):
@@ -75,9 +76,12 @@ class RecallIndex {
   static constexpr uint32_t kMostPassages = 4096;
   /// Tokens per piece of a turn that is too long to recall whole.
   static constexpr uint32_t kPieceTokens = 64;
+  static constexpr uint32_t kMostPictures = 256;
+  /// Most tokens between two tiles of a picture.
+  static constexpr uint32_t kBetweenTiles = 3;
 
-  /// Reserves `capacity` words in `arena`, once.
-  void init(uint64_t capacity, Arena* arena);
+  /// Reserves `capacity` words in `arena`, once, and room for kMostPictures if there are `pictures`.
+  void init(uint64_t capacity, bool pictures, Arena* arena);
   void clear();
   /// Copies `other`, which must have the same capacity.
   void copy(const RecallIndex& other);
@@ -85,7 +89,9 @@ class RecallIndex {
   /// Tokens must not decrease, except after truncate().
   void addWord(uint64_t token, uint32_t word);
   void markTurn(uint64_t token);
-  /// Forgets words that end at `word_token` or later, and turns that begin at `turn_token` or later.
+  /// Token `token` is row number `row` of all pictures.
+  void addRow(uint64_t token, uint32_t row);
+  /// Forgets words and pictures that end at `word_token` or later, and turns that begin at `turn_token` or later.
   void truncate(uint64_t word_token, uint64_t turn_token);
   uint64_t wordCount() const { return n_words_; }
 
@@ -112,6 +118,8 @@ class RecallIndex {
   };
   struct Counted;
   template <typename Visit>
+  void forEachSpan(uint64_t begin, uint64_t end, uint32_t room, const Visit& visit) const;
+  template <typename Visit>
   void forEachPassage(const RecallQuery& query, uint64_t begin, uint64_t end, uint32_t room,
                       const Visit& visit) const;
   const Word& word(uint64_t i) const { return words_[(first_word_ + i) % capacity_]; }
@@ -119,9 +127,17 @@ class RecallIndex {
     return latest_ - (static_cast<uint32_t>(latest_) - word.token);
   }
   uint64_t turn(uint32_t i) const { return turns_[(first_turn_ + i) % kMostTurns]; }
+  /// Tokens of a picture, from its first row to its last.
+  struct Picture {
+    TokenSpan span;
+    uint32_t first_row;
+  };
+  Picture& picture(uint32_t i) const { return pictures_[(first_picture_ + i) % kMostPictures]; }
+  TokenSpan pictureFrom(uint64_t token) const;
 
   Word* words_ = nullptr;
   uint64_t* turns_ = nullptr;
+  Picture* pictures_ = nullptr;
   Passage* passages_ = nullptr;
   uint64_t capacity_ = 0;
   uint64_t first_word_ = 0;
@@ -130,6 +146,8 @@ class RecallIndex {
   uint64_t latest_ = 0;  ///< token of the latest word, or a later one
   uint32_t first_turn_ = 0;
   uint32_t n_turns_ = 0;
+  uint32_t first_picture_ = 0;
+  uint32_t n_pictures_ = 0;
   uint32_t n_passages_ = 0;
 };
 

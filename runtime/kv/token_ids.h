@@ -74,9 +74,7 @@ class TokenIds {
   }
   /// Does not overwrite an entry that other sessions may be reading.
   void set(uint64_t token, int32_t id, uint32_t marks = 0) {
-    const int32_t entry = id == kUnknown ? kUnknown
-                          : isRow(id)    ? static_cast<int32_t>(rowOf(id) | kPictureRow | marks)
-                                         : id | static_cast<int32_t>(marks);
+    const int32_t entry = entryOf(id, marks);
     int32_t& place = *placeOf(token);
     if (place != entry) {
       place = entry;
@@ -96,7 +94,7 @@ class TokenIds {
   }
   /// For recalled tokens (CacheShape::recalled).
   int32_t recalled(uint32_t i) const { return idOf(sinks_[cache_.sinks + i]); }
-  void setRecalled(uint32_t i, int32_t id) { sinks_[cache_.sinks + i] = id; }
+  void setRecalled(uint32_t i, int32_t id) { sinks_[cache_.sinks + i] = entryOf(id, 0); }
   /// 0 for unknown tokens and tokens from a snapshot.
   uint32_t marks(uint64_t token) const {
     const int32_t entry = *placeOf(token);
@@ -113,6 +111,11 @@ class TokenIds {
  private:
   static constexpr uint32_t kIdBits = kBegins - 1;
 
+  static int32_t entryOf(int32_t id, uint32_t marks) {
+    return id == kUnknown ? kUnknown
+           : isRow(id)    ? static_cast<int32_t>(rowOf(id) | kPictureRow | marks)
+                          : id | static_cast<int32_t>(marks);
+  }
   int32_t* placeOf(uint64_t token) const {
     const uint32_t slot = SlidingWindow(cache_).slot(token);
     const uint32_t room = cache_.sinkRoom();

@@ -389,7 +389,25 @@ class PictureEncoder::Run {
     const oriel_allocator allocator = block.allocator();
     ORIEL_TRY(loadWeights(*encoder_.file_, uploads, LoadProgress(), {allocator}, log_, &device_,
                           nullptr));
-    return device_.finishWrites();
+    ORIEL_TRY(device_.finishWrites());
+    if (which == WeightSet::kPatches || which == WeightSet::kBlock) {
+      readAhead(which == WeightSet::kBlock ? instance + 1 : 0);
+    }
+    return kOk;
+  }
+
+  // The system reads this block from the file while the weights before it are in use.
+  void readAhead(uint32_t block) const {
+    const bool is_block = block < desc_.n_blocks;
+    const PictureWeights& set = of_.set(is_block ? WeightSet::kBlock : WeightSet::kProjector);
+    const PicturePlace* const places =
+        set.places + uint64_t{is_block ? block : 0} * set.kMostTensors;
+    for (uint32_t i = 0; i < set.n_uploads; ++i) {
+      const Upload& one = set.uploads[i];
+      const uint64_t row_bytes = fileRowBytes(one.tensor_type, one.cols);
+      encoder_.file_->readAhead(places[set.tensor_of[i]].offset + one.source_row * row_bytes,
+                                one.rows * row_bytes);
+    }
   }
 
   Status sendVector(const PictureVector& vector, const PicturePlace* places, uint32_t instance) {

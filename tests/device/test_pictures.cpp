@@ -27,7 +27,7 @@ class GoldenPictures final : public PictureSource {
   nlohmann::json name(nlohmann::json messages) {
     for (nlohmann::json& message : messages) {
       for (nlohmann::json& part : message["content"]) {
-        if (part["type"] == "image") {
+        if (part.is_object() && part["type"] == "image") {
           names_.push_back(part["path"]);
           part = {{"type", "image"}, {"picture", names_.size() - 1}};
         }
@@ -43,7 +43,7 @@ class GoldenPictures final : public PictureSource {
     ORIEL_TRY(layOutPicture(desc_, {image["width"], image["height"]}, 0, log, &layout));
     *picture = {};
     describeRows(layout, picture);
-    picture->hash = std::hash<std::string>()(names_[index]) | 1;
+    picture->hash = (std::hash<std::string>()(names_[index]) | 1) + 2 * other;
     return kOk;
   }
   Status encode(uint32_t index, const Log&, const StopCheck&, float* rows) override {
@@ -55,6 +55,7 @@ class GoldenPictures final : public PictureSource {
   }
 
   int encoded = 0;
+  uint64_t other = 0;  ///< makes other pictures of the same
 
  private:
   const nlohmann::json& find(uint32_t index) const {
@@ -202,6 +203,7 @@ class PictureTravels : public Pictures, public testing::WithParamInterface<std::
   }
 };
 
+RUNS_ON(kEachDevice);
 TEST_P(PictureTravels, two_pictures_are_the_same_after_going_back_a_fork_and_a_snapshot) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   open(GetParam(), 0, /*sessions=*/2);
@@ -293,6 +295,259 @@ TEST_P(PictureTravels, after_a_lost_device_and_with_drafts) {
   EXPECT_EQ(2, again.encoded) << "the rows are held";
 }
 
+RUNS_ON(kEachDevice, "qwen3vl_deepstack", "lfm2");
+TEST_P(PictureTravels, in_a_shared_prefix_they_are_the_same_as_in_a_session_of_its_own) {
+  ORIEL_NEED_DATA(path, chatsOf(GetParam()));
+  Options options;
+  describe(GetParam(), &options);
+  nlohmann::json messages = chats_["cases"][1]["messages"];
+  messages.push_back({{"role", "assistant"}, {"content", "Both."}});
+  loaded_ = load(dataFile(chats_["text_model"]), options);
+  ASSERT_TRUE(loaded_.session) << log_.errors();
+  GoldenPictures counted(images_, desc_);
+  ASSERT_TRUE(add(messages, &counted).ok()) << log_.errors();
+  const uint32_t tokens = static_cast<uint32_t>(statsOf(loaded_).position);
+  const std::vector<int32_t> ids = heldIds(loaded_.session);
+
+  // The reference has the same tokens as sinks of its own.
+  options.set("sinks", tokens);
+  loaded_ = {};
+  loaded_ = load(dataFile(chats_["text_model"]), options);
+  ASSERT_TRUE(loaded_.session) << log_.errors();
+  GoldenPictures own(images_, desc_);
+  ASSERT_TRUE(add(messages, &own).ok()) << log_.errors();
+  const Answer first = ask(loaded_.session);
+  ASSERT_TRUE(add(chats_["cases"][0]["messages"], &own).ok()) << log_.errors();
+  const Answer second = answer(loaded_.session, 8);
+  EXPECT_EQ(2, own.encoded);
+  loaded_ = {};
+
+  options.set("sinks", 4).set("prefix_tokens", tokens + 3).set("sessions", 3);
+  LosableModel model(dataFile(chats_["text_model"]), options);
+  ASSERT_TRUE(model.model) << log_.errors();
+  SessionPtr maker = newSession(model.model);
+  GoldenPictures pictures(images_, desc_);
+  ASSERT_TRUE(add(messages, &pictures, &maker).ok()) << log_.errors();
+  ASSERT_EQ(ORIEL_OK, oriel_prefix_set(model.model.get(), maker.get())) << log_.errors();
+  const SessionPtr other = newSession(model.model);
+  ASSERT_TRUE(other) << log_.errors();
+  const auto isSame = [&](const SessionPtr& session) {
+    std::vector<int32_t> held = heldIds(session);
+    held.resize(ids.size());
+    EXPECT_EQ(ids, held);
+    const Answer got = ask(session);
+    EXPECT_EQ(first.ids, got.ids);
+    EXPECT_EQ(first.logits, got.logits);
+  };
+  const auto endsSame = [&](const SessionPtr& session) {
+    ASSERT_TRUE(add(chats_["cases"][0]["messages"], &pictures, &session).ok()) << log_.errors();
+    const Answer got = answer(session, 8);
+    EXPECT_EQ(second.ids, got.ids);
+    EXPECT_EQ(second.logits, got.logits);
+  };
+  isSame(maker);
+  isSame(other);
+  const std::vector<uint8_t> saved = savedBytes(other.get());
+  const SessionPtr fork = forkOf(other);
+  ASSERT_TRUE(fork) << log_.errors();
+  endsSame(other);
+  endsSame(fork);
+  ASSERT_EQ(ORIEL_OK, restoreFrom(other.get(), saved)) << log_.errors();
+  endsSame(other);
+  EXPECT_EQ(2, pictures.encoded) << "the prefix has the rows";
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(other.get()));
+  isSame(other);
+
+  // After a loss the prefix is read again from its rows.
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(other.get()));
+  model.lose(Work::kRun, 1);
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, say(other, "So?"));
+  const oriel_recovered recovered = recoveredOf(other.get());
+  EXPECT_EQ(0u, recovered.tokens_dropped);
+  EXPECT_EQ(1u, recovered.exact) << "the prefix has its steps after a restored snapshot, too";
+  isSame(other);
+}
+
+TEST_P(PictureTravels, other_pictures_are_another_prefix) {
+  ORIEL_NEED_DATA(path, chatsOf(GetParam()));
+  Options options;
+  describe(GetParam(), &options);
+  options.set("prefix_tokens", 700);
+  const nlohmann::json image = chats_["cases"][1]["messages"][0]["content"][1];
+  std::vector<uint8_t> saved;
+  for (const uint64_t other : {0u, 1u, 0u}) {
+    loaded_ = {};
+    loaded_ = load(dataFile(chats_["text_model"]), options);
+    ASSERT_TRUE(loaded_.session) << log_.errors();
+    GoldenPictures pictures(images_, desc_);
+    pictures.other = other;
+    nlohmann::json messages =
+        nlohmann::json::array({{{"role", "user"}, {"content", nlohmann::json::array({image})}},
+                               {{"role", "assistant"}, {"content", "One."}}});
+    ASSERT_TRUE(add(messages, &pictures).ok()) << log_.errors();
+    ASSERT_EQ(ORIEL_OK, oriel_prefix_set(loaded_.model.get(), loaded_.session.get()))
+        << log_.errors();
+    if (saved.empty()) {
+      (void)ask(loaded_.session);
+      saved = savedBytes(loaded_.session.get());
+    }
+    EXPECT_EQ(other == 0 ? ORIEL_OK : ORIEL_ERROR_FORMAT,
+              restoreFrom(loaded_.session.get(), saved));
+    EXPECT_EQ(other != 0, log_.says("does not begin with this model's prefix"));
+    log_.lines.clear();
+  }
+}
+
+TEST_P(PictureTravels, a_prefix_may_end_in_a_picture_only_with_room_for_its_rest) {
+  ORIEL_NEED_DATA(path, chatsOf(GetParam()));
+  for (const bool has_room : {false, true}) {
+    Options options;
+    describe(GetParam(), &options);
+    options.set("prefix_tokens", has_room ? 700 : 9);
+    loaded_ = {};
+    loaded_ = load(dataFile(chats_["text_model"]), options);
+    ASSERT_TRUE(loaded_.session) << log_.errors();
+    GoldenPictures pictures(images_, desc_);
+    ASSERT_TRUE(add(chats_["cases"][0]["messages"], &pictures).ok()) << log_.errors();
+    const std::vector<int32_t> ids = heldIds(loaded_.session);
+    const auto row = std::find(ids.begin(), ids.end(), -1);
+    const uint64_t end = static_cast<uint64_t>(row - ids.begin()) + 1;
+    if (end > 9 && !has_room) {
+      continue;  // the picture begins late
+    }
+    const oriel_status back =
+        oriel_session_go_back(loaded_.session.get(), ORIEL_BACK_TO_POSITION, end, nullptr, 0);
+    if (back != ORIEL_OK) {
+      EXPECT_EQ(ORIEL_ERROR_CONTEXT, back) << "layers with a short memory cannot go back so far";
+      continue;
+    }
+    EXPECT_EQ(has_room ? ORIEL_OK : ORIEL_ERROR_CONTEXT,
+              oriel_prefix_set(loaded_.model.get(), loaded_.session.get()));
+    EXPECT_EQ(end, statsOf(loaded_).position);
+  }
+}
+
+/// Pictures that leave the window, and come back.
+class PictureRecall : public PictureTravels {
+ protected:
+  static constexpr uint32_t kSinks = 4;
+
+  void tell(const nlohmann::json& content, GoldenPictures* pictures) {
+    const nlohmann::json message = {{"role", "user"}, {"content", content}};
+    ASSERT_TRUE(add(nlohmann::json::array({message}), pictures).ok()) << log_.errors();
+    (void)answer(loaded_.session, 4);
+  }
+  /// A turn with a picture and a longer one without, and where they end.
+  void tellAll(GoldenPictures* pictures, uint64_t* picture_end, uint64_t* end) {
+    const nlohmann::json image = chats_["cases"][1]["messages"][0]["content"][1];
+    const nlohmann::json text = {{"type", "text"}, {"text", "This is the red pelican."}};
+    tell(nlohmann::json::array({image, text}), pictures);
+    *picture_end = statsOf(loaded_).position;
+    std::string other;
+    while (other.size() < 2 * *picture_end) {
+      other += "Nothing happened. ";
+    }
+    tell(other, pictures);
+    *end = statsOf(loaded_).position;
+  }
+  Answer askForIt() {
+    const std::string question = "Where is the red pelican now?";
+    EXPECT_EQ(ORIEL_OK,
+              oriel_chat_add(loaded_.session.get(), "user", question.data(), question.size()))
+        << log_.errors();
+    return answer(loaded_.session, 8);
+  }
+  void openWith(const Options& options) {
+    loaded_ = {};
+    loaded_ = load(dataFile(chats_["text_model"]), options);
+    ASSERT_TRUE(loaded_.session) << log_.errors();
+  }
+  std::vector<int32_t> cameBack() { return test::describe(loaded_.session)["recalled_ids"]; }
+};
+
+RUNS_ON(kEachDevice, "qwen3vl_deepstack");
+TEST_P(PictureRecall, they_come_back_as_if_they_had_stayed_in_the_window) {
+  ORIEL_NEED_DATA(path, chatsOf(GetParam()));
+  Options options;
+  describe(GetParam(), &options);
+  options.set("window", 2048).set("sinks", kSinks);
+  openWith(options);
+  GoldenPictures pictures(images_, desc_);
+  uint64_t picture_end = 0;
+  uint64_t end = 0;
+  tellAll(&pictures, &picture_end, &end);
+  std::vector<int32_t> ids = heldIds(loaded_.session);
+  ids = {ids.begin() + kSinks, ids.begin() + static_cast<ptrdiff_t>(picture_end)};
+  const Answer want = askForIt();
+
+  // The question pushes exactly the turn with the picture out of the window.
+  options.set("window", static_cast<uint32_t>(end - kSinks));
+  openWith(options);
+  GoldenPictures lost(images_, desc_);
+  tellAll(&lost, &picture_end, &end);
+  EXPECT_GT(relativeL2(askForIt().logits, want.logits), 1e-2) << "it makes no difference";
+  const std::string folder = this->path("");
+  options.set("retrieval", 16u << 20).set("retrieval_folder", folder);
+  options.set("retrieval_tokens", 384).set("sessions", 2);
+  openWith(options);
+  GoldenPictures again(images_, desc_);
+  tellAll(&again, &picture_end, &end);
+  ASSERT_TRUE(cameBack().empty());
+  const std::vector<uint8_t> saved = savedBytes(loaded_.session.get());
+  const Answer got = askForIt();
+  std::vector<int32_t> back = cameBack();
+  ASSERT_GE(back.size(), ids.size());
+  back.resize(ids.size());  // the next message closed the turn
+  EXPECT_EQ(ids, back);
+  EXPECT_LT(relativeL2(got.logits, want.logits), 2e-3);
+  EXPECT_EQ(1, again.encoded);
+
+  const std::vector<uint8_t> after = savedBytes(loaded_.session.get());
+  const SessionPtr fork = forkOf(loaded_.session);
+  ASSERT_TRUE(fork);
+  const Answer next = ask(loaded_.session);
+  const Answer forked = ask(fork);
+  EXPECT_EQ(next.ids, forked.ids);
+  EXPECT_EQ(next.logits, forked.logits);
+  ASSERT_EQ(ORIEL_OK, restoreFrom(fork.get(), after)) << log_.errors();
+  EXPECT_EQ(after, savedBytes(fork.get()));
+  const Answer restored = ask(fork);
+  EXPECT_EQ(next.logits, restored.logits);
+}
+
+TEST_P(PictureRecall, they_stay_away_if_not_all_rows_have_room) {
+  ORIEL_NEED_DATA(path, chatsOf(GetParam()));
+  Options options;
+  describe(GetParam(), &options);
+  options.set("window", 600).set("sinks", kSinks);
+  options.set("retrieval", 16u << 20).set("retrieval_folder", this->path(""));
+  options.set("retrieval_tokens", 40);
+  openWith(options);
+  EXPECT_TRUE(GetParam() == "idefics3" ||  // its tiles have fewer rows
+              std::any_of(log_.lines.begin(), log_.lines.end(), [](const auto& line) {
+                return line.text.find("do not come back") != std::string::npos;
+              }));
+  GoldenPictures pictures(images_, desc_);
+  uint64_t picture_end = 0;
+  uint64_t end = 0;
+  tellAll(&pictures, &picture_end, &end);
+  while (statsOf(loaded_).position < picture_end + 700) {
+    tell("And on went the day, with no news at all.", &pictures);
+  }
+  (void)askForIt();
+  const std::vector<int32_t> ids = cameBack();
+  EXPECT_FALSE(ids.empty());
+  EXPECT_EQ(0, std::count(ids.begin(), ids.end(), -1));
+}
+
+INSTANTIATE_TEST_SUITE_P(, PictureRecall,
+                         testing::Values("gemma4v", "qwen3vl-deepstack", "idefics3", kTogether),
+                         [](const auto& name) {
+                           std::string text = name.param;
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
+                         });
+
 /// The encoder itself, with a picture of an app.
 class PictureEncoders : public Pictures {
  protected:
@@ -357,19 +612,6 @@ TEST_F(PictureEncoders, are_made_again_after_they_lost_their_device) {
   EXPECT_EQ(want.logits, got.logits);
 }
 
-RUNS_ON(kCpu);
-TEST_F(Pictures, are_refused_with_retrieval) {
-  ORIEL_NEED_DATA(path, chatsOf("gemma4v"));
-  Options options;
-  describe("gemma4v", &options);
-  const std::string folder = this->path("");
-  options.set("retrieval", 16u << 20).set("retrieval_folder", folder);
-  oriel_model* loaded = nullptr;
-  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
-            oriel_model_load(dataFile(chats_["text_model"]).c_str(), &options, &loaded));
-  EXPECT_NE(std::string::npos, log_.errors().find("retrieval keeps no pictures"));
-}
-
 TEST_F(Pictures, are_evicted_like_text) {
   ORIEL_NEED_DATA(path, chatsOf("gemma4v"));
   for (const std::string& name : {std::string("gemma4v"), std::string(kTogether)}) {
@@ -403,23 +645,6 @@ TEST_F(Pictures, are_evicted_like_text) {
     EXPECT_EQ(want.ids, got.ids);
     EXPECT_EQ(want.logits, got.logits);
   }
-}
-
-RUNS_ON(kCpu);
-TEST_F(Pictures, are_refused_in_a_prefix_that_sessions_share) {
-  ORIEL_NEED_DATA(path, chatsOf("lfm2"));
-  Options options;
-  describe("lfm2", &options);
-  options.set("prefix_tokens", 400);
-  loaded_ = load(dataFile(chats_["text_model"]), options);
-  ASSERT_TRUE(loaded_.session) << log_.errors();
-  GoldenPictures pictures(images_, desc_);
-  ASSERT_TRUE(add(chats_["cases"][0]["messages"], &pictures).ok()) << log_.errors();
-  const uint64_t position = statsOf(loaded_).position;
-  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, oriel_prefix_set(loaded_.model.get(), loaded_.session.get()));
-  EXPECT_NE(std::string::npos, log_.errors().find("has no pictures")) << log_.errors();
-  EXPECT_EQ(position, statsOf(loaded_).position);
-  EXPECT_EQ(8u, answer(loaded_.session, 8).ids.size());
 }
 
 TEST_F(Pictures, that_do_not_fit_leave_the_session_unchanged) {

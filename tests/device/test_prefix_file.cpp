@@ -51,7 +51,7 @@ class PrefixRoom {
  public:
   explicit PrefixRoom(uint32_t capacity) : block_(64 * 1024) {
     Arena arena(block_.data(), block_.size());
-    prefix_ = Prefix::create(capacity, Transcript::kLeastBytes, &arena);
+    prefix_ = Prefix::create(capacity, Transcript::kLeastBytes, nullptr, 0, &arena);
   }
   Prefix* get() const { return prefix_; }
 

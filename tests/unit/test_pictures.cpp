@@ -294,7 +294,7 @@ TEST(Pictures, patches_come_in_the_encoders_order) {
     const uint32_t values = encoder.desc.patchValues();
     const uint32_t columns = layout.whole.width / encoder.desc.patch;
     const bool in_blocks = encoder.desc.projector == Projector::kQwen3;
-    std::vector<float> strip(size_t{3} * values);  // in golden's order: row by row, but for Qwen
+    std::vector<float> strip(size_t{3} * values);  // in golden's order: row by row, except for Qwen
     std::vector<float> patch(values);
     for (uint32_t i = 0; i < reader.patchCount(); ++i) {
       reader.next(patch.data());
@@ -409,10 +409,10 @@ class SmallStore {
     input_.rows_held = 12;
     input_.in_dimensions = true;
     Arena measure;
-    (void)PictureStore::create(input_, 2, &measure);
+    (void)PictureStore::create(input_, 2, 12, &measure);
     memory_.resize(measure.used() / sizeof(Piece));
     Arena arena(memory_.data(), measure.used());
-    store = PictureStore::create(input_, 2, &arena);
+    store = PictureStore::create(input_, 2, 12, &arena);
   }
   void hold(uint64_t hash, uint16_t columns, uint16_t lines, uint64_t begin) {
     HeldPicture picture;
@@ -482,6 +482,54 @@ TEST(Pictures, saved_rows_with_changed_numbers_are_refused_or_can_be_used) {
   EXPECT_GT(taken, 100u);
 }
 
+// The token after a cut picture follows the remaining rows.
+TEST(Pictures, positions_go_on_after_a_cut_picture) {
+  SmallStore cut;
+  cut.hold(7, 4, 3, 10);
+  cut.store->truncate(16);
+  SmallStore whole;
+  whole.hold(7, 4, 3, 10);
+  EXPECT_TRUE(cut.store->addSpan(17, 4, 2));
+  for (uint64_t t = 0; t < 16; ++t) {
+    EXPECT_EQ(whole.store->positionOf(t).of[2], cut.store->positionOf(t).of[2]) << t;
+  }
+  EXPECT_EQ(14u, cut.store->positionOf(16).of[1]) << "six rows in lines of four";
+  EXPECT_EQ(15u, cut.store->positionOf(17).of[0]);
+  EXPECT_EQ(17u, cut.store->positionOf(21).of[2]);
+}
+
+TEST(Pictures, of_a_prefix_are_the_same_in_every_store) {
+  SmallStore maker;
+  maker.hold(7, 2, 3, 10);
+  maker.hold(9, 2, 2, 20);
+  SmallStore prefix;
+  uint32_t row = 99;
+  ASSERT_NE(nullptr, prefix.store->share(*maker.store, 8, &row));
+  EXPECT_EQ(2u, row) << "the second picture is the first here";
+  ASSERT_NE(nullptr, prefix.store->share(*maker.store, 3, &row));
+  EXPECT_EQ(7u, row);
+  prefix.store->sharePositions(*maker.store);
+  SmallStore session;
+  session.store->forget(prefix.store);
+  EXPECT_FALSE(session.store->isEmpty());
+  EXPECT_EQ(10u, session.store->next());
+  EXPECT_EQ(9.0f, session.store->row(0)[0]);
+  EXPECT_EQ(7.0f, session.store->row(9)[1]);
+  EXPECT_EQ(0u, session.store->find(9)->first);
+  session.hold(11, 2, 3, 30);
+  EXPECT_EQ(11.0f, session.store->row(session.store->find(11)->first)[0]);
+  EXPECT_EQ(9.0f, session.store->row(0)[0]) << "the session's own rows take no place of these";
+  EXPECT_EQ(maker.store->positionOf(26).of[0], session.store->positionOf(26).of[0]);
+  const std::vector<uint8_t> saved = session.saved();
+  EXPECT_EQ(session.store->sharedHash(), PictureStore::savedSharedHash(saved.data(), saved.size()));
+  SmallStore other;
+  other.store->forget(prefix.store);
+  EXPECT_TRUE(other.store->load(saved.data(), saved.size(), false));
+  EXPECT_EQ(saved, other.saved());
+  EXPECT_EQ(nullptr, prefix.store->share(*session.store, session.store->find(11)->first, &row))
+      << "two rows are left";
+}
+
 // The conversation still has ids of rows. Its snapshot must state that they are rows.
 TEST(Pictures, rows_that_made_room_for_a_stopped_picture_are_saved_as_gone) {
   SmallStore stopped;
@@ -489,7 +537,7 @@ TEST(Pictures, rows_that_made_room_for_a_stopped_picture_are_saved_as_gone) {
   stopped.hold(9, 2, 3, 20);
   ASSERT_NE(nullptr, stopped.store->room(12, 0));
   stopped.store->truncate(5);
-  EXPECT_FALSE(stopped.store->holds(0, 1));
+  EXPECT_FALSE(stopped.store->holds(0));
   EXPECT_FALSE(stopped.store->isEmpty());
   const std::vector<uint8_t> saved = stopped.saved();
   SmallStore to;

@@ -40,15 +40,23 @@ class Said {
  public:
   explicit Said(uint64_t capacity) : block_(1u << 20) {
     Arena arena(block_.data(), block_.size());
-    index.init(capacity, &arena);
+    index.init(capacity, /*pictures=*/true, &arena);
   }
   TokenSpan turn(const std::string& text) {
     const TokenSpan span = {at_, at_ + words(text).size()};
     index.markTurn(at_);
+    more(text);
+    return span;
+  }
+  void more(const std::string& text) {
     for (const uint32_t word : words(text)) {
       index.addWord(at_++, word);
     }
-    return span;
+  }
+  void picture(uint64_t rows) {
+    for (uint32_t row = 0; row < rows; ++row) {
+      index.addRow(at_++, row);
+    }
   }
   RecallSpans find(const std::string& text, uint64_t begin, uint64_t end, uint32_t room) {
     RecallQuery query;
@@ -156,6 +164,51 @@ TEST(RecallIndex, cuts_what_is_too_long_and_takes_what_there_is_room_for) {
   for (uint32_t room = 1; room < 80; ++room) {
     EXPECT_LE(said.find("pelican word7 word99", 0, said.end(), room).tokens(), room);
   }
+}
+
+TEST(RecallIndex, never_divides_a_picture) {
+  constexpr uint64_t kRows = 90;
+  Said said(4096);
+  std::string text;
+  for (int i = 0; i < 70; ++i) {
+    text += "word" + std::to_string(i) + " ";
+  }
+  said.turn(text);
+  const uint64_t begin = said.end();
+  said.picture(kRows);
+  const TokenSpan picture = {begin, said.end()};
+  said.more("pelican " + text);
+  const auto divides = [&](const TokenSpan& span) {
+    const bool begins = span.begin > picture.begin && span.begin < picture.end;
+    const bool ends = span.end > picture.begin && span.end < picture.end;
+    return begins || ends;
+  };
+  for (const uint64_t from : {uint64_t{0}, begin + 1, begin + kRows - 1, begin + kRows}) {
+    for (const uint64_t to : {begin + 1, begin + kRows - 1, begin + kRows, said.end()}) {
+      for (const uint32_t room : {1u, 64u, 89u, 90u, 120u, 160u, 400u}) {
+        const RecallSpans found = said.find("pelican word3", from, to, room);
+        for (uint32_t i = 0; i < said.index.passageCount(); ++i) {
+          const TokenSpan& passage = said.index.passage(i);
+          EXPECT_FALSE(divides(passage)) << passage.begin << " to " << passage.end;
+          EXPECT_TRUE(i == 0 || passage.begin == said.index.passage(i - 1).end);
+        }
+        EXPECT_LE(found.tokens(), room);
+      }
+    }
+  }
+  // A picture brings the text after it.
+  const RecallSpans found = said.find("pelican", 0, said.end(), 120);
+  ASSERT_NE(0u, found.count);
+  EXPECT_EQ(picture.begin, found.spans[found.count - 1].begin);
+  EXPECT_GT(found.spans[found.count - 1].end, picture.end);
+  // Tiles have tokens between them.
+  said.index.addRow(picture.end + 2, kRows);
+  EXPECT_EQ(1u, said.find("pelican", picture.begin, picture.end + 7, 400).count);
+  EXPECT_EQ(0u, said.find("pelican", picture.begin, picture.end + 6, 400).count)
+      << "another tile may follow";
+  said.find("pelican", picture.begin + 1, picture.end + 7, 400);
+  ASSERT_EQ(1u, said.index.passageCount());
+  EXPECT_EQ(picture.end + 3, said.index.passage(0).begin);
 }
 
 TEST(RecallIndex, keeps_the_latest_words_and_forgets_what_was_taken_back) {

@@ -142,7 +142,7 @@ ORIEL_API oriel_status oriel_session_fork(oriel_session *session, oriel_session 
 
 /* ---- Shared prefix --------------------------------------------------------------------------- */
 /* Makes the session's content the model's prefix: read once, held once in f16, never evicted, in front of every session.
- * session NULL: removes the prefix; the model must have no session.
+ * session NULL: removes the prefix; the model must have no session. The prefix keeps the rows of its pictures.
  *  - ORIEL_ERROR_STATE: the model was loaded without "prefix_tokens", or has other sessions.
  *  - ORIEL_ERROR_CONTEXT: the session is empty or longer than prefix_tokens.
  * Later sessions need the same chat options, except the date. */
