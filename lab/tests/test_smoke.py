@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The whole recipe of oriel-tiny, small: corpus, tokenizer, 20 steps, export, evaluation by oriel.
+"""The whole recipe of oriel-tiny, small: corpus, tokenizer, 20 steps, export, evaluation by oriel. And that of oriel-eyes.
 
     test_smoke.py PATH/oriel
 
@@ -194,6 +194,52 @@ class Recipe(unittest.TestCase):
             "results",
         )
         self.assertTrue((self.at / "results" / "misses.txt").exists())
+
+
+class Eyes(unittest.TestCase):
+    """oriel-eyes, trained for two seconds."""
+
+    def test_oriel_and_pytorch_see_the_same(self):
+        sys.path.insert(0, str(RECIPE.parent / "oriel-eyes"))
+        sys.dont_write_bytecode = True
+        import eyes
+        import pictures
+        import numpy as np
+        import torch
+
+        with tempfile.TemporaryDirectory() as folder:
+            script = [sys.executable, "-B", RECIPE.parent / "oriel-eyes" / "eyes.py"]
+            for args in (["train", "--out", ".", "--minutes", "0.03"], ["export", "--model", "model.pt", "--type", "f16"]):
+                subprocess.run([*script, *args], cwd=folder, check=True, capture_output=True)
+            model, tok = eyes.load(f"{folder}/model.pt")
+            what, drawn = pictures.invent(pictures.Dice(5))
+            picture = pictures.draw(what, drawn)
+            pictures.write_png(f"{folder}/picture.png", picture)
+            turn = (what, drawn), "What colour is it?", "red", "colour"
+            ids, weights = eyes.encode(tok, [turn])
+            ids = torch.tensor([ids[:weights.index(1)]])
+            content = [{"type": "image", "path": f"{folder}/picture.png"}, {"type": "text", "text": turn[1]}]
+            (pathlib.Path(folder) / "messages.json").write_text(json.dumps([{"role": "user", "content": content}]))
+            told = subprocess.run(
+                [ORIEL, "eval", "oriel-eyes.gguf", "--mmproj", "oriel-eyes-mmproj.gguf", "--messages", "messages.json",
+                 "--logits-out", "logits.f32", "--device", "cpu", "--kv", "f16", "--json"],
+                cwd=folder, check=True, capture_output=True, text=True).stdout
+            got = np.fromfile(f"{folder}/logits.f32", np.float32)
+        self.assertEqual(ids.shape[1], json.loads(told)["tokens"])
+        with torch.no_grad():
+            want = model.text.logits(model.hidden(ids, model.rows(torch.from_numpy(picture[None]))))[0, -1].numpy()
+        self.assertLess(np.linalg.norm(got - want), 2e-3 * np.linalg.norm(want))
+
+    def test_held_out_pictures_are_not_drawn_in_training(self):
+        sys.path.insert(0, str(RECIPE.parent / "oriel-eyes"))
+        import pictures
+
+        for held_out in (False, True):
+            dice = pictures.Dice(3, held_out)
+            for _ in range(300):
+                x, y = dice.place(0.1, 0.1)
+                self.assertEqual(held_out, (3 * int(10 * x) + int(10 * y)) % 5 == 0)
+                self.assertEqual(held_out, int(10 * dice.between(0, 1)) in (3, 7))
 
 
 if __name__ == "__main__":

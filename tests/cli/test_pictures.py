@@ -4,12 +4,15 @@
 import base64
 import json
 import re
+import shlex
 import shutil
+import struct
 import sys
+import zlib
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 from at_terminal import AtTerminal, no_terminals
-from program import (BUNDLED, CPU, FIXED, HYBRID, SMALL, check, fails, floats, has_fields, json_of, oriel, relative_l2, run_tests,
+from program import (BUNDLED, CPU, DATA, FIXED, HYBRID, SMALL, check, fails, floats, has_fields, json_of, oriel, relative_l2, run_tests,
                      scratch, succeeds)
 from server import Server, refused
 
@@ -71,6 +74,35 @@ def test_messages():
     fails("no eyes", 1, "run", SMALL, "--image", picture, "--prompt", "What?", "--tokens", "4", *CPU)
     web = {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}
     fails("an address", 1, "eval", MODEL, "--mmproj", ENCODER, "--messages", message_of(web), *CPU)
+
+
+EYES = [DATA / "eyes" / "oriel-eyes.gguf", "--mmproj", DATA / "eyes" / "oriel-eyes-mmproj.gguf", *CPU]
+
+
+def png_of(side, colour_at):
+    """A PNG file of `side` x `side` pixels."""
+    lines = b"".join(b"\0" + b"".join(bytes(colour_at(x, y)) for x in range(side)) for y in range(side))
+    chunks = ((b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks)
+
+
+def test_a_trained_model():
+    """The example of docs/pictures.md, and pictures drawn here."""
+    page = (DATA.parent.parent / "docs" / "pictures.md").read_text(encoding="utf-8")
+    command, answer = re.search(r"^    \$ oriel (run tests/data/eyes/.*\n.*)\n    (.*)$", page, re.M).groups()
+    told = succeeds("the page's example", *shlex.split(command.replace("\\\n", " ")), *CPU, cwd=DATA.parent.parent)
+    check("the page's answer", told.out.decode() == answer + "\n", (told, answer))
+    red, white, blue, black = (220, 20, 20), (255, 255, 255), (20, 40, 210), (8, 8, 8)
+    disc = lambda x, y: (x - 40) ** 2 + (y - 50) ** 2 < 24 ** 2
+    box = lambda x, y: abs(x - 56) < 22 and abs(y - 42) < 22
+    drawn = {"a red circle": (disc, red, white), "a blue circle": (disc, blue, white), "a red square": (box, red, white),
+             "a white square": (box, white, black)}
+    for answer, (inside, colour, ground) in drawn.items():
+        picture = scratch / "drawn.png"
+        picture.write_bytes(png_of(96, lambda x, y: colour if inside(x, y) else ground))
+        told = succeeds(answer, "run", *EYES, "--image", picture, "--temperature", "0", "What is this?")
+        check(f"it sees {answer}", told.out.decode() == answer + "\n", told)
 
 
 def pictured(picture, text="What is this?"):

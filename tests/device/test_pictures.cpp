@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 
 #include "api/api.h"
@@ -11,6 +13,7 @@
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/recovery.h"
+#include "support/reply.h"
 #include "support/scratch_folder.h"
 #include "support/tiers.h"
 
@@ -694,6 +697,149 @@ TEST_F(Pictures, whose_rows_see_each_other_need_a_batch_for_a_picture) {
   EXPECT_NE(std::string::npos, log_.errors().find("\"prefill_batch\" is 279")) << log_.errors();
   EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, status(0, 560));
   EXPECT_NE(std::string::npos, log_.errors().find("\"image_tokens\" is 560")) << log_.errors();
+}
+
+// ---- A trained model (lab/oriel-eyes) ------------------------------------------------------------
+
+struct Question {
+  const char* text;
+  const char* answer;
+};
+
+/// A picture of pixels. `inside` is true for pixels of the second colour; x and y go from -1 to 1, y goes down.
+struct Drawing {
+  const char* name;
+  uint32_t side;
+  std::array<uint8_t, 3> ground;
+  std::array<uint8_t, 3> colour;
+  bool (*inside)(double x, double y);
+  std::vector<Question> questions;
+};
+
+bool inBox(double x, double y, double left, double top, double right, double bottom) {
+  return x > left && x < right && y > top && y < bottom;
+}
+
+const std::vector<Drawing>& drawings() {
+  static const std::vector<Drawing> all = {
+      {"disc",
+       64,
+       {250, 250, 250},
+       {30, 60, 220},
+       [](double x, double y) { return std::hypot(x + 0.2, y - 0.15) < 0.5; },
+       {{"What is this?", "a blue circle"}, {"What colour is it?", "blue"}}},
+      {"the same in red",
+       64,
+       {250, 250, 250},
+       {220, 20, 20},
+       [](double x, double y) { return std::hypot(x + 0.2, y - 0.15) < 0.5; },
+       {{"What is this?", "a red circle"}, {"What colour is it?", "red"}}},
+      {"box",
+       101,
+       {10, 10, 10},
+       {250, 220, 30},
+       [](double x, double y) { return inBox(x, y, -0.3, -0.5, 0.6, 0.4); },
+       {{"What is this?", "a yellow square"}, {"Which shape?", "square"}}},
+      {"three discs",
+       96,
+       {250, 250, 250},
+       {20, 150, 40},
+       [](double x, double y) {
+         return std::hypot(x + 0.5, y + 0.5) < 0.23 || std::hypot(x - 0.5, y + 0.35) < 0.23 ||
+                std::hypot(x + 0.1, y - 0.5) < 0.23;
+       },
+       {{"What is this?", "3 green circles"}, {"How many are there?", "3"}}},
+      {"cross",
+       200,
+       {130, 130, 130},
+       {250, 250, 250},
+       [](double x, double y) {
+         return inBox(x, y, -0.1, -0.6, 0.15, 0.5) || inBox(x, y, -0.55, -0.2, 0.6, 0.1);
+       },
+       {{"Which shape is it?", "cross"}, {"What colour is the background?", "grey"}}},
+      {"four",  // as a pocket calculator shows it
+       48,
+       {250, 250, 250},
+       {15, 15, 15},
+       [](double x, double y) {
+         return inBox(x, y, 0.25, -0.7, 0.42, 0.7) || inBox(x, y, -0.4, -0.09, 0.42, 0.09) ||
+                inBox(x, y, -0.4, -0.7, -0.23, 0.09);
+       },
+       {{"Which digit is it?", "4"}, {"What is this?", "the digit 4 in black"}}},
+  };
+  return all;
+}
+
+class TrainedEyes : public testing::Test {
+ protected:
+  void open(uint32_t batch, uint32_t window) {
+    Options options = sessionOptions(&log_, window, batch);
+    options.set("mmproj", ORIEL_TEST_DATA "/eyes/oriel-eyes-mmproj.gguf");
+    loaded_ = load(ORIEL_TEST_DATA "/eyes/oriel-eyes.gguf", options);
+    ASSERT_TRUE(loaded_.session) << log_.errors();
+  }
+  /// The answer to a question about the picture, or about the latest one.
+  std::string ask(const char* question, const Drawing* drawing = nullptr) {
+    if (drawing == nullptr) {
+      EXPECT_EQ(ORIEL_OK, add(loaded_, "user", question)) << log_.errors();
+    } else {
+      const uint32_t side = drawing->side;
+      std::vector<uint8_t> pixels;
+      const auto along = [side](uint32_t at) { return (2.0 * at + 1) / side - 1; };
+      for (uint32_t i = 0; i < side * side; ++i) {
+        const bool inside = drawing->inside(along(i % side), along(i / side));
+        const std::array<uint8_t, 3>& colour = inside ? drawing->colour : drawing->ground;
+        pixels.insert(pixels.end(), colour.begin(), colour.end());
+      }
+      const oriel_picture picture = {pixels.data(), side, side, 0, ORIEL_RGB8};
+      const nlohmann::json message = {
+          {"role", "user"},
+          {"content",
+           {{{"type", "image"}, {"picture", 0}}, {{"type", "text"}, {"text", question}}}}};
+      const std::string json = message.dump();
+      EXPECT_EQ(ORIEL_OK, oriel_chat_add_pictures(loaded_.session.get(), json.data(), json.size(),
+                                                  &picture, 1))
+          << log_.errors();
+    }
+    const Heard heard = listen(oriel_chat_reply, loaded_, greedyOptions(12));
+    EXPECT_EQ(ORIEL_OK, heard.status) << log_.errors();
+    return heard.text;
+  }
+
+  CapturedLog log_;
+  Loaded loaded_;
+};
+
+RUNS_ON(kEachDevice);
+TEST_F(TrainedEyes, answer_by_the_picture) {
+  for (const uint32_t batch : {0u, 7u}) {
+    ASSERT_NO_FATAL_FAILURE(open(batch, 256));
+    for (const Drawing& drawing : drawings()) {
+      SCOPED_TRACE(std::string(drawing.name) + ", batches of " + std::to_string(batch));
+      ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+      const Drawing* shown = &drawing;
+      for (const Question& question : drawing.questions) {
+        EXPECT_EQ(question.answer, ask(question.text, shown)) << question.text;
+        shown = nullptr;
+      }
+    }
+  }
+}
+
+TEST_F(TrainedEyes, answer_by_the_picture_that_a_small_window_still_holds) {
+  ASSERT_NO_FATAL_FAILURE(open(0, 48));
+  for (int round = 0; round < 2; ++round) {
+    for (const Drawing& drawing : drawings()) {
+      SCOPED_TRACE(drawing.name);
+      EXPECT_EQ(drawing.questions[0].answer, ask(drawing.questions[0].text, &drawing));
+    }
+  }
+  EXPECT_GT(statsOf(loaded_).position, 400u);
+}
+
+TEST_F(TrainedEyes, tell_when_there_is_no_picture) {
+  ASSERT_NO_FATAL_FAILURE(open(0, 256));
+  EXPECT_EQ("I see no picture.", ask("What is this?"));
 }
 
 TEST_F(Pictures, are_refused_by_a_model_without_eyes) {
