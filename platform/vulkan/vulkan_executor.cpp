@@ -159,7 +159,7 @@ Status VulkanExecutor::runHostOp(const Op& op) {
 }
 
 // Called after the fetch before a body piece. Returns that piece, or, if no expert got a slot, the piece that begins
-// the next round of the same layer. Only work on experts in slots is between rounds (plan/forward_parts.cpp).
+// the next round of the same layer. Only work on experts in slots is between rounds (plan/experts.cpp).
 uint32_t VulkanExecutor::afterIdleRound(const Op* ops, const StepCommands::Range& body,
                                         uint32_t piece) const {
   const Op& op = ops[steps_.piece(piece).host_op];

@@ -10,7 +10,7 @@
 #include "exec/host_executor.h"
 #include "model/draft_model.h"
 #include "oriel/tools.h"
-#include "plan/forward_parts.h"
+#include "plan/key_guard.h"
 
 namespace oriel_internal {
 namespace {

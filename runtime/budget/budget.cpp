@@ -50,6 +50,11 @@ WorkShape workOf(const ModelDesc& model, const WorkShape& work) {
   return of;
 }
 
+// Rows of a picture that one chunk must hold.
+uint32_t rowsTogether(const ModelDesc& model) {
+  return model.pictures != nullptr ? model.pictures->rows_together : 0;
+}
+
 /// Weighs one pair of formats, with everything else as requested.
 class Weigher {
  public:
@@ -283,7 +288,7 @@ class Weigher {
 
   // The requested chunk, or the smallest one that can be chosen.
   uint32_t leastChunk() const {
-    const uint32_t rows = model_.pictures != nullptr ? model_.pictures->rows_together : 0;
+    const uint32_t rows = rowsTogether(model_);
     return request_.chunk != 0
                ? request_.chunk
                : std::max(kMinChunk, (rows + kMinChunk - 1) / kMinChunk * kMinChunk);
@@ -333,7 +338,7 @@ Status checkRanges(const ModelDesc& model, const BudgetRequest& request, uint32_
                     "a chunk of %u tokens is out of range: ask for at most %u", request.chunk,
                     kMaxChunk);
   }
-  const uint32_t rows = model.pictures != nullptr ? model.pictures->rows_together : 0;
+  const uint32_t rows = rowsTogether(model);
   if (request.chunk != 0 && request.chunk < rows) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "\"prefill_batch\" is %u, and this model reads all %u rows of a picture in one "

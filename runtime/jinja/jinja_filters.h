@@ -1,4 +1,4 @@
-// Ordering of values.
+// Filters by name.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,6 @@
 #include "jinja/jinja_run.h"
 
 namespace oriel_internal::jinja {
-
-/// Stable sort of `items` by `keys`. The caller must own both exclusively.
-bool sortBy(Interpreter* run, List* keys, List* items, bool reverse);
-/// Sorts a dict's pairs by key.
-bool sortPairs(Interpreter* run, List* pairs);
-/// Lowercases strings; other values are unchanged.
-bool foldCase(Interpreter* run, const Value& value, Value* out);
-
-// Filters by name.
 
 /// kUnknown: no filter has that name.
 uint16_t filterNamed(const JsonText& name);

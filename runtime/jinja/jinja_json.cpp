@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "jinja/jinja_filters.h"
+#include "jinja/jinja_sort.h"
 #include "jinja/jinja_value.h"
 #include "text/utf8.h"
 

@@ -9,6 +9,7 @@
 #include "model/draft_model.h"
 #include "model/keys.h"
 #include "model/layers.h"
+#include "model/state_layers.h"
 #include "model/tensor_index.h"
 #include "model/unsupported.h"
 

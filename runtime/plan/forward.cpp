@@ -7,8 +7,11 @@
 #include <utility>
 
 #include "model/model_desc.h"
-#include "plan/forward_parts.h"
+#include "plan/draft.h"
+#include "plan/experts.h"
+#include "plan/latent.h"
 #include "plan/op_list.h"
+#include "plan/state.h"
 
 namespace oriel_internal {
 namespace {

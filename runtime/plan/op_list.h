@@ -123,7 +123,7 @@ class OpList {
   Status product(const MatrixParts& parts, const Rows& in, const Rows& out, const BufferRef& staged,
                  Write write);
 
-  // Adapters (plan/forward_parts.cpp).
+  // Adapters (plan/adapt.cpp).
 
   /// out += gate * B (A in), for every part and adapter with such a pair. `head`: emits to the heads, for the rows of
   /// outputs.

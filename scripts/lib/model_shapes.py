@@ -202,8 +202,8 @@ def file_keys(shape):
 
 
 def published():
-    """The rows of runtime/tools/shape.cpp: {name: fields of Shape}. The program plans with them."""
-    source = pathlib.Path(__file__).resolve().parents[2] / "runtime/tools/shape.cpp"
+    """The rows of runtime/tools/known_shapes.cpp: {name: fields of Shape}. The program plans with them."""
+    source = pathlib.Path(__file__).resolve().parents[2] / "runtime/tools/known_shapes.cpp"
     fields = ("n_layers", "n_heads", "n_kv_heads", "head_dim", "n_embd", "n_ff", "n_vocab", "context")
     text = source.read_text(encoding="utf-8")
     tied = {"kTied", *re.findall(r"constexpr uint32_t (\w+) = (?:kTied|kGemma3) ", text)}

@@ -18,7 +18,7 @@
 #include "support/captured_log.h"
 #include "support/describe.h"
 #include "support/files.h"
-#include "tools/shape.h"
+#include "tools/shape_weights.h"
 
 namespace oriel_internal::test::test_known_shapes {
 namespace {

@@ -14,7 +14,7 @@
 #include "exec/recall_file.h"
 #include "kv/quantise.h"
 #include "kv/recall_index.h"
-#include "plan/forward_parts.h"
+#include "plan/key_guard.h"
 #include "support/captured_log.h"
 #include "support/gguf_writer.h"
 #include "text/words.h"

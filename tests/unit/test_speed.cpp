@@ -17,7 +17,7 @@
 #include "speed/speed_file.h"
 #include "support/captured_log.h"
 #include "support/files.h"
-#include "tools/shape.h"
+#include "tools/shape_weights.h"
 
 namespace oriel_internal::test_speed {
 namespace {

@@ -12,7 +12,7 @@
 #include "support/captured_log.h"
 #include "support/describe.h"
 #include "support/recurrent_session.h"
-#include "tools/shape.h"
+#include "tools/shape_weights.h"
 
 namespace oriel_internal::test::test_state_shapes {
 namespace {

@@ -14,6 +14,7 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "plan/prediction.h"
 #include "plan/sweep.h"
 #include "report.h"
 #include "sizes.h"

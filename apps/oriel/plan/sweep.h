@@ -1,28 +1,13 @@
-// Predictions for a loaded model from device rates, and the bytes it moves.
+// `oriel bench --sweep`: speed against depth, window and cache formats.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include <oriel/tools.h>
-
-#include "model_handle.h"
 #include "options.h"
 #include "output.h"
-#include "plan/plan_report.h"
 
 namespace cli {
-
-/// The plan of the loaded model with predictions for `speed`.
-Json predictedPlan(const Json& loaded, const CommonOptions& options, const oriel_speed& speed);
-
-/// Smallest number of bytes to move per step: reads the weights once, reads the visible keys and values once, and writes
-/// the keys and values of the new tokens. At `depth` tokens, limited by the window.
-double decodeBytes(const Json& plan, double depth);
-/// For a prompt of that many tokens in chunks, including the last token's logits.
-double prefillBytes(const Json& plan, double depth, uint32_t prompt_tokens);
-
-// `oriel bench --sweep`: speed against depth, window and cache formats.
 
 enum class SweepKind { kDepth, kWindow };
 
@@ -78,11 +63,5 @@ Sweep runSweep(const CommonOptions& common, const SweepOptions& options);
 
 /// An SVG document.
 std::string plotSweep(const Sweep& sweep);
-
-// A plan as a picture: window against memory for each format, and bytes by purpose.
-
-/// An SVG document. `options` are the options of `plan`. The curves ignore their fixed window and formats.
-std::string plotPlan(const PlanSource& source, CommonOptions options, const oriel_speed* speed,
-                     const Json& plan);
 
 }  // namespace cli
