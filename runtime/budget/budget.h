@@ -51,7 +51,7 @@ struct BudgetRequest {
   const SessionWindows* sessions = nullptr;
   uint32_t chunk = 0;
   uint32_t most_chunk = 0;  ///< largest chosen chunk, if larger than the default
-  /// As in CacheShape. Models with states get as many of these as fit beside the window and the batch.
+  /// As in CacheShape. Models with states get the number that fits in memory left over by the window and batch.
   uint32_t drafts = 0;
   uint32_t checkpoints = 0;        ///< of states, if any
   bool fixed_checkpoints = false;  ///< `checkpoints` was requested; else chosen

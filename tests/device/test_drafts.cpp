@@ -101,15 +101,14 @@ INSTANTIATE_TEST_SUITE_P(Models, DraftsOfFiles,
                          testing::Values("models/lfm3.gguf", "models/granite-nope.gguf",
                                          "models/nemotron_h_moe-latent.gguf",
                                          "models/bailingmoe3-small.gguf", "models/qwen35.gguf",
-                                         "models/qwen3next.gguf", "models/qwen35moe.gguf",
-                                         "models/kimi-linear.gguf"),
+                                         "models/qwen3next.gguf", "models/qwen35moe.gguf"),
                          modelName);
 
 RUNS_ON(kCpu);
 TEST_F(Drafts, any_family_writes_the_same_with_its_window_moving_on) {
   const bool all = !onVulkan() || allCases();
-  const std::set<std::string> few_kinds = {"llama",  "gemma3", "lfm2",      "deepseek2",
-                                           "gemma2", "qwen35", "falcon-h1", "kimi-linear"};
+  const std::set<std::string> few_kinds = {"llama",  "gemma3", "lfm2",     "deepseek2",
+                                           "gemma2", "qwen35", "falcon-h1"};
   for (const RandomFamily& family : randomFamilies()) {
     if (!all && few_kinds.count(family.model.architecture) == 0) {
       continue;  // pipelines take a driver their time
@@ -391,7 +390,8 @@ TEST_P(DraftsOf, guesses_take_what_the_window_leaves) {
   const FullPlan most = planOf(of(options(7, 0, 16)));
   ASSERT_EQ(7u, most.count("draft_tokens"));
   std::set<uint64_t> counts;
-  for (uint64_t memory = least.minimum_bytes; counts.count(7) == 0 && memory <= most.total_bytes;
+  for (uint64_t memory = least.minimum_bytes;
+       counts.count(7) == 0 && memory <= 2 * most.total_bytes;
        memory += most.count("draft_bytes") / 10) {
     SCOPED_TRACE(memory);
     Options with = options(7, 0, 16);

@@ -307,7 +307,7 @@ TEST(StateSlots, two_besides_the_checkpoints_and_one_a_draft_are_enough_whatever
         case 0:
           slots.keep(position, random() % 3 == 0, always);
           break;
-        case 6: {  // a step with drafts, of which some are right
+        case 6: {  // a step with drafts; some are right
           if (ahead) {
             break;
           }
