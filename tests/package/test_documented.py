@@ -73,6 +73,7 @@ ELSEWHERE = {
     "ORIEL_BUILD_LAB": "scripts/nightly.sh",
     "ORIEL_UNITY": "scripts/test.sh",
     "ORIEL_FUZZ": "scripts/fuzz.sh",
+    "ORIEL_JSI": "scripts/bindings.sh",
     "ORIEL_WASM_THREADS": "scripts/web.sh",
     "EMSCRIPTEN_ROOT": "scripts/web.sh",
     "ORIEL_NODE": "what tests run on",
