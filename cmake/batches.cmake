@@ -8,7 +8,7 @@ set(ORIEL_FILES_IN_A_BATCH 12)
 # - the pretokenizers, because the compiler would inline more in a larger file
 set(ORIEL_BATCHES_EXCLUDE
     "/platform/cpu/|/os/|/text/pretokenizer|kernels_packed|/grammar/(regex_reader|token_trie)\\.|/model/unsupported\\.|/plan/repack_low_bit\\.\
-|/tools/speed\\.|/vulkan/(matmul_choices|pipeline_cache|verdict)\\.")
+|/tools/speed\\.|/vulkan/(matmul_choices|pipelines|verdict)\\.")
 
 function(oriel_write_batch target files name options)
   set(text "")

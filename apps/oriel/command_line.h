@@ -1,15 +1,33 @@
-// Converts the typed command line to the parser's form.
+// Formats --help.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "model_handle.h"
 
 namespace CLI {
-class App;
+class FormatterBase;
 }
+
+namespace cli {
+
+/// Two columns within 80: only formats the commands' descriptions; parsing and checks are elsewhere.
+std::shared_ptr<CLI::FormatterBase> helpFormatter();
+
+/// Switches help to one screen: the most used options.
+void briefHelp(bool brief);
+
+}  // namespace cli
+
+namespace CLI {
+
+// Converts the typed command line to the parser's form.
+
+class App;
+}  // namespace CLI
 
 namespace cli {
 

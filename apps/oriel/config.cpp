@@ -8,7 +8,6 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "failure.h"
 #include "measure/divergence.h"
 #include "output.h"
 #include "system.h"

@@ -14,14 +14,12 @@
 
 #include "command_line.h"
 #include "config.h"
-#include "failure.h"
-#include "help.h"
 #include "measure/divergence.h"
 #include "options.h"
 #include "output.h"
 #include "system.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace {
 

@@ -7,14 +7,14 @@
 
 #include <oriel/advanced.h>
 
-#include "failure.h"
 #include "options.h"
+#include "output.h"
 #include "reply/messages.h"
 #include "setting_flags.h"
 #include "system.h"
 #include "terminal/interrupt.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 std::string cacheFolder(const CommonOptions& options) {

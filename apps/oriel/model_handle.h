@@ -15,7 +15,7 @@
 
 #include "options.h"
 #include "output.h"
-#include "pictures/picture_file.h"
+#include "pictures.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 

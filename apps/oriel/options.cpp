@@ -9,9 +9,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "failure.h"
 #include "model_handle.h"
-#include "models/model_store.h"
+#include "models/catalogue.h"
 #include "output.h"
 #include "setting_flags.h"
 #include "system.h"

@@ -10,11 +10,10 @@
 #include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
-#include "failure.h"
 #include "model_handle.h"
 #include "options.h"
-#include "shell/completions.h"
-#include "sizes.h"
+#include "shell.h"
+#include "system.h"
 
 namespace cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "sizes.h"
+#include "system.h"
 
 #include <cctype>
 #include <cstdio>

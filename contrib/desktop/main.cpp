@@ -9,7 +9,6 @@
 
 #include "conversation.h"
 #include "files.h"
-#include "sizes.h"
 #include "system.h"
 #include "window/app.h"
 

@@ -1,7 +1,7 @@
 // Prints of `oriel options --json` what option_names.cmake reads, for builds whose own program does not run here.
 #include <cstdio>
 
-#include "options/option_table.h"
+#include "options/settings.h"
 
 using namespace oriel_internal;
 

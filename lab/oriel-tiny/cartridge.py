@@ -317,7 +317,7 @@ def train(model, prefix, examples, steps, size, rate, seed, say=print):
 
 
 def fingerprint(weights):
-    """As prefixFingerprint() in runtime/exec/prefix_file.h: hashBytes() over nothing, then over each weight."""
+    """As prefixFingerprint() in runtime/exec/snapshot.h: hashBytes() over nothing, then over each weight."""
     odd, mask = 0xD6E8FEB86659FD93, (1 << 64) - 1
     h = 0x9E3779B97F4A7C15
     for word in [0] + [int(x) | 4 << 56 for x in weights.astype("<f4").view("<u4")]:

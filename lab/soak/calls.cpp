@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <iterator>
 
-#include "faults/vulkan_faults.h"
+#include "faults/file_faults.h"
 #include "soak/soak.h"
 
 namespace oriel_internal::test {

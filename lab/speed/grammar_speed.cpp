@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "grammar/gbnf.h"
-#include "grammar/json_schema.h"
+#include "grammar/grammar.h"
 #include "grammar/machine.h"
 
 namespace {

@@ -12,7 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "api/api.h"
-#include "base/scratch.h"
+#include "base/arena.h"
 #include "exec/load_weights.h"
 #include "oriel/oriel.hpp"
 #ifdef ORIEL_CPU_SIMD

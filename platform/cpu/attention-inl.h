@@ -10,7 +10,7 @@
 #include <algorithm>
 
 #include "base/half.h"
-#include "cpu/attention.h"
+#include "cpu/kernels.h"
 #include "cpu/vectors-inl.h"
 #include "kv/quantise.h"
 #include "kv/window.h"

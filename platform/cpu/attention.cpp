@@ -1,4 +1,4 @@
-#include "cpu/attention.h"
+#include "cpu/kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/attention.cpp"

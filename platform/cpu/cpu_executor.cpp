@@ -5,17 +5,12 @@
 #include <new>
 
 #include "base/checked.h"
-#include "cpu/attention_ops.h"
-#include "cpu/expert_products.h"
-#include "cpu/matmul.h"
-#include "cpu/op_groups.h"
+#include "cpu/kernels.h"
+#include "cpu/ops.h"
 #include "cpu/pool.h"
 #include "cpu/products.h"
-#include "cpu/small_ops.h"
-#include "cpu/state_ops.h"
 #include "exec/host_executor.h"
-#include "exec/reference_ops.h"
-#include "exec/top_tokens.h"
+#include "exec/sampler.h"
 
 namespace oriel_internal {
 namespace {

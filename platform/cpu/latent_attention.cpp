@@ -1,4 +1,4 @@
-#include "cpu/latent_attention.h"
+#include "cpu/ops.h"
 
 #include <algorithm>
 

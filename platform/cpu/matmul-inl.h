@@ -8,7 +8,7 @@
 
 #include "cpu/formats-inl.h"
 #include "cpu/integers-inl.h"
-#include "cpu/matmul.h"
+#include "cpu/kernels.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oriel_internal {

@@ -1,4 +1,4 @@
-#include "cpu/matmul.h"
+#include "cpu/kernels.h"
 
 #include <algorithm>
 #include <type_traits>

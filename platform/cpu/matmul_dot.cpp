@@ -5,7 +5,7 @@
 
 #include <arm_neon.h>
 
-#include "cpu/matmul.h"
+#include "cpu/kernels.h"
 #include "cpu/targets.h"
 
 #include <hwy/cache_control.h>

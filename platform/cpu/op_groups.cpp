@@ -1,10 +1,10 @@
-#include "cpu/op_groups.h"
+#include "cpu/cpu_executor.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/checked.h"
-#include "cpu/matmul.h"
+#include "cpu/kernels.h"
 
 namespace oriel_internal {
 namespace {

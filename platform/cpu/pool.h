@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "os/thread.h"
+#include "os/os.h"
 
 namespace oriel_internal {
 

@@ -1,5 +1,5 @@
 // Compiled without fused multiply-add, like kv/quantise.cpp: stored values must not depend on the processor.
-#include "cpu/rope_append.h"
+#include "cpu/ops.h"
 
 #include <algorithm>
 #include <cmath>

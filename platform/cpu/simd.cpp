@@ -2,7 +2,7 @@
 
 #include "cpu/targets.h"
 #include "cpu/x86_features.h"
-#include "os/thread.h"
+#include "os/os.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,4 +1,4 @@
-#include "cpu/small_ops.h"
+#include "cpu/ops.h"
 
 #include <algorithm>
 #include <cmath>

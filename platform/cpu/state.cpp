@@ -1,10 +1,10 @@
-#include "cpu/state.h"
+#include "cpu/kernels.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/checked.h"
-#include "exec/reference_ops.h"
+#include "exec/host_executor.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/state.cpp"

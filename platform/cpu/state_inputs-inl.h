@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/state.h"
+#include "cpu/kernels.h"
 #include "cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -20,7 +20,7 @@
 #include <algorithm>
 
 #include "cpu/attention-inl.h"
-#include "cpu/state.h"
+#include "cpu/kernels.h"
 #include "cpu/store-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,4 +1,4 @@
-#include "vulkan/attention_groups.h"
+#include "vulkan/kernels.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "vulkan/device_caps.h"
-#include "vulkan/pipeline_cache.h"
+#include "vulkan/pipelines.h"
 #include "vulkan/vulkan_executor.h"
 
 namespace oriel_internal {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "os/thread.h"
+#include "os/os.h"
 
 namespace oriel_internal {
 namespace {

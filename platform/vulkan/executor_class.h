@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "exec/running_call.h"
-#include "vulkan/pipeline_cache.h"
+#include "vulkan/memory.h"
+#include "vulkan/pipelines.h"
 #include "vulkan/step_commands.h"
-#include "vulkan/transfers.h"
 
 namespace oriel_internal {
 

@@ -1,4 +1,4 @@
-#include "vulkan/fused_ops.h"
+#include "vulkan/kernels.h"
 
 #include <algorithm>
 

@@ -5,8 +5,7 @@
 #include <cstring>
 
 #include "base/checked.h"
-#include "vulkan/device_shapes.h"
-#include "vulkan/fused_ops.h"
+#include "vulkan/device_caps.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel_internal {

@@ -1,4 +1,4 @@
-#include "vulkan/matmul_choices.h"
+#include "vulkan/kernels.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "os/os.h"
 #include "plan/weight_placement.h"
-#include "vulkan/pipeline_cache.h"
+#include "vulkan/pipelines.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel_internal {

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "plan/codebooks.h"
-#include "vulkan/fused_ops.h"
+#include "vulkan/kernels.h"
 
 namespace oriel_internal {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "plan/plan.h"
-#include "vulkan/attention_groups.h"
 #include "vulkan/device.h"
+#include "vulkan/kernels.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipelines.h"
 

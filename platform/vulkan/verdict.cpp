@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "os/os.h"
-#include "vulkan/pipeline_cache.h"
+#include "vulkan/pipelines.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel_internal {

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "vulkan/executor_class.h"
-#include "vulkan/fused_ops.h"
+#include "vulkan/kernels.h"
 #include "vulkan/memory.h"
 
 namespace oriel_internal {

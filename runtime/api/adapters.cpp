@@ -1,4 +1,4 @@
-#include "api/adapters.h"
+#include "api/model_parts.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -8,7 +8,7 @@
 #include <new>
 
 #include "api/api.h"
-#include "api/session_call.h"
+#include "api/session.h"
 #include "base/half.h"
 #include "base/hash.h"
 

@@ -5,8 +5,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "api/session_call.h"
-#include "api/session_create.h"
+#include "api/session.h"
 #include "options/settings.h"
 
 namespace oriel_internal {

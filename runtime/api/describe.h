@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/api.h"
-#include "json/json_writer.h"
+#include "json/json.h"
 
 namespace oriel_internal {
 

@@ -1,4 +1,4 @@
-#include "api/devices.h"
+#include "api/model_parts.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -18,10 +18,8 @@
 
 #include "api/api.h"
 #include "api/describe.h"
-#include "base/path_copy.h"
 #include "exec/host_executor.h"
-#include "os/gpu_nodes.h"
-#include "os/thread.h"
+#include "os/os.h"
 
 namespace oriel_internal {
 namespace {

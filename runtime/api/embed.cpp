@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "api/session_call.h"
+#include "api/session.h"
 
 using namespace oriel_internal;
 

@@ -2,16 +2,14 @@
 #include <new>
 
 #include "api/api.h"
-#include "api/recall.h"
-#include "api/session_call.h"
-#include "api/several.h"
+#include "api/session.h"
 #include "base/hash.h"
 #include "exec/host_executor.h"
 #include "exec/load_weights.h"
 #include "exec/picture_store.h"
-#include "exec/prefix_file.h"
-#include "text/fill_tokens.h"
+#include "exec/snapshot.h"
 #include "text/pretokenizer.h"
+#include "text/special_tokens.h"
 
 namespace oriel_internal {
 

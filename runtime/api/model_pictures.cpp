@@ -1,4 +1,4 @@
-#include "api/model_pictures.h"
+#include "api/model_parts.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -6,7 +6,6 @@
 
 #include "api/api.h"
 #include "base/hash.h"
-#include "base/path_copy.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,13 +1,12 @@
 // Parsing of replies, and their constraints.
 #include "api/api.h"
-#include "api/session_call.h"
-#include "base/scratch.h"
+#include "api/session.h"
+#include "base/arena.h"
 #include "base/version.h"
-#include "exec/reply_parts.h"
+#include "exec/replier.h"
 #include "json/json.h"
-#include "json/json_writer.h"
 #include "oriel/advanced.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 using namespace oriel_internal;
 

@@ -1,16 +1,14 @@
 #include <cmath>
 
 #include "api/api.h"
-#include "api/calibration.h"
 #include "api/describe.h"
-#include "api/on_file.h"
-#include "api/on_file_choice.h"
-#include "api/recall.h"
-#include "api/several.h"
+#include "api/model_parts.h"
+#include "api/plan_choices.h"
+#include "api/session.h"
 #include "exec/host_executor.h"
-#include "model/draft_model.h"
+#include "model/adapters.h"
 #include "oriel/tools.h"
-#include "plan/key_guard.h"
+#include "plan/weight_placement.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,6 +1,5 @@
-#include "api/recall.h"
+#include "api/session.h"
 
-#include "api/session_call.h"
 #include "os/os.h"
 
 namespace oriel_internal {

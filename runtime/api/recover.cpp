@@ -1,7 +1,6 @@
 // Continues a session whose device was lost, on a new device, from the host's data.
 #include "api/api.h"
-#include "api/prefix.h"
-#include "api/session_call.h"
+#include "api/session.h"
 #include "oriel/advanced.h"
 
 namespace oriel_internal {

@@ -1,6 +1,6 @@
 // Whole conversations as text.
 #include "api/generate_options.h"
-#include "api/session_call.h"
+#include "api/session.h"
 #include "chat/turn.h"
 
 using namespace oriel_internal;

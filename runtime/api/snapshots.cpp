@@ -4,8 +4,7 @@
 #include <cstdio>
 
 #include "api/describe.h"
-#include "api/session_call.h"
-#include "api/several.h"
+#include "api/session.h"
 #include "exec/snapshot.h"
 
 using namespace oriel_internal;

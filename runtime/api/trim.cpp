@@ -1,10 +1,9 @@
-#include "api/trim.h"
+#include "api/model_parts.h"
 
 #include <algorithm>
 
-#include "api/session_call.h"
+#include "api/session.h"
 #include "base/hash.h"
-#include "base/path_copy.h"
 #include "base/test_gap.h"
 #include "exec/cache_bytes.h"
 #include "exec/load_weights.h"

@@ -1,4 +1,4 @@
-#include "budget/calibration_file.h"
+#include "budget/loss.h"
 
 #include <algorithm>
 #include <cmath>

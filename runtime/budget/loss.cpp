@@ -4,7 +4,7 @@
 #include <cmath>
 #include <initializer_list>
 
-#include "model/layer.h"
+#include "model/model_desc.h"
 
 namespace oriel_internal {
 

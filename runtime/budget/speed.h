@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "kv/memory.h"
-#include "model/tensor_index.h"
+#include "model/keys.h"
 #include "plan/plan.h"
 
 namespace oriel_internal {

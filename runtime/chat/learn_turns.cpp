@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "chat/prepare.h"
-#include "chat/renderer.h"
+#include "chat/turn.h"
 
 namespace oriel_internal {
 namespace {

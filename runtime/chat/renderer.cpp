@@ -1,4 +1,4 @@
-#include "chat/renderer.h"
+#include "chat/turn.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,12 +1,12 @@
 // A model's chat template with its inputs: the app's tools and settings, and the conversation.
 #pragma once
 
+#include "base/arena.h"
 #include "base/log.h"
 #include "base/picture_words.h"
-#include "base/scratch.h"
 #include "chat/chat_template.h"
 #include "jinja/jinja.h"
-#include "json/json_writer.h"
+#include "json/json.h"
 
 namespace oriel_internal {
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "chat/renderer.h"
-
 namespace oriel_internal {
 namespace {
 

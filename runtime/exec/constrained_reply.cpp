@@ -1,4 +1,4 @@
-#include "exec/constrained_reply.h"
+#include "exec/replier.h"
 
 #include <algorithm>
 #include <cstring>

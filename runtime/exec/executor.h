@@ -1,4 +1,5 @@
-// A session's use of the model's adapters: their scales, and the first token of activated ones.
+// The matmul candidates of a device that has several for a type. The fastest depends on the device and on the number of
+// vectors; speed/probe.h measures it.
 #pragma once
 
 #include <algorithm>
@@ -6,11 +7,37 @@
 
 #include "base/log.h"
 #include "base/steps.h"
-#include "exec/matmul_tuning.h"
 #include "model/adapters.h"
+#include "plan/op.h"
 #include "plan/plan.h"
 
 namespace oriel_internal {
+
+/// The number of vectors in a product: one when decoding and in a head with one output, or several in a chunk or with
+/// several outputs.
+enum class MatmulUse : uint8_t { kVector, kChunk };
+constexpr uint32_t kMatmulUses = 2;
+
+class MatmulTuning {
+ public:
+  /// The name of candidate `index`; null: this device has no such candidate for the type.
+  virtual const char* candidateName(MatmulUse, WeightType, uint32_t index) const = 0;
+  /// The candidate in use.
+  virtual uint32_t choice(MatmulUse, WeightType) const = 0;
+  /// The default candidate, without measurements.
+  virtual uint32_t standard(MatmulUse, WeightType) const = 0;
+  /// True if the candidate in use was measured, now or earlier.
+  virtual bool isMeasured(MatmulUse, WeightType) const = 0;
+  /// Selects the candidate.
+  virtual Status take(MatmulUse, WeightType, uint32_t index) = 0;
+  /// Saves the candidate in the cache folder for later executors; false: no folder, or an error.
+  virtual bool keep(MatmulUse, WeightType, uint32_t index) = 0;
+
+ protected:
+  ~MatmulTuning() = default;
+};
+
+// A session's use of the model's adapters: their scales, and the first token of activated ones.
 
 struct AdapterUse {
   static constexpr uint64_t kNever = UINT64_MAX;
@@ -363,5 +390,32 @@ inline void destroyExecutor(Executor* executor) {
     executor->~Executor();
   }
 }
+
+// The executor of a model between the loss of its device and the next device. It runs nothing.
+
+/// Every call fails as on a lost device.
+class NoExecutor : public Executor {
+ public:
+  Status beginWrite(uint64_t, void**) override { return ORIEL_ERROR_DEVICE; }
+  Status endWrite(const BufferRef&, uint64_t, uint64_t) override { return ORIEL_ERROR_DEVICE; }
+  Status finishLoad() override { return ORIEL_ERROR_DEVICE; }
+  Status finishWrites() override { return ORIEL_ERROR_DEVICE; }
+  Status read(const BufferRef&, uint64_t, uint64_t, const void**) override {
+    return ORIEL_ERROR_DEVICE;
+  }
+  void* step() override { return nullptr; }
+  void* rowsOfStep(const BufferRef&) override { return nullptr; }
+  using Executor::run;
+  Status run(StepRun, const StopCheck&) override { return ORIEL_ERROR_DEVICE; }
+  const TopTokens* top() const override { return nullptr; }
+  Status logits(uint32_t, const float**) override { return ORIEL_ERROR_DEVICE; }
+  Status copy(const CopyPiece*, size_t) override { return ORIEL_ERROR_DEVICE; }
+  Status forget() override { return ORIEL_ERROR_DEVICE; }
+  Status giveBack(ArenaSet) override { return ORIEL_ERROR_DEVICE; }
+  Status takeAgain(ArenaSet) override { return ORIEL_ERROR_DEVICE; }
+  uint64_t allocatedBytes(ArenaKind) const override { return 0; }
+  const char* deviceName() const override { return "none"; }
+  const char* driverName() const override { return ""; }
+};
 
 }  // namespace oriel_internal

@@ -22,7 +22,7 @@
 
 #include <algorithm>
 
-#include "base/scratch.h"
+#include "base/arena.h"
 #include "exec/stepper.h"
 
 namespace oriel_internal {

@@ -5,7 +5,7 @@
 #include <iterator>
 
 #include "base/test_gap.h"
-#include "os/thread.h"
+#include "os/os.h"
 
 namespace oriel_internal {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/arena.h"
 #include "base/hash.h"
-#include "base/scratch.h"
-#include "exec/top_tokens.h"
+#include "exec/sampler.h"
 #include "os/os.h"
 #include "plan/memory_layout.h"
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/arena.h"
 #include "base/half.h"
 #include "base/hash.h"
-#include "base/scratch.h"
-#include "exec/reference_ops.h"
+#include "exec/host_executor.h"
 #include "plan/codebooks.h"
 #include "plan/repack.h"
 #include "plan/weight_placement.h"

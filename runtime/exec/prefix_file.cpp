@@ -1,16 +1,16 @@
-#include "exec/prefix_file.h"
+#include "exec/snapshot.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <new>
 
+#include "base/arena.h"
 #include "base/hash.h"
-#include "base/scratch.h"
 #include "chat/turn.h"
 #include "exec/session_context.h"
-#include "gguf/model_file.h"
-#include "model/tensor_index.h"
+#include "gguf/gguf.h"
+#include "model/keys.h"
 #include "plan/memory_layout.h"
 
 namespace oriel_internal {

@@ -1,13 +1,13 @@
-#include "exec/prepared_weights.h"
+#include "exec/load_weights.h"
 
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 
+#include "base/arena.h"
 #include "base/hash.h"
-#include "base/scratch.h"
-#include "exec/no_executor.h"
+#include "exec/executor.h"
 #include "plan/repack.h"
 #include "plan/weight_placement.h"
 

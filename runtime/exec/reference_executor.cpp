@@ -8,9 +8,7 @@
 #include "base/checked.h"
 #include "base/half.h"
 #include "exec/host_executor.h"
-#include "exec/reference_ops.h"
-#include "exec/top_tokens.h"
-#include "kv/kv_side.h"
+#include "exec/sampler.h"
 #include "kv/quantise.h"
 #include "kv/window.h"
 

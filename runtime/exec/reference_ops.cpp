@@ -1,4 +1,4 @@
-#include "exec/reference_ops.h"
+#include "exec/host_executor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,6 @@
 
 #include "base/checked.h"
 #include "base/half.h"
-#include "kv/kv_side.h"
 #include "kv/quantise.h"
 #include "kv/window.h"
 #include "plan/codebooks.h"

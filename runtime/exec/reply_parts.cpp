@@ -1,4 +1,4 @@
-#include "exec/reply_parts.h"
+#include "exec/replier.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Chooses the next token from logits.
+// The ops that find the best tokens, for executors in host memory. layout.h has the contract.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,38 @@
 #include "shaders/shared/layout.h"
 
 namespace oriel_internal {
+
+/// A key with the order of logits; 0 for minus infinity and NaN.
+uint32_t topKey(float logit);
+
+void topBlocks(const float* logits, const TopPush& push, uint32_t* keys);
+/// Returns all best tokens, up to kTopCapacity.
+void topTokens(const float* logits, const TopPush& push, const uint32_t* keys, TopTokens* top);
+
+// The model's log-probabilities of tokens.
+
+/// Log-probabilities of one choice: log-softmax of the model's unchanged logits. Fixed memory.
+class Logprobs {
+ public:
+  static constexpr uint32_t kMostTop = 20;
+
+  /// Computes them for the token `chosen` and the `n_top` most likely tokens. Ties go to the lower id. There are fewer
+  /// if other tokens have no probability. NaN counts as minus infinity.
+  void compute(const float* logits, uint32_t n_vocab, int32_t chosen, uint32_t n_top);
+  float chosen() const { return chosen_; }
+  const oriel_token_logprob* top() const { return top_; }
+  uint32_t topCount() const { return n_top_; }
+  void forget() { *this = Logprobs(); }
+
+ private:
+  void offer(int32_t id, float logit, uint32_t n_top);
+
+  oriel_token_logprob top_[kMostTop] = {};
+  uint32_t n_top_ = 0;
+  float chosen_ = 0;
+};
+
+// Chooses the next token from logits.
 
 struct TokenText {
   const char* data = nullptr;
@@ -182,7 +214,7 @@ class Sampler {
   void offerAllowed(const float* logits, uint32_t begin, uint32_t end, Best* best) const;
   /// Moves the k best, unordered, to the front of candidates_. Fewer if other logits are minus infinity.
   uint32_t best(const float* logits, uint32_t k);
-  // Choosing: sampler_choice.cpp.
+  // Choosing.
   class Choice;
   /// The lower limit of logits for top-n-sigma.
   double leastBySigma(const float* logits) const;

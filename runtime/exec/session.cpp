@@ -5,7 +5,7 @@
 #include <new>
 
 #include "base/hash.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 

@@ -6,9 +6,9 @@
 //   Replier        writes replies                                     exec/replier.h
 //   Feeder         reads tokens: the only prefill loop                exec/feeder.h
 //   Stepper        one step of the executor                           exec/stepper.h
-//   SessionMemory  rings, sinks, states, prefix, retrieved turns      exec/session_memory.h, exec/session_recall.h
+//   SessionMemory  rings, sinks, states, prefix, retrieved turns      exec/session_memory.h, exec/recall_file.h
 //
-// They share one Conversation, a value with the current state (exec/conversation.h).
+// They share one Conversation, a value with the current state (exec/session_context.h).
 //
 // It knows:
 // - the transcript, and the text that the template writes for all messages
@@ -24,7 +24,6 @@
 
 #include "chat/turn.h"
 #include "exec/picture_store.h"
-#include "exec/prefix_file.h"
 #include "exec/replier.h"
 #include "exec/snapshot.h"
 #include "exec/whole_texts.h"

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "exec/cache_bytes.h"
-#include "exec/prefix_file.h"
+#include "exec/snapshot.h"
 #include "plan/memory_layout.h"
 
 namespace oriel_internal {

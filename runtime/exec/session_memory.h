@@ -13,12 +13,11 @@
 // - files: snapshots and retrieval are elsewhere
 #pragma once
 
-#include "exec/conversation.h"
 #include "exec/executor.h"
 #include "exec/picture_store.h"
 #include "exec/running_call.h"
-#include "kv/rope.h"
-#include "kv/state_slots.h"
+#include "exec/session_context.h"
+#include "kv/memory.h"
 #include "kv/token_ids.h"
 
 namespace oriel_internal {

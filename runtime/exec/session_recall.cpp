@@ -1,4 +1,4 @@
-#include "exec/session_recall.h"
+#include "exec/recall_file.h"
 
 #include <algorithm>
 #include <cmath>

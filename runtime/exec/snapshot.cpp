@@ -4,11 +4,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/arena.h"
 #include "base/checked.h"
 #include "base/hash.h"
-#include "base/scratch.h"
 #include "exec/cache_bytes.h"
-#include "exec/snapshot_format.h"
 #include "kv/window.h"
 #include "plan/memory_layout.h"
 

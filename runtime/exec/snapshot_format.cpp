@@ -1,4 +1,4 @@
-#include "exec/snapshot_format.h"
+#include "exec/snapshot.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/hash.h"
 #include "exec/cache_bytes.h"
-#include "exec/reference_ops.h"
+#include "exec/host_executor.h"
 #include "exec/transcript.h"
 #include "kv/quantise.h"
 #include "kv/window.h"

@@ -6,7 +6,7 @@
 
 #include "exec/drafts.h"
 #include "exec/expert_cache.h"
-#include "exec/session_recall.h"
+#include "exec/recall_file.h"
 
 namespace oriel_internal {
 

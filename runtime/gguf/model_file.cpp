@@ -1,4 +1,4 @@
-#include "gguf/model_file.h"
+#include "gguf/gguf.h"
 
 #include <algorithm>
 #include <cinttypes>

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/checked.h"
-#include "grammar/nfa.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,6 +1,6 @@
 #include "grammar/dfa.h"
 
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 namespace {

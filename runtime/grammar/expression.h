@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/arena.h"
 #include "base/log.h"
-#include "base/scratch.h"
 #include "base/steps.h"
 
 namespace oriel_internal {

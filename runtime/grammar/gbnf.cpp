@@ -1,13 +1,13 @@
-#include "grammar/gbnf.h"
+#include "grammar/grammar.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/byte_order_mark.h"
 #include "base/hash.h"
-#include "grammar/nfa.h"
+#include "grammar/automaton.h"
 #include "text/special_tokens.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 namespace {

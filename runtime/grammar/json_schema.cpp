@@ -1,9 +1,8 @@
-#include "grammar/json_schema.h"
+#include "grammar/grammar.h"
 
-#include "grammar/schema_members.h"
 #include "grammar/schema_parts.h"
 #include "grammar/schema_patterns.h"
-#include "json/json_writer.h"
+#include "json/json.h"
 
 namespace oriel_internal {
 namespace {

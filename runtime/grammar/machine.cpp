@@ -5,7 +5,7 @@
 #include <new>
 
 #include "base/hash.h"
-#include "grammar/nfa.h"
+#include "grammar/automaton.h"
 
 namespace oriel_internal {
 namespace {

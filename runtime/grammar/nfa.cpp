@@ -1,9 +1,9 @@
-#include "grammar/nfa.h"
+#include "grammar/automaton.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,5 +1,5 @@
 // Converts a nondeterministic automaton to a deterministic one.
-#include "grammar/regex.h"
+#include "grammar/automaton.h"
 
 namespace oriel_internal {
 namespace {

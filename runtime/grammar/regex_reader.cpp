@@ -1,8 +1,8 @@
-#include "grammar/regex.h"
+#include "grammar/automaton.h"
 
 #include <iterator>
 
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 namespace {

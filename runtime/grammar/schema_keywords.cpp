@@ -1,10 +1,9 @@
-#include "grammar/schema_keywords.h"
+#include "grammar/schema_parts.h"
 
 #include <iterator>
 
-#include "grammar/schema_parts.h"
-#include "grammar/schema_strings.h"
-#include "text/utf8.h"
+#include "grammar/schema_patterns.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 namespace {

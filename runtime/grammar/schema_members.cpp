@@ -1,9 +1,7 @@
 // Properties and items of combined schemas: which are allowed, and their constraints.
-#include "grammar/schema_members.h"
-
 #include "grammar/schema_parts.h"
+
 #include "grammar/schema_patterns.h"
-#include "grammar/schema_strings.h"
 
 namespace oriel_internal {
 namespace {

@@ -2,7 +2,7 @@
 #include <iterator>
 
 #include "grammar/schema_parts.h"
-#include "grammar/schema_strings.h"
+#include "grammar/schema_patterns.h"
 
 namespace oriel_internal {
 namespace {

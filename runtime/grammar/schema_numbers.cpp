@@ -1,4 +1,4 @@
-#include "grammar/schema_numbers.h"
+#include "grammar/schema_patterns.h"
 
 #include <algorithm>
 #include <cmath>

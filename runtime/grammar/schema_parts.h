@@ -1,14 +1,166 @@
-// The parts of json_schema.cpp: combined schemas, and facts about them.
+// Makes schemas that replace others: rewritten and negated ones.
 #pragma once
 
 #include "grammar/expression.h"
-#include "grammar/json_schema.h"
-#include "grammar/schema_keywords.h"
-#include "grammar/schema_maker.h"
-#include "grammar/schema_numbers.h"
+#include "grammar/grammar.h"
 #include "grammar/schema_patterns.h"
+#include "json/json.h"
 
 namespace oriel_internal {
+
+/// The original of a made schema.
+struct SchemaOrigin {
+  const JsonValue* schema;
+  bool rewritten;  ///< already canonical
+  bool unlisted;   ///< its `properties` do not close the object
+};
+
+class SchemaMaker : public JsonBuilder {
+ public:
+  explicit SchemaMaker(Scratch* scratch) : JsonBuilder(scratch), origins_(scratch) {}
+
+  /// An empty schema that messages name as `of`.
+  JsonMade* schema(const JsonValue& of, bool unlisted = true, bool rewritten = false) {
+    return noted(object(), {&of, rewritten, unlisted});
+  }
+  /// A copy of a schema of the document or of a made one, to use elsewhere.
+  JsonMade* copy(const JsonValue& of, bool unlisted = false) {
+    const SchemaOrigin* const origin = originOf(of);
+    return noted(copyOf(of), {&of, origin != nullptr && origin->rewritten,
+                              unlisted || (origin != nullptr && origin->unlisted)});
+  }
+  /// False if the list is empty or its memory ran out.
+  static bool isSome(const JsonMade* list) { return list != nullptr && list->count() != 0; }
+  /// {"not": of}
+  JsonMade* negated(const JsonValue& of) {
+    JsonMade* const made = schema(of);
+    set(made, "not", copy(of, true));
+    return made;
+  }
+  /// {"type": type}
+  JsonMade* typed(const JsonValue& of, const char* type) {
+    JsonMade* const made = schema(of);
+    set(made, "type", text(type));
+    return made;
+  }
+  /// An object that has this property; null: that lacks it.
+  JsonMade* withProperty(const JsonValue& of, const JsonText& name, JsonMade* value) {
+    JsonMade* const made = schema(of);
+    if (value != nullptr) {
+      JsonMade* const names = list();
+      append(names, text(name));
+      set(made, "required", names);
+    }
+    JsonMade* const properties = object();
+    set(properties, name, value != nullptr ? value : boolean(false));
+    set(made, "properties", properties);
+    return made;
+  }
+
+  const SchemaOrigin* originOf(const JsonValue& schema) const {
+    const uint32_t number = schema.origin();
+    return number != 0 ? &origins_[number - 1] : nullptr;
+  }
+
+ private:
+  JsonMade* noted(JsonMade* made, const SchemaOrigin& origin) {
+    return origins_.push(origin) ? from(origins_.count(), made) : made;
+  }
+
+  List<SchemaOrigin> origins_;
+};
+
+// The keywords of JSON Schema: their value types and handling.
+
+/// The type of a keyword's value.
+enum class Shape : uint8_t {
+  kAnything,
+  kSchema,
+  kSchemas,       ///< a non-empty array of schemas
+  kSchemaOrList,  ///< a schema, or an array of any length
+  kNamedSchemas,  ///< an object of schemas
+  kNamedNeeds,    ///< an object of schemas and lists of names
+  kText,
+  kTexts,
+  kTextsOrFlag,
+  kNumber,
+  kNumberOrFlag,
+  kFlag,
+  kCount,
+  kValues,
+  kTypes,
+};
+
+enum class Reading : uint8_t {
+  kHeld,       ///< enforced
+  kRewritten,  ///< rewritten to enforced keywords
+  kRefused,    ///< constrains values in a way that expressions cannot
+  kSilent,     ///< does not constrain values
+  kIgnored,    ///< not checked by validators either; reported
+};
+
+struct Keyword {
+  const char* name;
+  Shape shape;
+  Reading reading;
+};
+
+/// Null: not a keyword in any draft.
+const Keyword* findKeyword(const JsonText& name);
+/// The value keyword that an unknown `name` likely misspells. Null: none.
+const char* misspelledKeyword(const JsonText& name);
+/// Null, or "has to be ...: correct it".
+const char* shapeError(Shape shape, const JsonValue& value);
+/// True if checking the type visits every element.
+bool isWalked(Shape shape);
+bool isSchemaValue(const JsonValue& value);
+/// TypeBits of a type's name; 0: not a type.
+uint32_t typeNamed(const JsonValue& name);
+
+// Array items as an expression.
+
+/// Length limits of an array.
+struct ArrayLengths {
+  uint32_t least = 0;
+  uint32_t most = UINT32_MAX;
+};
+
+/// Up to this many values may come in any order; more values keep their order.
+constexpr uint32_t kMostUniqueInAnyOrder = 8;
+/// Longest lengths that can be counted together with `contains` or unique values.
+constexpr uint32_t kMostCountedItems = 200;
+
+/// items[n_prefix] stands for every item after the prefix. 0 < most, least <= most.
+ExprId arrayExpression(const List<ExprId>& items, uint32_t n_prefix, const ArrayLengths& lengths,
+                       Grammar* grammar);
+/// Items from these values, each at most once. least <= most. kNever: impossible.
+ExprId uniqueItemsExpression(const JsonText* values, uint32_t count, const ArrayLengths& lengths,
+                             Grammar* grammar);
+/// Items with at least one `hit`. least, and a finite most, must be at most kMostCountedItems.
+ExprId containingExpression(ExprId item, ExprId hit, const ArrayLengths& lengths, Grammar* grammar);
+
+// Object members in order, as an expression.
+
+struct ObjectProperty {
+  JsonText name;
+  bool required;
+  ExprId member;  ///< key, colon and value; kNever: forbidden
+};
+
+struct ObjectShape {
+  const List<ObjectProperty>* properties;
+  ExprId other;  ///< a member with another name; kNever: forbidden
+  uint32_t least;
+  uint32_t most;     ///< UINT32_MAX: unlimited
+  uint32_t top = 0;  ///< members are counted up to here
+
+  uint32_t more(uint32_t count) const { return std::min(count + 1, top); }
+};
+
+/// kNever if nothing fits.
+ExprId objectExpression(const ObjectShape& shape, Grammar* grammar);
+
+// The parts of json_schema.cpp: combined schemas, and facts about them.
 
 /// A format for error lines.
 constexpr char kNoSchemaMemory[] = "no memory to read the schema: make it smaller";

@@ -2,8 +2,8 @@
 
 #include <iterator>
 
-#include "grammar/regex.h"
-#include "text/utf8.h"
+#include "grammar/automaton.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 namespace {

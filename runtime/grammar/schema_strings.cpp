@@ -1,4 +1,4 @@
-#include "grammar/schema_strings.h"
+#include "grammar/schema_patterns.h"
 
 namespace oriel_internal {
 namespace {

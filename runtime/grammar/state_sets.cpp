@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/checked.h"
-#include "grammar/token_trie.h"
+#include "grammar/machine.h"
 
 namespace oriel_internal {
 namespace {

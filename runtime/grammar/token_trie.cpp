@@ -1,12 +1,12 @@
-#include "grammar/token_trie.h"
+#include "grammar/machine.h"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 
-#include "base/scratch.h"
+#include "base/arena.h"
 #include "grammar/expression.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/arena.h"
 #include "base/log.h"
-#include "base/scratch.h"
 #include "json/json.h"
 
 namespace oriel_internal {
@@ -28,8 +28,7 @@ struct SourceRange {
   size_t begin = 0;
   size_t end = 0;
   TextOrigin source = 0;
-  bool is_picture =
-      false;  ///< the template's own text for a picture of the source (chat/renderer.h)
+  bool is_picture = false;  ///< the template's own text for a picture of the source (chat/turn.h)
 };
 
 struct JinjaClock {

@@ -2,11 +2,9 @@
 #include <cstring>
 #include <utility>
 
-#include "jinja/jinja_filters.h"
-#include "jinja/jinja_functions.h"
-#include "jinja/jinja_methods.h"
+#include "jinja/jinja_builtins.h"
 #include "jinja/jinja_parser.h"
-#include "jinja/jinja_scope.h"
+#include "jinja/jinja_run.h"
 
 namespace oriel_internal::jinja {
 

@@ -1,10 +1,7 @@
 // Filters over sequences.
 #include <utility>
 
-#include "jinja/jinja_filters.h"
-#include "jinja/jinja_functions.h"
-#include "jinja/jinja_methods.h"
-#include "jinja/jinja_sort.h"
+#include "jinja/jinja_builtins.h"
 
 namespace oriel_internal::jinja {
 namespace {

@@ -1,12 +1,10 @@
-#include "jinja/jinja_functions.h"
+#include "jinja/jinja_builtins.h"
 
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include "base/checked.h"
-#include "jinja/jinja_filters.h"
-#include "jinja/jinja_methods.h"
 
 namespace oriel_internal::jinja {
 namespace {

@@ -1,9 +1,7 @@
-#include "jinja/jinja_heap.h"
+#include "jinja/jinja_value.h"
 
 #include <algorithm>
 #include <new>
-
-#include "jinja/jinja_value.h"
 
 namespace oriel_internal::jinja {
 namespace {

@@ -1,13 +1,12 @@
-#include "jinja/jinja_json.h"
+#include "jinja/jinja_builtins.h"
 
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <utility>
 
-#include "jinja/jinja_sort.h"
 #include "jinja/jinja_value.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal::jinja {
 namespace {

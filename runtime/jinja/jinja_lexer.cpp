@@ -1,8 +1,8 @@
-#include "jinja/jinja_lexer.h"
+#include "jinja/jinja_parser.h"
 
 #include <cstring>
 
-#include "jinja/jinja_text.h"
+#include "jinja/jinja_value.h"
 
 namespace oriel_internal::jinja {
 namespace {

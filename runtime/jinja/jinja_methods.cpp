@@ -1,12 +1,10 @@
-#include "jinja/jinja_methods.h"
+#include "jinja/jinja_builtins.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "jinja/jinja_json.h"
 #include "text/normalise.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace oriel_internal::jinja {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "jinja/jinja_filters.h"
-#include "jinja/jinja_scope.h"
+#include "jinja/jinja_builtins.h"
+#include "jinja/jinja_run.h"
 #include "jinja/jinja_value.h"
 
 namespace oriel_internal::jinja {

@@ -4,10 +4,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "jinja/jinja_methods.h"
-#include "jinja/jinja_text.h"
+#include "jinja/jinja_builtins.h"
 #include "jinja/jinja_value.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal::jinja {
 namespace {

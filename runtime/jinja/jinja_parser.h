@@ -1,16 +1,182 @@
-// Parses a template into a tree. Nesting is bounded, so parsing and running need little stack.
+// The syntax tree of a template, in the scratch.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "base/arena.h"
 #include "base/log.h"
-#include "base/scratch.h"
 #include "jinja/jinja.h"
-#include "jinja/jinja_lexer.h"
-#include "jinja/jinja_node.h"
+#include "json/json.h"
 
 namespace oriel_internal::jinja {
+
+/// A name in the template, shared by all its uses.
+struct Symbol {
+  JsonText text;
+  Symbol* next = nullptr;
+  uint8_t attribute = 0;  ///< the Python method of that name (jinja_builtins.h), 0: none
+};
+
+enum class NodeKind : uint8_t {
+  // Statements
+  kData,         ///< text
+  kPrint,        ///< a: what
+  kIf,           ///< a: condition, b: body, c: kIf or kElse
+  kElse,         ///< b: body
+  kFor,          ///< a: target, b: iterated value, c: kForParts
+  kForParts,     ///< a: condition, b: body, c: body for an empty loop
+  kSet,          ///< a: target, b: value
+  kSetBlock,     ///< a: target, b: body, c: filters around kCaptured
+  kMacro,        ///< name; a: parameters, b: body
+  kCallBlock,    ///< a: call, b: kMacro
+  kFilterBlock,  ///< b: body, c: filters around kCaptured
+  kWith,         ///< a: kSet, in sequence; b: body
+  kBlock,        ///< b: body, with its own scope
+  kBreak,
+  kContinue,
+  // Expressions
+  kLiteral,  ///< text
+  kInteger,
+  kFloat,
+  kTrue,
+  kFalse,
+  kNone,
+  kName,        ///< name
+  kList,        ///< a: elements
+  kTuple,       ///< a: elements
+  kDict,        ///< a: kPair
+  kPair,        ///< a: key, b: value
+  kAttribute,   ///< a: object; name
+  kSubscript,   ///< a: object, b: index or kSlice
+  kSlice,       ///< a: start, b: stop, c: step
+  kCall,        ///< a: callee, b: kArgument
+  kMethodCall,  ///< a: object, b: kArgument; name
+  kFilter,      ///< a: input, b: kArgument; name, flags: which
+  kTest,        ///< a: input, b: kArgument; name, flags: which
+  kArgument,    ///< a: value; name or null
+  kParameter,   ///< a: default or null; name
+  kNegative,    ///< a
+  kPositive,    ///< a
+  kNot,         ///< a
+  kAnd,         ///< a: operands
+  kOr,          ///< a: operands
+  kChain,       ///< a: first operand, b: kOperand
+  kCompare,     ///< a: first operand, b: kOperand
+  kOperand,     ///< op; a
+  kConcat,      ///< a: operands
+  kCondition,   ///< a: then, b: if, c: else or null
+  kCaptured,    ///< the output of a block
+};
+
+enum class Op : uint8_t {
+  kNoOp,
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kFloorDivide,
+  kModulo,
+  kPower,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kIn,
+  kNotIn,
+  kJoin,  ///< ~
+};
+
+struct Node {
+  NodeKind kind = NodeKind::kData;
+  Op op = Op::kNoOp;
+  uint16_t flags = 0;
+  uint32_t line = 0;
+  Node* next = nullptr;
+  Node* a = nullptr;
+  Node* b = nullptr;
+  union {
+    Node* c = nullptr;
+    const Symbol* name;
+    const JsonText* text;
+    int64_t integer;
+    double real;
+  };
+};
+constexpr uint16_t kUnknown = 0xFFFF;  ///< flags of an unknown filter or test
+
+// Splits a template into text and the words between its braces, with Jinja's white space rules: trim_blocks and
+// lstrip_blocks on, no newline kept at the very end.
+
+enum class Token : uint8_t {
+  kEnd,
+  kData,
+  kPrintBegin,
+  kPrintEnd,
+  kBlockBegin,
+  kBlockEnd,
+  kName,
+  kString,  ///< text: between the quotes
+  kInteger,
+  kFloat,
+  kOperator,  ///< one or two characters
+  kWrong,     ///< text: the fault
+};
+
+struct Lexeme {
+  Token token = Token::kEnd;
+  uint32_t line = 1;
+  JsonText text;
+
+  bool isOperator(const char* what) const { return token == Token::kOperator && text.is(what); }
+  bool isName(const char* what) const { return token == Token::kName && text.is(what); }
+};
+
+/// Small; copy it to look ahead.
+class Lexer {
+ public:
+  Lexer() = default;
+  /// Newlines must be '\n'.
+  Lexer(const char* text, size_t bytes);
+
+  Lexeme next();
+
+ private:
+  enum class Mode : uint8_t { kData, kBlock, kPrint };
+
+  Lexeme nextData();
+  Lexeme nextWord();
+  bool takeTag(Lexeme* data);
+  bool takeComment();
+  bool takeRaw(Lexeme* data);
+  Lexeme takeEnd(size_t bytes, bool trim_newline, bool trim_space, Token token);
+  Lexeme takeString(char quote);
+  Lexeme takeNumber();
+  Lexeme takeName();
+  Lexeme takeOperator();
+  void endData(size_t end, char sign, bool print, Lexeme* data);
+  void afterTag(bool trim_newline, bool trim_space);
+  void moveTo(size_t at);
+  bool startsWith(size_t at, const char* what) const;
+  size_t skipBlanks(size_t at) const;
+  /// True if `{% WORD %}` is at `at`. Returns its end and its signs.
+  bool isTag(size_t at, const char* word, size_t* end, char* first_sign, bool* minus) const;
+  Lexeme lexeme(Token token, size_t bytes);
+  Lexeme wrong(const char* what) const;
+
+  const char* text_ = nullptr;
+  size_t bytes_ = 0;
+  size_t at_ = 0;
+  uint32_t line_ = 1;
+  uint32_t open_ = 0;  ///< brackets
+  Mode mode_ = Mode::kData;
+  bool line_begins_ = true;
+  Mode pending_ = Mode::kData;  ///< a tag whose start is returned next
+};
+
+// Parses a template into a tree. Nesting is bounded, so parsing and running need little stack.
 
 constexpr uint32_t kMaxNesting = 96;     ///< of blocks and expressions together
 constexpr uint32_t kMaxWords = 200000;   ///< between braces

@@ -6,12 +6,10 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "jinja/jinja_functions.h"
+#include "jinja/jinja_builtins.h"
 #include "jinja/jinja_parser.h"
-#include "jinja/jinja_scope.h"
 #include "jinja/jinja_value.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace oriel_internal::jinja {
 namespace {

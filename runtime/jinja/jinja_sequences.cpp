@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "jinja/jinja_parser.h"
-#include "jinja/jinja_scope.h"
+#include "jinja/jinja_run.h"
 #include "jinja/jinja_value.h"
 
 namespace oriel_internal::jinja {

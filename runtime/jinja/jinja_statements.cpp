@@ -1,5 +1,5 @@
 // Parses statements, {% ... %}.
-#include "jinja/jinja_filters.h"
+#include "jinja/jinja_builtins.h"
 #include "jinja/jinja_parser.h"
 
 namespace oriel_internal::jinja {

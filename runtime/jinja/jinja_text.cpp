@@ -1,11 +1,10 @@
-#include "jinja/jinja_text.h"
+#include "jinja/jinja_value.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace oriel_internal::jinja {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/byte_order_mark.h"
 #include "text/special_tokens.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,4 +1,4 @@
-#include "json/json_writer.h"
+#include "json/json.h"
 
 #include <cmath>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "kv/rope.h"
+#include "kv/memory.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "model/draft_model.h"
+#include "model/adapters.h"
 
 #include <algorithm>
 #include <cinttypes>

@@ -4,10 +4,7 @@
 #include <cinttypes>
 #include <cmath>
 
-#include "model/expert_layers.h"
 #include "model/keys.h"
-#include "model/latent.h"
-#include "model/state_layers.h"
 
 namespace oriel_internal {
 namespace {

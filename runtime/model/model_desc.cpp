@@ -5,13 +5,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "model/adapters.h"
 #include "model/architecture.h"
-#include "model/draft_model.h"
 #include "model/keys.h"
 #include "model/layers.h"
-#include "model/state_layers.h"
-#include "model/tensor_index.h"
-#include "model/unsupported.h"
 
 namespace oriel_internal {
 

@@ -1,4 +1,4 @@
-#include "model/unsupported.h"
+#include "model/architecture.h"
 
 #include <cinttypes>
 #include <cstdio>

@@ -1,9 +1,7 @@
-#include "options/option_table.h"
+#include "options/settings.h"
 
 #include <cstdint>
 #include <cstring>
-
-#include "options/settings.h"
 
 namespace oriel_internal {
 namespace {

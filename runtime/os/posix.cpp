@@ -17,7 +17,6 @@
 #endif
 
 #include "base/hash.h"
-#include "os/control_groups.h"
 #include "os/os.h"
 #include "os/posix_file.h"
 

@@ -11,8 +11,7 @@
 #include <cstring>
 
 #include "os/os.h"
-#include "os/posix_size_signal.h"
-#include "os/posix_temporary.h"
+#include "os/posix_file.h"
 
 namespace oriel_internal {
 namespace {

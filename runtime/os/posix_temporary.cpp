@@ -1,6 +1,6 @@
 // Temporary files on POSIX systems: created next to their target, removed when their writer has died.
 #define _FILE_OFFSET_BITS 64
-#include "os/posix_temporary.h"
+#include "os/posix_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -17,7 +17,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "os/thread.h"
+#include "os/os.h"
 
 namespace oriel_internal {
 

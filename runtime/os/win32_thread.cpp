@@ -2,7 +2,7 @@
 #define NOMINMAX
 #include <windows.h>
 
-#include "os/thread.h"
+#include "os/os.h"
 
 namespace oriel_internal {
 

@@ -1,4 +1,4 @@
-#include "plan/experts.h"
+#include "plan/forward_parts.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Read downwards from run(): the model from the token's id to its logits. The functions emit ops and compute nothing.
-// docs/decisions/010-architectures.md lists the differences between models, model/layer.h their fields.
+// docs/decisions/010-architectures.md lists the differences between models, model/model_desc.h their fields.
 #include "plan/forward.h"
 
 #include <algorithm>
@@ -7,11 +7,8 @@
 #include <utility>
 
 #include "model/model_desc.h"
-#include "plan/draft.h"
-#include "plan/experts.h"
-#include "plan/latent.h"
+#include "plan/forward_parts.h"
 #include "plan/op_list.h"
-#include "plan/state.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,10 +1,10 @@
-#include "plan/key_guard.h"
+#include "plan/weight_placement.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "kv/memory.h"
-#include "model/tensor_index.h"
+#include "model/keys.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,4 +1,4 @@
-#include "plan/latent.h"
+#include "plan/forward_parts.h"
 
 namespace oriel_internal {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "base/arena.h"
+#include "model/keys.h"
 #include "model/model_desc.h"
-#include "model/tensor_index.h"
 #include "plan/op.h"
 #include "shaders/shared/layout.h"
 

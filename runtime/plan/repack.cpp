@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/half.h"
-#include "plan/repack_rows.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,6 +1,6 @@
 // Types whose blocks are 256 values: the K types and IQ4_XS. The comment above each gives the
 // file's block in order, with byte offsets.
-#include "plan/repack_rows.h"
+#include "plan/repack.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,6 +1,6 @@
 // The IQ2 and IQ3 types, TQ1_0, TQ2_0, Q1_0, Q2_0, MXFP4 and NVFP4. A comment above each gives the file's block in
 // order.
-#include "plan/repack_rows.h"
+#include "plan/repack.h"
 
 namespace oriel_internal {
 namespace {

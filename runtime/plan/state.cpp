@@ -1,4 +1,4 @@
-#include "plan/state.h"
+#include "plan/forward_parts.h"
 
 #include <cmath>
 

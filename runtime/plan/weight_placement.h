@@ -1,4 +1,4 @@
-// The layout of weights on the device. shaders/shared/layout.h describes the packing, plan/repack.h does it.
+// Finds layers whose keys lose too much in low-bit formats, from the weights alone.
 #pragma once
 
 #include <algorithm>
@@ -6,10 +6,20 @@
 #include <initializer_list>
 
 #include "base/checked.h"
+#include "kv/cache_layout.h"
+#include "model/keys.h"
 #include "plan/memory_layout.h"
 #include "plan/plan.h"
 
 namespace oriel_internal {
+
+/// Marks layers with extreme key biases or wide key norms in `formats`. A bias is the same in every key, so it carries
+/// no information between keys, but it sets the scale for rounding all of a head's values. A norm's weights determine
+/// the lengths of keys and queries, and so the effect of rounding on a score.
+Status guardKeys(const GgufFile& file, const TensorIndex& tensors, const ModelDesc& model,
+                 const Log& log, CacheFormats* formats);
+
+// The layout of weights on the device. shaders/shared/layout.h describes the packing, plan/repack.h does it.
 
 /// Shape of a matrix slice on the device. For quantised types `cols` is a multiple of the block.
 struct WeightGeometry {

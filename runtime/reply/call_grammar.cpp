@@ -1,12 +1,11 @@
-#include "reply/call_grammar.h"
+#include "reply/call_values.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <initializer_list>
 
-#include "grammar/json_schema.h"
-#include "reply/call_values.h"
+#include "grammar/grammar.h"
 #include "reply/parameter.h"
 #include "reply/reader.h"
 

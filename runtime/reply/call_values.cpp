@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "grammar/json_schema.h"
-#include "reply/call_grammar.h"
+#include "grammar/grammar.h"
 #include "reply/parameter.h"
 #include "reply/reader.h"
 

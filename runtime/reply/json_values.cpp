@@ -1,12 +1,11 @@
-#include "reply/json_values.h"
+#include "reply/reader.h"
 
 #include <cstdio>
 #include <cstring>
 
 #include "base/hash.h"
-#include "reply/reader.h"
 #include "text/special_tokens.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,10 +1,10 @@
-#include "reply/value.h"
+#include "reply/parameter.h"
 
 #include <cstring>
 
 #include "reply/reader.h"
 #include "text/special_tokens.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 namespace {

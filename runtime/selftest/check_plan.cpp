@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "plan/codebooks.h"
 #include "plan/weight_placement.h"
-#include "selftest/check_plan_parts.h"
+#include "selftest/check_plan.h"
 
 namespace oriel_internal {
 namespace {

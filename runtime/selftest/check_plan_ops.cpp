@@ -1,5 +1,5 @@
 #include "plan/weight_placement.h"
-#include "selftest/check_plan_parts.h"
+#include "selftest/check_plan.h"
 
 namespace oriel_internal {
 namespace {

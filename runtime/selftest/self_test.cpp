@@ -6,7 +6,7 @@
 #include <limits>
 #include <new>
 
-#include "base/scratch.h"
+#include "base/arena.h"
 
 namespace oriel_internal {
 namespace {

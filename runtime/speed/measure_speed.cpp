@@ -9,8 +9,6 @@
 #include "os/os.h"
 #include "plan/weight_placement.h"
 #include "speed/probe.h"
-#include "speed/speed_file.h"
-#include "speed/tune.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,4 +1,4 @@
-#include "speed/probe_file.h"
+#include "speed/measure_speed.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,18 +1,17 @@
-#include "speed/speed_file.h"
+#include "speed/measure_speed.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 
+#include "base/arena.h"
 #include "base/hash.h"
-#include "base/scratch.h"
 #include "base/version.h"
 #include "exec/expert_cache.h"
 #include "exec/host_executor.h"
 #include "os/os.h"
 #include "plan/memory_layout.h"
 #include "plan/weight_placement.h"
-#include "speed/measure_speed.h"
 
 namespace oriel_internal {
 namespace {

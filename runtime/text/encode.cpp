@@ -8,7 +8,6 @@
 #include "text/pretokenizer.h"
 #include "text/special_tokens.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 #include "text/wordpiece.h"
 
 namespace oriel_internal {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,7 +1,5 @@
 #include "text/pretokenizer.h"
 
-#include "text/pretokenizer_reader.h"
-
 namespace oriel_internal {
 namespace {
 

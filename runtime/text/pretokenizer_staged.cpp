@@ -1,4 +1,4 @@
-#include "text/pretokenizer_staged.h"
+#include "text/pretokenizer.h"
 
 namespace oriel_internal {
 namespace {

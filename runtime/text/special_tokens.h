@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
+#include "base/log.h"
 #include "gguf/gguf.h"
+#include "text/pretokenizer.h"
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
@@ -168,5 +171,53 @@ inline int parseByteToken(const GgufString& text) {
   const int low = hexDigit(text.data[4]);
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
+
+// Tokens for fill-in-the-middle: before the gap, after it, and where the model writes.
+
+/// -1: missing. Either all three or none.
+struct FillTokens {
+  int32_t prefix = -1;
+  int32_t suffix = -1;
+  int32_t middle = -1;
+};
+
+/// From the file's keys, otherwise by name.
+FillTokens fillTokens(const GgufFile& file, const Tokenizer& tokenizer);
+
+// The tokenizer data in a file: its kind and its lists, found and counted but not yet read.
+
+class TokenizerSource {
+ public:
+  TokenizerSource(const GgufFile& file, const Log& log) : file_(file), log_(log) {}
+
+  /// Finds everything below; errors name the missing or unknown key.
+  Status read();
+  /// The error for a missing or unreadable key.
+  Status missing(const char* key) const;
+
+  TokenizerKind kind = TokenizerKind::kBpe;
+  PreTokenizerRules rules;
+  bool pre_guessed = false;  ///< the file names none, as with old converters
+  bool has_types = false;
+  GgufArray tokens;
+  GgufArray types;   ///< if has_types: the type of each token
+  GgufArray scores;  ///< SPM and unigram: the score of each token
+  GgufArray map;     ///< unigram: bytes, may be empty
+  GgufArray merges;  ///< both kinds of BPE
+  uint32_t n_vocab = 0;
+  uint32_t n_merges = 0;
+  bool hasScores() const { return kind == TokenizerKind::kSpm || kind == TokenizerKind::kUnigram; }
+  bool hasMerges() const { return kind == TokenizerKind::kBpe || kind == TokenizerKind::kCharBpe; }
+
+ private:
+  Status readKind();
+  void guessPreTokenizer();
+  Status readArrays();
+  /// An array with one entry per token.
+  Status readParallel(const char* key, GgufArray* array);
+
+  const GgufFile& file_;
+  const Log& log_;
+};
 
 }  // namespace oriel_internal

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/hash.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 

@@ -7,10 +7,9 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "base/scratch.h"
 #include "base/steps.h"
 #include "gguf/gguf.h"
-#include "text/index_table.h"
+#include "text/merge.h"
 #include "text/normalise.h"
 
 namespace oriel_internal {

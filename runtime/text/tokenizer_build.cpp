@@ -12,8 +12,7 @@
 #include "text/pretokenizer.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer.h"
-#include "text/tokenizer_source.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal {
 namespace {

@@ -7,7 +7,6 @@
 #include "base/half.h"
 #include "text/normalise.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace oriel_internal {
 namespace {

@@ -1,4 +1,4 @@
-#include "text/words.h"
+#include "text/normalise.h"
 
 #include <algorithm>
 

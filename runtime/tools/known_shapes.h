@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "budget/speed.h"
+#include "oriel/tools.h"
 #include "plan/plan.h"
 
 namespace oriel_internal {
@@ -75,5 +77,24 @@ const ModelShape& knownShape(uint32_t index);
 const ModelShape* findShape(const char* name);
 
 ModelDesc modelDescOf(const ModelShape& shape);
+
+// Bytes and work of a shape's weights.
+
+/// 0 if the weights are unknown.
+uint64_t shapeParameters(const ModelShape& shape);
+
+/// Weights with every matrix in `type`, including embeddings, and every vector in f32, laid out as in the plan of a
+/// file. Expert routers are f32, as in published files. `wanted` as in measureWeights. Empty for a shape with unknown
+/// weights.
+PlanTotals measureShape(const ModelShape& shape, WeightType type, const OnFile& wanted);
+
+/// The work of a step, with the matrices of measureShape; unknown if they are. `model` must outlive it.
+WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType type,
+                 const OnFile& on_file = OnFile());
+
+// Shared by the tools.h calls that take a known shape's name.
+
+/// Parses "NAME" or "NAME:FORMAT": a known shape and the type of its matrices.
+Status readShape(const char* text, const Log& log, const ModelShape** shape, WeightType* type);
 
 }  // namespace oriel_internal

@@ -3,13 +3,13 @@
 #include <iterator>
 
 #include "api/api.h"
-#include "base/scratch.h"
+#include "base/arena.h"
 #include "exec/host_executor.h"
 #include "json/json.h"
 #include "oriel/tools.h"
 #include "plan/weight_placement.h"
 #include "selftest/self_test.h"
-#include "speed/tune.h"
+#include "speed/probe.h"
 
 namespace oriel_internal {
 namespace {

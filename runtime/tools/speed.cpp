@@ -3,12 +3,11 @@
 
 #include "api/api.h"
 #include "api/describe.h"
+#include "base/arena.h"
 #include "base/half.h"
-#include "base/scratch.h"
 #include "exec/load_weights.h"
 #include "speed/measure_speed.h"
-#include "speed/speed_file.h"
-#include "tools/shape.h"
+#include "tools/known_shapes.h"
 
 namespace oriel_internal {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/steps.h"
 #include "exec/executor.h"
-#include "vision/picture_layout.h"
+#include "vision/patches.h"
 
 namespace oriel_internal {
 

@@ -1,4 +1,4 @@
-#include "vision/stretch.h"
+#include "vision/vision_desc.h"
 
 #include <algorithm>
 #include <cmath>

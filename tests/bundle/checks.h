@@ -1,10 +1,63 @@
-// The checks, one function per group; each reports to the list. Unreadable files throw std::runtime_error.
+// The checks on a device in order: progress for the user, results for the JSON.
 #pragma once
 
-#include "bundle/check_list.h"
+#include <chrono>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
 #include "bundle/device.h"
+#include "oriel/oriel.h"
 
 namespace oriel_internal::bundle {
+
+/// Fields keep their order of insertion.
+using Json = nlohmann::ordered_json;
+
+class CheckList {
+ public:
+  /// Announces a check before it runs, so that a crash can be attributed.
+  void begin(const std::string& group, const std::string& name);
+  /// Ends the current check. `detail` is for people; more fields may be added to `extra`.
+  void end(bool passed, const std::string& detail, const Json& extra = Json::object());
+  void skip(const std::string& reason);
+
+  /// Begins a check and calls `check`, which ends it; if it throws, the check fails.
+  template <typename Check>
+  void run(const std::string& group, const std::string& name, const Check& check) {
+    begin(group, name);
+    try {
+      check();
+    } catch (const std::exception& error) {
+      end(false, error.what());
+    }
+  }
+
+  /// Passes if `value` is a number and at most `limit`.
+  void atMost(double value, double limit, const std::string& unit);
+  /// Passes if the status is the expected one.
+  void status(oriel_status got, oriel_status wanted);
+
+  int passed() const { return passed_; }
+  int failed() const { return failed_; }
+  int skipped() const { return skipped_; }
+  const Json& results() const { return results_; }
+
+ private:
+  void record(const char* status, const std::string& detail, const Json& extra);
+
+  Json results_ = Json::array();
+  std::string group_;
+  std::string name_;
+  std::chrono::steady_clock::time_point begun_;
+  int passed_ = 0;
+  int failed_ = 0;
+  int skipped_ = 0;
+};
+
+// The checks, one function per group; each reports to the list. Unreadable files throw std::runtime_error.
 
 /// Every kernel variant of the device against plain code. Returns the candidates of each op, with times if requested.
 Json checkKernels(const Device& device, bool time_candidates, CheckList* list);

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "support/patience.h"
+#include "support/timing.h"
 
 namespace oriel_internal::bundle {
 namespace {

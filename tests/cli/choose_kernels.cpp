@@ -6,7 +6,7 @@
 
 #include "exec/executor.h"
 #include "vulkan/device.h"
-#include "vulkan/matmul_choices.h"
+#include "vulkan/kernels.h"
 
 int main(int argc, char** argv) {
   using namespace oriel_internal;

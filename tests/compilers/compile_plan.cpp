@@ -27,10 +27,9 @@
 #include <CLI/CLI.hpp>
 
 #include "api/api.h"
-#include "base/scratch.h"
+#include "base/arena.h"
 #include "base/xz.h"
 #include "oriel/oriel.hpp"
-#include "vulkan/fused_ops.h"
 #include "vulkan/kernels.h"
 #include "vulkan/shader_table.h"
 #include "vulkan/step_commands.h"

@@ -9,10 +9,10 @@
 
 #include "device/count_mallocs.h"
 #include "support/against_float64.h"
-#include "support/distances.h"
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/float64_model.h"
+#include "support/golden.h"
 #include "support/random_families.h"
 #include "support/reply.h"
 #include "support/target.h"

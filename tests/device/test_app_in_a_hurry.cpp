@@ -2,8 +2,8 @@
 #include <cstring>
 #include <limits>
 
+#include "support/files.h"
 #include "support/recovery.h"
-#include "support/scratch_folder.h"
 
 namespace oriel_internal::test::test_app_in_a_hurry {
 namespace {

@@ -6,12 +6,12 @@
 
 #include <gtest/gtest.h>
 
-#include "cpu/matmul.h"
+#include "cpu/kernels.h"
 #include "cpu/simd.h"
 #include "support/api.h"
 #include "support/batch_rig.h"
-#include "support/distances.h"
 #include "support/files.h"
+#include "support/golden.h"
 #include "support/kernel_rig.h"
 #include "support/product.h"
 #include "support/random_families.h"

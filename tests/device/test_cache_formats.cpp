@@ -5,9 +5,9 @@
 
 #include "oriel/advanced.h"
 #include "support/api.h"
-#include "support/distances.h"
 #include "support/encoding.h"
 #include "support/files.h"
+#include "support/golden.h"
 #include "support/random_families.h"
 #include "support/random_llama.h"
 #include "support/reply.h"

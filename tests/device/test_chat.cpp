@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/api.h"
-#include "support/distances.h"
+#include "support/golden.h"
 #include "support/random_llama.h"
 #include "support/reply.h"
 #include "support/tiers.h"

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "device/count_mallocs.h"
-#include "support/ledger.h"
+#include "support/allocators.h"
+#include "support/files.h"
 #include "support/random_llama.h"
 #include "support/reply.h"
-#include "support/scratch_folder.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_constraints {

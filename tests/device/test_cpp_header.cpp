@@ -4,7 +4,6 @@
 
 #include "support/files.h"
 #include "support/reply.h"
-#include "support/scratch_folder.h"
 
 namespace oriel_internal::test::test_cpp_header {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "oriel/advanced.h"
 #include "support/describe.h"
+#include "support/files.h"
 #include "support/losing_executor.h"
 #include "support/reply.h"
-#include "support/scratch_folder.h"
 
 namespace oriel_internal::test::test_describe {
 namespace {

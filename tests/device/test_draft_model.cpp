@@ -6,12 +6,11 @@
 #include "api/api.h"
 #include "exec/load_weights.h"
 #include "oriel/advanced.h"
-#include "support/distances.h"
-#include "support/float64_draft.h"
-#include "support/guessed_replies.h"
+#include "support/float64_model.h"
+#include "support/golden.h"
 #include "support/losing_executor.h"
-#include "support/random_draft.h"
 #include "support/random_families.h"
+#include "support/reply.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_draft_model {

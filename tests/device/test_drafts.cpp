@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "oriel/advanced.h"
-#include "support/guessed_replies.h"
 #include "support/losing_executor.h"
 #include "support/random_families.h"
+#include "support/reply.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_drafts {

@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "support/api.h"
-#include "support/distances.h"
 #include "support/encoding.h"
 #include "support/files.h"
+#include "support/golden.h"
 #include "support/model_mutants.h"
 #include "support/reply.h"
 #include "support/tiers.h"

@@ -6,12 +6,11 @@
 #include <gtest/gtest.h>
 
 #include "support/against_float64.h"
+#include "support/encoding.h"
 #include "support/file_blocks.h"
 #include "support/files.h"
-#include "support/guessed_replies.h"
 #include "support/model_mutants.h"
 #include "support/random_families.h"
-#include "support/read_files.h"
 #include "support/reply.h"
 #include "support/tiers.h"
 

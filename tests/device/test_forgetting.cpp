@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "support/allocators.h"
 #include "support/files.h"
 #include "support/random_families.h"
 #include "support/reply.h"
-#include "support/searching_allocator.h"
 #include "support/tiers.h"
 #include "support/watched_session.h"
 

@@ -1,9 +1,9 @@
 // The ids of a session's held tokens: enough to rebuild the conversation elsewhere.
 #include <gtest/gtest.h>
 
+#include "support/files.h"
 #include "support/recovery.h"
 #include "support/reply.h"
-#include "support/scratch_folder.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_held_tokens {

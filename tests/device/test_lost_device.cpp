@@ -10,7 +10,6 @@
 #include "support/random_families.h"
 #include "support/recovery.h"
 #include "support/reply.h"
-#include "support/scratch_folder.h"
 #include "support/tiers.h"
 #include "support/watched_session.h"
 

@@ -15,9 +15,9 @@
 
 #include "device/count_mallocs.h"
 #include "oriel/advanced.h"
+#include "support/allocators.h"
 #include "support/api.h"
 #include "support/files.h"
-#include "support/ledger.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_memory {

@@ -8,10 +8,9 @@
 
 #include "device/count_mallocs.h"
 #include "oriel/advanced.h"
+#include "support/allocators.h"
 #include "support/files.h"
-#include "support/ledger.h"
 #include "support/reply.h"
-#include "support/scratch_folder.h"
 #include "support/target.h"
 #include "support/tiers.h"
 

@@ -9,12 +9,11 @@
 
 #include "api/api.h"
 #include "support/api.h"
-#include "support/distances.h"
 #include "support/encoding.h"
 #include "support/files.h"
+#include "support/golden.h"
 #include "support/recovery.h"
 #include "support/reply.h"
-#include "support/scratch_folder.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_pictures {

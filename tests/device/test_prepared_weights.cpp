@@ -6,10 +6,9 @@
 #include <random>
 
 #include "oriel/advanced.h"
+#include "support/allocators.h"
 #include "support/api.h"
 #include "support/files.h"
-#include "support/ledger.h"
-#include "support/scratch_folder.h"
 #include "support/target.h"
 
 #if !defined(_WIN32)

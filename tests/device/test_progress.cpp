@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include "support/allocators.h"
 #include "support/api.h"
-#include "support/distances.h"
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/float64_model.h"
-#include "support/ledger.h"
+#include "support/golden.h"
 #include "support/reply.h"
 #include "support/stopped.h"
 #include "support/tiers.h"

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "support/ledger.h"
+#include "support/allocators.h"
+#include "support/files.h"
 #include "support/recovery.h"
-#include "support/scratch_folder.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_reading_again {

@@ -10,11 +10,10 @@
 #endif
 
 #include "device/count_mallocs.h"
-#include "support/distances.h"
-#include "support/ledger.h"
+#include "support/allocators.h"
+#include "support/golden.h"
 #include "support/random_families.h"
 #include "support/recovery.h"
-#include "support/searching_allocator.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_recall {

@@ -8,7 +8,6 @@
 #include "support/files.h"
 #include "support/forged_snapshots.h"
 #include "support/recovery.h"
-#include "support/scratch_folder.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_recovery_places {

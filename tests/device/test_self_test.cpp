@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/scratch.h"
+#include "base/arena.h"
 #include "selftest/self_test.h"
 #include "support/api.h"
 #include "support/files.h"

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/distances.h"
+#include "support/golden.h"
 #include "support/reply.h"
 #include "support/tiers.h"
 #include "support/watched_session.h"

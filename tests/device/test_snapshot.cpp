@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #endif
 
-#include "base/scratch.h"
-#include "exec/snapshot_format.h"
+#include "base/arena.h"
+#include "exec/snapshot.h"
 #include "oriel/advanced.h"
 #include "support/api.h"
 #include "support/files.h"

@@ -5,11 +5,11 @@
 #include <fstream>
 #include <random>
 
-#include "exec/snapshot_format.h"
+#include "exec/snapshot.h"
 #include "oriel/advanced.h"
-#include "support/distances.h"
 #include "support/files.h"
 #include "support/forged_snapshots.h"
+#include "support/golden.h"
 #include "support/random_families.h"
 #include "support/reply.h"
 #include "support/target.h"

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #ifdef ORIEL_VULKAN
-#include "vulkan/fused_ops.h"
+#include "vulkan/kernels.h"
 #endif
 
 #include "device/count_mallocs.h"

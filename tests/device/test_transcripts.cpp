@@ -7,9 +7,9 @@
 
 #include "oriel/advanced.h"
 #include "support/api.h"
-#include "support/distances.h"
 #include "support/files.h"
 #include "support/float64_model.h"
+#include "support/golden.h"
 #include "support/reply.h"
 #include "support/tiers.h"
 

@@ -11,10 +11,10 @@
 #include <thread>
 
 #include "oriel/advanced.h"
-#include "support/ledger.h"
+#include "support/allocators.h"
+#include "support/files.h"
 #include "support/random_families.h"
 #include "support/reply.h"
-#include "support/scratch_folder.h"
 #include "support/tiers.h"
 
 #if !defined(_WIN32)

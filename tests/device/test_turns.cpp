@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "chat/chat_template.h"
-#include "support/distances.h"
+#include "support/allocators.h"
 #include "support/files.h"
-#include "support/ledger.h"
+#include "support/golden.h"
 #include "support/random_families.h"
 #include "support/reply.h"
 #include "support/target.h"

@@ -13,8 +13,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "faults/vulkan_faults.h"
-
 namespace oriel_internal::test {
 
 const std::vector<FileCall>& fileCalls() {

@@ -32,9 +32,8 @@
 #include <set>
 #include <sstream>
 
-#include "faults/limits.h"
+#include "faults/file_faults.h"
 #include "faults/runner.h"
-#include "faults/vulkan_faults.h"
 #include "os/os.h"
 
 namespace oriel_internal::test {

@@ -1,4 +1,4 @@
-#include "faults/world.h"
+#include "faults/runner.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,7 +10,6 @@
 
 #include "api/api.h"
 #include "faults/file_faults.h"
-#include "faults/vulkan_faults.h"
 #include "support/recovery.h"
 
 namespace oriel_internal::test {

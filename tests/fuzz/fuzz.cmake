@@ -14,7 +14,7 @@ endfunction()
 set(program ${PROJECT_SOURCE_DIR}/apps/oriel)
 add_library(oriel_fuzz_program STATIC EXCLUDE_FROM_ALL
     ${program}/output.cpp ${program}/sizes.cpp ${program}/system.cpp ${program}/reply/json_input.cpp
-    ${program}/reply/messages.cpp ${program}/reply/reply_parts.cpp ${program}/terminal/wrap.cpp
+    ${program}/reply/messages.cpp ${program}/reply/reply_parts.cpp ${program}/terminal/reply_view.cpp
     ${program}/terminal/interrupt.cpp ${program}/terminal/terminal.cpp)
 target_include_directories(oriel_fuzz_program PUBLIC ${program})
 target_link_libraries(oriel_fuzz_program PUBLIC oriel_tools nlohmann_json::nlohmann_json)
@@ -31,7 +31,7 @@ find_path(ORIEL_CLI11 CLI/CLI.hpp DOC "CLI11 headers (libcli11-dev)")
 if(ORIEL_CLI11 AND NOT EMSCRIPTEN)
   target_sources(oriel_fuzz_program PRIVATE
     ${program}/sizes.cpp ${program}/setting_flags.cpp ${program}/settings.cpp ${program}/chat/chat_settings.cpp
-    ${program}/chat/said.cpp ${program}/reply/batch_lines.cpp ${program}/reply/reply_options.cpp)
+    ${program}/chat/saved_chats.cpp ${program}/reply/batch_lines.cpp ${program}/reply/reply_options.cpp)
   target_include_directories(oriel_fuzz_program SYSTEM PRIVATE ${ORIEL_CLI11})
   oriel_fuzz_needs(batch oriel_fuzz_program)
 else()
@@ -40,11 +40,11 @@ else()
 endif()
 if(ORIEL_BOOST AND NOT WIN32 AND NOT EMSCRIPTEN)
   target_sources(oriel_fuzz_program PRIVATE
-    ${program}/pictures/jpeg.cpp ${program}/pictures/message_pictures.cpp ${program}/pictures/picture_file.cpp
-    ${program}/pictures/png.cpp ${program}/serve/anthropic.cpp ${program}/serve/api_error.cpp
-    ${program}/serve/fields.cpp ${program}/serve/http_message.cpp ${program}/serve/http_server.cpp
-    ${program}/serve/block_writer.cpp ${program}/serve/message.cpp ${program}/serve/ollama.cpp ${program}/serve/openai_requests.cpp
-    ${program}/serve/request_fields.cpp ${program}/serve/routes.cpp)
+    ${program}/pictures.cpp ${program}/pictures/message_pictures.cpp ${program}/serve/anthropic.cpp
+    ${program}/serve/api_error.cpp ${program}/serve/fields.cpp ${program}/serve/http_message.cpp
+    ${program}/serve/http_server.cpp ${program}/serve/block_writer.cpp ${program}/serve/message.cpp
+    ${program}/serve/ollama.cpp ${program}/serve/openai_requests.cpp ${program}/serve/request_fields.cpp
+    ${program}/serve/routes.cpp)
   target_include_directories(oriel_fuzz_program SYSTEM PRIVATE ${ORIEL_BOOST})
   oriel_fuzz_needs(server oriel_fuzz_program)
 else()
@@ -69,7 +69,7 @@ if(ORIEL_FUZZ)
   add_custom_target(oriel_fuzz DEPENDS ${fuzzers})
   # Kernels get no coverage counters: their comparisons guide nothing, and take most of the time of a model's tokens.
   file(GLOB fuzz_kernels ${PROJECT_SOURCE_DIR}/runtime/exec/reference_*.cpp
-       ${PROJECT_SOURCE_DIR}/runtime/kv/kv_side.cpp ${PROJECT_SOURCE_DIR}/runtime/kv/quantise.cpp)
+       ${PROJECT_SOURCE_DIR}/runtime/kv/quantise.cpp)
   set_property(SOURCE ${fuzz_kernels} TARGET_DIRECTORY oriel
                APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=fuzzer-no-link)
 endif()

@@ -1,10 +1,10 @@
 // Lines of `oriel run --batch`: each is read separately, and errors in one do not affect others.
 #include <nlohmann/json.hpp>
 
-#include "chat/chat_settings.h"
+#include "chat/chat.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/words.h"
-#include "reply/batch_lines.h"
+#include "reply/batch.h"
 
 namespace oriel_internal::fuzz::fuzz_batch {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "budget/calibration_file.h"
-#include "fuzz/checks.h"
-#include "fuzz/model_input.h"
+#include "budget/loss.h"
+#include "fuzz/fuzz.h"
+#include "fuzz/use_model.h"
 #include "support/describe.h"
 #include "support/random_llama.h"
 

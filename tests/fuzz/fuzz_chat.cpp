@@ -1,7 +1,6 @@
 // Chat templates by name and by text: the choice, and conversations in Oriel's own templates, as a whole and message by
 // message. An input: two bytes of choices, a template's text or a format's name, and after lines of = a message each.
 #include "chat/turn.h"
-#include "fuzz/checks.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/words.h"
 #include "support/files.h"

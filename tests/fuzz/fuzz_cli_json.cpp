@@ -1,12 +1,11 @@
 // JSON read by the program: files of messages, ids and tools, and a model's calls.
 #include <nlohmann/json.hpp>
 
-#include "base/scratch.h"
-#include "failure.h"
-#include "fuzz/checks.h"
+#include "base/arena.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/words.h"
 #include "json/json.h"
+#include "output.h"
 #include "reply/json_input.h"
 #include "reply/messages.h"
 #include "reply/reply_parts.h"

@@ -1,11 +1,10 @@
 // The bytes of a draft model for a valid target: load, and a reply with its drafts.
 #include <memory>
 
-#include "fuzz/checks.h"
-#include "fuzz/model_input.h"
+#include "fuzz/fuzz.h"
+#include "fuzz/use_model.h"
 #include "oriel/advanced.h"
 #include "support/options.h"
-#include "support/random_draft.h"
 #include "support/random_families.h"
 
 namespace oriel_internal::fuzz::fuzz_draft {

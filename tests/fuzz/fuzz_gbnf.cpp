@@ -1,5 +1,4 @@
 // Grammars in llama.cpp's notation: the mask allows exactly the grammar's texts, and always leads to an end.
-#include "fuzz/checks.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/grammar_walk.h"
 #include "fuzz/words.h"

@@ -5,8 +5,7 @@
 #include <cstring>
 #include <memory>
 
-#include "fuzz/checks.h"
-#include "fuzz/model_input.h"
+#include "fuzz/fuzz.h"
 #include "fuzz/use_model.h"
 #include "gguf/gguf.h"
 

@@ -4,8 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/scratch.h"
-#include "fuzz/checks.h"
+#include "base/arena.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/words.h"
 #include "json/json.h"

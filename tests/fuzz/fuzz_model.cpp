@@ -5,15 +5,13 @@
 #include <cstring>
 #include <memory>
 
-#include "base/scratch.h"
-#include "fuzz/checks.h"
-#include "fuzz/model_input.h"
+#include "base/arena.h"
+#include "fuzz/fuzz.h"
 #include "fuzz/use_model.h"
-#include "gguf/model_file.h"
+#include "gguf/gguf.h"
 #include "model/architecture.h"
 #include "model/keys.h"
 #include "model/layers.h"
-#include "model/tensor_index.h"
 #include "support/random_llama.h"
 
 namespace oriel_internal::fuzz::fuzz_model {

@@ -11,13 +11,12 @@
 #include <memory>
 #include <utility>
 
+#include "base/arena.h"
 #include "base/hash.h"
-#include "base/scratch.h"
-#include "fuzz/checks.h"
 #include "fuzz/fuzz.h"
-#include "speed/speed_file.h"
-#include "vulkan/matmul_choices.h"
-#include "vulkan/pipeline_cache.h"
+#include "speed/measure_speed.h"
+#include "vulkan/kernels.h"
+#include "vulkan/pipelines.h"
 #include "vulkan/verdict.h"
 
 namespace oriel_internal::fuzz::fuzz_pipeline_file {

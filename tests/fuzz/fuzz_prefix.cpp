@@ -1,10 +1,10 @@
-// Files of trained prefixes (exec/prefix_file.h): loaded with their model, which then continues after them.
+// Files of trained prefixes (exec/snapshot.h): loaded with their model, which then continues after them.
 #include <memory>
 
-#include "exec/prefix_file.h"
-#include "fuzz/checks.h"
-#include "fuzz/model_input.h"
-#include "gguf/model_file.h"
+#include "exec/snapshot.h"
+#include "fuzz/fuzz.h"
+#include "fuzz/use_model.h"
+#include "gguf/gguf.h"
 #include "oriel/advanced.h"
 #include "support/describe.h"
 #include "support/random_llama.h"

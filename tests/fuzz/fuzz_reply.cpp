@@ -2,14 +2,12 @@
 // read as calls. An input: eight bytes of forms, one of options, tools, a line of =, and the reply.
 #include <nlohmann/json.hpp>
 
-#include "fuzz/checks.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/grammar_walk.h"
-#include "fuzz/schema_validator.h"
 #include "fuzz/words.h"
-#include "reply/call_grammar.h"
+#include "reply/call_values.h"
 #include "support/reply.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal::fuzz::fuzz_reply {
 namespace {

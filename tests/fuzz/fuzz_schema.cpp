@@ -1,12 +1,10 @@
 // JSON schemas: texts of the mask are JSON, and valid by another reading of the schema.
 #include <nlohmann/json.hpp>
 
-#include "fuzz/checks.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/grammar_walk.h"
-#include "fuzz/schema_validator.h"
 #include "fuzz/words.h"
-#include "grammar/json_schema.h"
+#include "grammar/grammar.h"
 
 namespace oriel_internal::fuzz::fuzz_schema {
 namespace {

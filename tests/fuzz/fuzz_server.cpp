@@ -5,16 +5,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "failure.h"
-#include "fuzz/checks.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/words.h"
+#include "output.h"
 #include "reply/json_input.h"
-#include "serve/anthropic.h"
 #include "serve/api_error.h"
-#include "serve/http_message.h"
-#include "serve/ollama.h"
-#include "serve/openai_requests.h"
+#include "serve/http_server.h"
+#include "serve/protocols.h"
 #include "serve/request_fields.h"
 #include "serve/routes.h"
 

@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "api/api.h"
-#include "exec/snapshot_format.h"
+#include "exec/snapshot.h"
 #include "exec/transcript.h"
 #include "fuzz/fuzz.h"
-#include "fuzz/model_input.h"
+#include "fuzz/gguf_parts.h"
 #include "fuzz/small_models.h"
-#include "fuzz/snapshot_parts.h"
+#include "fuzz/use_model.h"
 #include "fuzz/words.h"
 
 namespace oriel_internal::fuzz::fuzz_snapshot {

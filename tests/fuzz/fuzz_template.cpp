@@ -3,9 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "chat/turn.h"
-#include "fuzz/checks.h"
 #include "fuzz/fuzz.h"
-#include "fuzz/template_words.h"
+#include "fuzz/text_rules.h"
 #include "fuzz/words.h"
 #include "support/encoding.h"
 

@@ -7,8 +7,8 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/text_rules.h"
 #include "support/tokenizer_case.h"
-#include "text/utf8.h"
-#include "text/words.h"
+#include "text/normalise.h"
+#include "text/unicode.h"
 
 namespace oriel_internal::fuzz::fuzz_text {
 namespace {

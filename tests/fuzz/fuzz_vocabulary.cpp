@@ -1,9 +1,9 @@
 // Hostile metadata of tokenizers of every kind: built or refused, and if built, sound with any text. The text is the
 // key
 // "fuzz.text" of the file.
-#include "fuzz/checks.h"
-#include "fuzz/model_input.h"
+#include "fuzz/fuzz.h"
 #include "fuzz/text_rules.h"
+#include "fuzz/use_model.h"
 #include "support/tokenizer_case.h"
 
 namespace oriel_internal::fuzz::fuzz_vocabulary {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "gguf/gguf.h"
+#include "model/architecture.h"
 
 namespace oriel_internal::fuzz {
 namespace {
@@ -246,6 +248,478 @@ void setList(const std::string& name, const std::vector<int32_t>& values, GgufPa
     out.put(value);
   }
   setKey(name, kListType, out.bytes, parts);
+}
+
+// Meaningful changes of model files: numbers, texts, lists, keys, tensors.
+
+namespace {
+
+using test::ByteWriter;
+using test::ValueType;
+
+// clang-format off
+// After "<architecture>.".
+constexpr const char* kModelSuffixes[] = {
+    "attention.causal", "attention.clamp_kqv", "attention.head_count", "attention.head_count_kv",
+    "attention.key_length", "attention.key_length_mla", "attention.key_length_swa", "attention.kv_lora_rank",
+    "attention.layer_norm_rms_epsilon", "attention.max_alibi_bias", "attention.q_lora_rank",
+    "attention.recurrent_layers", "attention.scale", "attention.shared_kv_layers", "attention.sliding_window",
+    "attention.sliding_window_pattern", "attention.temperature_scale", "attention.value_length",
+    "attention.value_length_mla", "attention.value_length_swa", "attn_logit_softcapping", "block_count",
+    "context_length", "embedding_length", "embedding_length_per_layer_input", "embedding_scale",
+    "expert_count", "expert_feed_forward_length", "expert_gating_func", "expert_group_count",
+    "expert_shared_count", "expert_shared_feed_forward_length", "expert_used_count", "expert_weights_norm",
+    "expert_weights_scale", "feed_forward_length", "final_logit_softcapping", "full_attention_interval",
+    "leading_dense_block_count", "logit_scale", "nextn_predict_layers", "pooling_type", "residual_scale",
+    "rope.dimension_count", "rope.dimension_count_swa", "rope.dimension_sections", "rope.freq_base",
+    "rope.freq_base_swa", "rope.scale_linear", "rope.scaling.alpha", "rope.scaling.attn_factor",
+    "rope.scaling.factor", "rope.scaling.finetuned", "rope.scaling.original_context_length",
+    "rope.scaling.type", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow",
+    "rope.scaling.yarn_ext_factor", "rope.scaling.yarn_log_multiplier", "shortconv.l_cache",
+    "ssm.conv_kernel", "ssm.group_count", "ssm.inner_size", "ssm.state_size", "ssm.time_step_rank",
+    "vocab_size"};
+
+constexpr const char* kTokenizerSuffixes[] = {
+    "model", "pre", "tokens", "token_type", "scores", "merges", "unknown_token_id", "bos_token_id",
+    "eos_token_id", "eot_token_id", "eom_token_id", "padding_token_id", "add_bos_token", "add_eos_token",
+    "add_space_prefix", "remove_extra_whitespaces", "precompiled_charsmap"};
+
+constexpr const char* kPrefixSuffixes[] = {
+    "version", "tokens", "layers", "vocab_size", "model_architecture", "model_name", "fingerprint"};
+
+constexpr const char* kScalings[] = {"none", "linear", "yarn", "longrope", "llama3", "su"};
+
+constexpr const char* kTokenizerTexts[] = {
+    "gpt2", "llama", "gemma4", "bert", "t5", "rwkv", "no_vocab", "gpt-2", "smollm", "qwen2", "qwen35",
+    "llama-bpe", "tekken", "gpt-4o", "seed-coder", "minicpm5", "kimi-k2", "youtu", "deepseek-llm",
+    "deepseek-coder", "deepseek-v3", "falcon", "bloom", "viking", "superbpe", "default", "lines"};
+
+constexpr const char* kAwkwardTokens[] = {
+    "", " ", "\n", "\xff\xfe", "\xc3", "\xf0\x9f\x98", "<|im_start|>", "<|im_end|>", "<0x41>", "<0xZZ>",
+    "<0x0A>", "</s>", "<s>", "<unk>", "\xe2\x96\x81", "\xe2\x96\x81\xe2\x96\x81", "\xc4\xa0", "\xc4\xa0z",
+    "\xc4\x8a", "a b", "a", "ab", "%s%n", "<think>", "<tool_call>", "<|eot_id|>", "<end_of_turn>",
+    "\xf0\x9f\x98\x80", "a  b", " a", "b "};
+// clang-format on
+
+std::string encoded(const std::string& text) {
+  ByteWriter out;
+  out.putString(text);
+  return {out.bytes.begin(), out.bytes.end()};
+}
+
+class GgufMutation {
+ public:
+  GgufMutation(GgufParts* parts, Care care, Chance* chance)
+      : parts_(*parts), care_(care), chance_(*chance) {}
+
+  void make() {
+    switch (chance_.below(care_ == Care::kTokenizer ? 12 : 20)) {
+      case 0:
+      case 1:
+        return changeNumber();
+      case 2:
+        return changeText();
+      case 3:
+      case 4:
+      case 5:
+        return changeArray();
+      case 6:
+        return removeOrRepeatKey();
+      case 7:
+      case 8:
+        return addKnownKey();
+      case 9:
+        return renameKey();
+      case 10:
+        return changeType();
+      case 11:
+        return care_ == Care::kTokenizer ? changeArray() : swapValues();
+      case 12:
+        return changeArchitecture();
+      case 13:
+      case 14:
+      case 15:
+        return changeTensor();
+      case 16:
+        return removeOrRepeatTensor();
+      case 17:
+        return retypeTensors();
+      case 18:
+        parts_.version = chance_.once(10) ? static_cast<uint32_t>(chance_.awkward()) : 3;
+        return changeNumber();
+      default:
+        return shiftOffsets();
+    }
+  }
+
+ private:
+  using Key = GgufParts::Key;
+
+  template <typename Kept>
+  Key* anyKey(const Kept& kept) {
+    std::vector<Key*> some;
+    for (Key& key : parts_.keys) {
+      if (kept(key)) {
+        some.push_back(&key);
+      }
+    }
+    return some.empty() ? nullptr : chance_.anyOf(some);
+  }
+  Key* anyNumber() {
+    return anyKey([](const Key& key) {
+      return key.type < std::size(kValueBytes) && kValueBytes[key.type] != 0;
+    });
+  }
+  std::string architecture() const { return parts_.textOf("general.architecture"); }
+
+  // Bytes of a number of this type.
+  std::string number(uint32_t type, uint64_t before) {
+    ByteWriter out;
+    if (type == static_cast<uint32_t>(ValueType::kFloat32)) {
+      out.put(static_cast<float>(std::clamp(chance_.awkwardReal(), -3.4e38, 3.4e38)));
+    } else if (type == static_cast<uint32_t>(ValueType::kFloat64)) {
+      out.put(chance_.awkwardReal());
+    } else {
+      const uint64_t near[] = {before + 1, before - 1, before * 2, before / 2, before ^ 1, 0, 1};
+      out.put(chance_.once(3) ? chance_.awkward() : chance_.anyOf(near));
+    }
+    out.bytes.resize(type < std::size(kValueBytes) ? kValueBytes[type] : 0);
+    if (type == static_cast<uint32_t>(ValueType::kBool) && !chance_.once(8)) {
+      out.bytes[0] &= 1;
+    }
+    return {out.bytes.begin(), out.bytes.end()};
+  }
+  static uint64_t valueOf(const Key& key) {
+    uint64_t value = 0;
+    if (!key.value.empty()) {
+      std::memcpy(&value, key.value.data(), std::min<size_t>(8, key.value.size()));
+    }
+    return value;
+  }
+  void changeNumber() {
+    if (Key* const key = anyNumber(); key != nullptr) {
+      const std::string bytes = number(key->type, valueOf(*key));
+      key->value.assign(bytes.begin(), bytes.end());
+    }
+  }
+  void changeType() {
+    if (Key* const key = anyNumber(); key != nullptr) {
+      const uint64_t before = valueOf(*key);
+      key->type = static_cast<uint32_t>(chance_.below(13));
+      if (key->type == kTextType || key->type == kListType) {
+        key->type = 4;
+      }
+      ByteWriter out;
+      out.put(before);
+      out.bytes.resize(kValueBytes[key->type]);
+      key->value = out.bytes;
+    }
+  }
+  void swapValues() {
+    Key* const one = anyNumber();
+    Key* const other = anyNumber();
+    if (one != nullptr) {
+      std::swap(one->type, other->type);
+      std::swap(one->value, other->value);
+    }
+  }
+
+  std::string knownText() {
+    if (care_ == Care::kTokenizer || chance_.once(3)) {
+      return chance_.anyOf(kTokenizerTexts);
+    }
+    if (chance_.once(3)) {
+      return chance_.anyOf(kScalings);
+    }
+    return architectureAt(static_cast<uint32_t>(chance_.below(architectureCount()))).name;
+  }
+  std::string anyText(const std::string& before) {
+    if (chance_.once(40)) {
+      return std::string(1020 + chance_.below(8), 'a');  // about as long as a token may be
+    }
+    if (chance_.once(2)) {
+      return chance_.anyOf(kAwkwardTokens);
+    }
+    std::string room = before;
+    room.resize(before.size() + 16);
+    room.resize(mutateBytes(reinterpret_cast<uint8_t*>(room.data()), before.size(), room.size(),
+                            chance_()));
+    return room;
+  }
+  void changeText() {
+    Key* const key = anyKey([](const Key& of) { return of.type == kTextType; });
+    if (key != nullptr) {
+      const std::string before(key->value.begin() + 8, key->value.end());
+      const std::string bytes = encoded(chance_.once(3) ? anyText(before) : knownText());
+      key->value.assign(bytes.begin(), bytes.end());
+    }
+  }
+
+  std::string element(const ArrayParts& array, size_t at) {
+    const std::string& before = array.elements[at];
+    if (array.element_type != kTextType) {
+      uint64_t value = 0;
+      std::memcpy(&value, before.data(), before.size());
+      return number(array.element_type, value);
+    }
+    switch (chance_.below(4)) {
+      case 0:
+        return array.elements[chance_.below(array.elements.size())];
+      case 1:  // a merge of two others
+        return encoded(array.elements[chance_.below(array.elements.size())].substr(8) + " " +
+                       array.elements[chance_.below(array.elements.size())].substr(8));
+      default:
+        return encoded(anyText(before.substr(8)));
+    }
+  }
+  void changeElements(ArrayParts* array) {
+    auto& elements = array->elements;
+    const size_t at = chance_.below(elements.size());
+    const auto place = elements.begin() + static_cast<std::ptrdiff_t>(at);
+    switch (chance_.below(6)) {
+      case 0:
+        elements.erase(place);
+        break;
+      case 1:
+        elements.insert(place, elements[chance_.below(elements.size())]);
+        break;
+      case 2:
+        std::swap(elements[at], elements[chance_.below(elements.size())]);
+        break;
+      case 3:
+        elements.resize(at + 1);
+        break;
+      default:
+        elements[at] = element(*array, at);
+    }
+  }
+  void changeArray() {
+    Key* const key = anyKey([](const Key& of) { return of.type == kListType; });
+    if (key == nullptr) {
+      return addKnownKey();
+    }
+    ArrayParts array = takeArrayApart(*key);
+    if (array.elements.empty()) {
+      array.element_type = chance_.once(2) ? 5 : kTextType;
+      array.elements.push_back(array.element_type == kTextType ? encoded("a") : number(5, 0));
+    }
+    for (uint64_t n = 1 + chance_.below(3); n != 0 && !array.elements.empty(); --n) {
+      changeElements(&array);
+    }
+    array.said_count = chance_.once(16) ? chance_.awkward() : array.elements.size();
+    if (chance_.once(24)) {
+      array.element_type = static_cast<uint32_t>(chance_.below(14));
+    }
+    key->value = arrayValue(array);
+  }
+
+  void removeOrRepeatKey() {
+    if (parts_.keys.empty()) {
+      return;
+    }
+    const size_t at = chance_.below(parts_.keys.size());
+    if (chance_.once(4)) {
+      parts_.keys.push_back(parts_.keys[at]);
+    } else {
+      parts_.keys.erase(parts_.keys.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+  }
+  std::string knownName() {
+    if (care_ == Care::kPrefix) {
+      return std::string("oriel.prefix.") + chance_.anyOf(kPrefixSuffixes);
+    }
+    if (care_ == Care::kTokenizer || (care_ == Care::kAnything && chance_.once(4))) {
+      return std::string("tokenizer.ggml.") + chance_.anyOf(kTokenizerSuffixes);
+    }
+    return chance_.once(20) ? "general.alignment"
+                            : architecture() + "." + chance_.anyOf(kModelSuffixes);
+  }
+  // The usual type of a key's value.
+  static uint32_t usualType(const std::string& name) {
+    constexpr std::pair<const char*, uint32_t> kUsual[] = {{"weights_norm", 7},
+                                                           {"scaling.type", kTextType},
+                                                           {"ggml.model", kTextType},
+                                                           {"ggml.pre", kTextType},
+                                                           {"causal", 7},
+                                                           {"finetuned", 7},
+                                                           {"add_", 7},
+                                                           {"remove_", 7},
+                                                           {"sections", kListType},
+                                                           {"recurrent", kListType},
+                                                           {"pattern", kListType},
+                                                           {"tokens", kListType},
+                                                           {"merges", kListType},
+                                                           {"token_type", kListType},
+                                                           {"scores", kListType},
+                                                           {"scal", 6},
+                                                           {"factor", 6},
+                                                           {"epsilon", 6},
+                                                           {"freq_base", 6},
+                                                           {"beta", 6},
+                                                           {"alpha", 6},
+                                                           {"cap", 6},
+                                                           {"clamp", 6},
+                                                           {"multiplier", 6}};
+    for (const auto& [part, type] : kUsual) {
+      if (name.find(part) != std::string::npos) {
+        return type;
+      }
+    }
+    return 4;
+  }
+  void addKnownKey() {
+    const std::string name = knownName();
+    Key* key = parts_.find(name);
+    if (key == nullptr) {
+      parts_.keys.push_back({name, 4, {}});
+      key = &parts_.keys.back();
+    }
+    constexpr uint32_t kTypes[] = {4, 5, 6, 7, 8, 9, 10, 11, 12};
+    key->type = chance_.once(3) ? chance_.anyOf(kTypes) : usualType(name);
+    if (key->type == kTextType) {
+      const bool scaling = name.find("scaling") != std::string::npos;
+      const std::string bytes = encoded(scaling ? chance_.anyOf(kScalings) : knownText());
+      key->value.assign(bytes.begin(), bytes.end());
+    } else if (key->type == kListType) {
+      addList(key);
+    } else {
+      const std::string bytes = number(key->type, chance_.below(9));
+      key->value.assign(bytes.begin(), bytes.end());
+    }
+  }
+  // One number a layer, as many keys have.
+  void addList(Key* key) {
+    ArrayParts array;
+    constexpr uint32_t kTypes[] = {4, 5, 6, 7};
+    array.element_type = chance_.anyOf(kTypes);
+    const Key* const layers = parts_.find(architecture() + ".block_count");
+    uint64_t count = layers != nullptr ? valueOf(*layers) : 4;
+    count = chance_.once(8) ? count + 1 : count;
+    for (uint64_t i = 0; i < std::min<uint64_t>(count, 600); ++i) {
+      array.elements.push_back(number(array.element_type, chance_.below(4)));
+    }
+    array.said_count = array.elements.size();
+    key->value = arrayValue(array);
+  }
+  void renameKey() {
+    if (!parts_.keys.empty()) {
+      Key& key = chance_.anyOf(parts_.keys);
+      key.name = chance_.once(4) ? anyText(key.name) : knownName();
+    }
+  }
+  // Every key of the model goes with it.
+  void changeArchitecture() {
+    const std::string before = architecture() + ".";
+    const std::string name =
+        architectureAt(static_cast<uint32_t>(chance_.below(architectureCount()))).name;
+    for (Key& key : parts_.keys) {
+      if (key.name == "general.architecture") {
+        const std::string bytes = encoded(name);
+        key.value.assign(bytes.begin(), bytes.end());
+      } else if (key.name.compare(0, before.size(), before) == 0) {
+        key.name = name + "." + key.name.substr(before.size());
+      }
+    }
+  }
+
+  void changeTensor() {
+    if (parts_.tensors.empty()) {
+      return;
+    }
+    GgufParts::Tensor& tensor = chance_.anyOf(parts_.tensors);
+    const GgufParts::Tensor& other = chance_.anyOf(parts_.tensors);
+    switch (chance_.below(8)) {
+      case 0:
+        tensor.type = static_cast<uint32_t>(chance_.below(42));
+        break;
+      case 1:
+        tensor.dims = other.dims;
+        break;
+      case 2:
+        tensor.dims.push_back(chance_.once(2) ? 1 : chance_.below(4));
+        break;
+      case 3:
+        tensor.dims.resize(tensor.dims.size() / 2);
+        break;
+      case 4:
+        tensor.name = chance_.once(2) ? anyText(tensor.name) : other.name;
+        break;
+      case 5:
+        tensor.offset = chance_.once(2) ? other.offset : chance_.awkward();
+        break;
+      case 6:
+        tensor.name = otherName(tensor.name);
+        break;
+      default:
+        if (!tensor.dims.empty()) {
+          uint64_t& dim = chance_.anyOf(tensor.dims);
+          const uint64_t near[] = {dim + 1, dim - 1, dim * 2, dim / 2, 0, 1};
+          dim = chance_.once(3) ? chance_.awkward() : chance_.anyOf(near);
+        }
+    }
+  }
+  // A name from another architecture or layer.
+  std::string otherName(const std::string& name) {
+    constexpr const char* kOthers[] = {"rope_freqs.weight", "output.weight", "position_embd.weight",
+                                       "per_layer_proj_norm.weight", "mm.0.weight"};
+    if (chance_.once(4)) {
+      return chance_.anyOf(kOthers);
+    }
+    constexpr const char* kParts[] = {"attn_rot_embd.weight", "attn_q.bias",
+                                      "ffn_gate_exps.weight", "ffn_gate_shexp.weight",
+                                      "ffn_gate.weight",      "ssm_a",
+                                      "ssm_norm.weight",      "shortconv.conv.weight",
+                                      "inp_gate.weight",      "attn_sinks",
+                                      "exp_probs_b.bias",     "attn_kv_b.weight",
+                                      "attn_k_b.weight",      "time_mix_k.weight"};
+    const size_t dot = name.find('.', 4);
+    const std::string layer =
+        name.compare(0, 4, "blk.") == 0 && dot != std::string::npos && !chance_.once(6)
+            ? name.substr(0, dot)
+            : "blk." + std::to_string(chance_.below(600));
+    return layer + "." + chance_.anyOf(kParts);
+  }
+  void removeOrRepeatTensor() {
+    if (parts_.tensors.empty()) {
+      return;
+    }
+    const size_t at = chance_.below(parts_.tensors.size());
+    if (chance_.once(3)) {
+      parts_.tensors.push_back(parts_.tensors[at]);
+    } else {
+      parts_.tensors.erase(parts_.tensors.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+  }
+  // Matrices of one type, with offsets that are right again.
+  void retypeTensors() {
+    const uint32_t type = static_cast<uint32_t>(chance_.below(40));
+    for (GgufParts::Tensor& tensor : parts_.tensors) {
+      if (tensor.dims.size() > 1 && !chance_.once(16)) {
+        tensor.type = type;
+      }
+    }
+    parts_.layOut();
+  }
+  void shiftOffsets() {
+    if (chance_.once(2)) {
+      parts_.layOut();
+      return;
+    }
+    const uint64_t by = uint64_t{1} << chance_.below(10);
+    for (GgufParts::Tensor& tensor : parts_.tensors) {
+      tensor.offset += chance_.once(4) ? by : 0;
+    }
+  }
+
+  GgufParts& parts_;
+  const Care care_;
+  Chance& chance_;
+};
+
+}  // namespace
+
+void mutateGguf(GgufParts* parts, Care care, Chance* chance) {
+  GgufMutation(parts, care, chance).make();
 }
 
 }  // namespace oriel_internal::fuzz

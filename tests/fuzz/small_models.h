@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "fuzz/checks.h"
+#include "fuzz/fuzz.h"
 #include "oriel/advanced.h"
+#include "support/allocators.h"
 #include "support/describe.h"
-#include "support/ledger.h"
 #include "support/options.h"
 #include "support/random_families.h"
 

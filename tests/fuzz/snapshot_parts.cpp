@@ -1,4 +1,4 @@
-#include "fuzz/snapshot_parts.h"
+#include "fuzz/gguf_parts.h"
 
 #include <algorithm>
 #include <cstring>

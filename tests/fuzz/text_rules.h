@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "support/tokenizer_case.h"
 
@@ -17,5 +18,13 @@ struct TextCase {
 /// Encodes the text whole, in parts and into a buffer that is too small, and decodes it whole and token by token.
 /// Returns the decoded text with control tokens, but without BOS and EOS.
 std::string checkText(test::TokenizerCase* of, const TextCase& given);
+
+// Elements of chat templates, and their mistakes.
+
+/// Expressions, statements, values, names and ends for templates and their inputs.
+std::vector<std::string> templateWords();
+
+/// Misuses of every filter, test, method and operator: one per template, since a mistake ends it.
+std::vector<std::string> templateMistakes();
 
 }  // namespace oriel_internal::fuzz

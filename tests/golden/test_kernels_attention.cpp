@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kv/kv_side.h"
+#include "kv/quantise.h"
 #include "support/kernel_rig.h"
 #include "support/tiers.h"
 

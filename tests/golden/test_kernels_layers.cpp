@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kv/kv_side.h"
+#include "kv/quantise.h"
 #include "support/kernel_rig.h"
 #include "support/tiers.h"
 

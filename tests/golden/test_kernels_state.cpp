@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/checked.h"
-#include "support/float64_state_ops.h"
+#include "support/float64_layers.h"
 #include "support/kernel_rig.h"
 #include "support/tiers.h"
 

@@ -7,11 +7,10 @@
 #include <cmath>
 #include <utility>
 
-#include "kv/kv_side.h"
 #include "kv/quantise.h"
 #include "plan/memory_layout.h"
-#include "support/attended.h"
 #include "support/kernel_rig.h"
+#include "support/product.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_steps {

@@ -1,13 +1,22 @@
 // Whole models against logits computed in float64 by an independent implementation.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iostream>
+#include <limits>
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
-#include <iostream>
-
+#include "api/api.h"
+#include "plan/memory_layout.h"
 #include "support/api.h"
-#include "support/distances.h"
+#include "support/encoding.h"
 #include "support/files.h"
 #include "support/float64_model.h"
 #include "support/golden.h"
+#include "support/picture_rig.h"
 #include "support/random_llama.h"
 #include "support/tiers.h"
 
@@ -191,3 +200,200 @@ TEST(OrielTiny, equals_its_float64_reference) {
 
 }  // namespace
 }  // namespace oriel_internal::test::test_logits
+
+namespace oriel_internal::test::test_states {
+
+// Recurrent states in a device's memory against those computed in float64 by an independent implementation.
+
+namespace {
+
+/// A version of a layer's state as it lies in memory: 32-bit floats.
+std::vector<std::vector<float>> slotsOf(const oriel_model& model, uint32_t layer) {
+  std::vector<std::vector<float>> slots;
+  forEachPlacedMemory(model.desc, model.plan.cache, model.plan.formats,
+                      [&](const Memory& memory, const BufferRef(&sides)[2]) {
+                        if (memory.layer != layer || memory.kind != MemoryKind::kState) {
+                          return;
+                        }
+                        const uint32_t words = memory.shape.head_dim;
+                        for (uint32_t slot = 0; slot < memory.shape.ring; ++slot) {
+                          slots.emplace_back(words);
+                          const auto most =
+                              static_cast<uint32_t>(model.plan.upload.size_bytes / 2 / 4);
+                          for (uint32_t first = 0; first < words; first += most) {
+                            const uint32_t count = std::min(most, words - first);
+                            const void* piece = nullptr;
+                            ASSERT_TRUE(model.executor
+                                            ->read(sides[0], 4 * (uint64_t{slot} * words + first),
+                                                   uint64_t{4} * count, &piece)
+                                            .ok());
+                            std::memcpy(slots.back().data() + first, piece, size_t{4} * count);
+                          }
+                        }
+                      });
+  return slots;
+}
+
+class States : public testing::TestWithParam<std::string> {};
+
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "qwen35", "granitehybrid");
+TEST_P(States, equal_the_float64_reference) {
+  const std::string name = GetParam();
+  ORIEL_NEED_DATA(path, "models/" + name + ".gguf");
+  ORIEL_NEED_LOGITS(prompts, name);
+  for (const uint32_t chunk : {0u, 1u, 7u}) {
+    Options options = makeOptions();
+    options.memory_bytes = 256u << 20;
+    options.set("prefill_batch", chunk);
+    options.set("kv", "f16");
+    const Loaded loaded = load(path, options);
+    ASSERT_TRUE(loaded.session);
+    for (const nlohmann::json& prompt : prompts) {
+      ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+      const std::vector<int32_t> ids = prompt["ids"];
+      ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(),
+                                               nullptr, nullptr));
+      (void)logitsOf(loaded);
+      const nlohmann::json& state = prompt["exact"]["recurrent_state"];
+      const uint32_t layer = state["layer"], head = state["head"];
+      const std::vector<float> want = base64As<float>(state["state_f32_b64"]);
+      const std::vector<float> want_columns = base64As<float>(state["conv_f32_b64"]);
+      const StateShape& shape = loaded.model->desc.kind(layer).state;
+      ASSERT_EQ(want.size(), size_t{shape.value_dim} * shape.key_dim);
+      // Which of the versions is the latest, a session knows alone.
+      double nearest = HUGE_VAL, columns = HUGE_VAL;
+      for (const std::vector<float>& slot : slotsOf(*loaded.model, layer)) {
+        std::vector<float> got;
+        for (uint32_t i = 0; i < want.size(); ++i) {
+          const bool delta = shape.rule == StateRule::kDelta;  // there keys come first
+          const uint32_t value = delta ? i % shape.value_dim : i / shape.key_dim;
+          const uint32_t key = delta ? i / shape.value_dim : i % shape.key_dim;
+          got.push_back(slot[(size_t{head} * shape.value_dim + value) * shape.key_dim + key]);
+        }
+        if (const double distance = relativeL2(got, want); distance < nearest) {
+          nearest = distance;
+          columns = relativeL2(
+              std::vector<float>(slot.end() - static_cast<std::ptrdiff_t>(want_columns.size()),
+                                 slot.end()),
+              want_columns);
+        }
+      }
+      EXPECT_LT(nearest, 1e-3) << "chunk " << chunk << " prompt of " << ids.size();
+      EXPECT_LT(columns, 1e-3) << "chunk " << chunk << " prompt of " << ids.size();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, States,
+                         testing::Values("qwen35", "qwen35-128", "qwen35-nextn", "granitehybrid",
+                                         "granitehybrid-moe", "falcon-h1"),
+                         [](const testing::TestParamInfo<std::string>& tested) {
+                           std::string name = tested.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace oriel_internal::test::test_states
+
+namespace oriel_internal::test::test_picture_encoder {
+
+// Rows of encoders against float64, for pictures that need no resizing.
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kEncoders[] = {"gemma4v", "gemma4v-std", "qwen3vl", "qwen3vl-deepstack",
+                                     "lfm2",    "lfm2-nonorm", "idefics3"};
+
+/// A picture in the form that the encoder reads.
+struct Golden {
+  explicit Golden(const std::string& name)
+      : values(readJson(dataFile("vision/encoder-" + name + ".json"))),
+        pixels(base64(values["pixels_u8_b64"])) {
+    const std::string sizes = dataFile("vision/sizes.json");
+    path = sizes.substr(0, sizes.size() - std::strlen("vision/sizes.json")) +
+           values["mmproj"].get<std::string>();
+    layout.whole = {values["width"], values["height"]};
+    picture = {pixels.data(), layout.whole.width, layout.whole.height,
+               size_t{layout.whole.width} * 3, PixelOrder::kRgb8};
+  }
+  std::vector<float> rows() const {
+    for (const json& stage : values["stages"]) {
+      if (stage["name"] == "rows") {
+        for (const auto& [key, value] : stage.items()) {
+          if (key.find("b64") != std::string::npos) {
+            return base64As<float>(value);
+          }
+        }
+      }
+    }
+    return {};
+  }
+
+  json values;
+  std::vector<uint8_t> pixels;
+  std::string path;
+  PictureLayout layout;
+  Picture picture;
+};
+
+TEST(PictureEncoder, rows_are_those_of_float64) {
+  ORIEL_SKIP_WITHOUT(!dataFile("vision/sizes.json").empty(), "vision/");
+  for (const char* const name : kEncoders) {
+    Golden golden(name);
+    for (const bool on_reference : {false, true}) {
+      PictureRig rig(golden.path, 0, on_reference);
+      ASSERT_TRUE(rig.status.ok()) << rig.log.errors();
+      golden.layout.cell = rig.desc.cell();
+      std::vector<float> rows;
+      for (int times = 0; times < 2; ++times) {  // the second meets what the first left
+        ASSERT_TRUE(rig.encode(golden.picture, golden.layout, &rows).ok()) << rig.log.errors();
+        EXPECT_LE(relativeError(golden.rows(), rows), 1e-3) << name << " " << on_reference;
+      }
+    }
+  }
+}
+
+TEST(PictureEncoder, no_numbers_are_an_error_of_a_line) {
+  ORIEL_SKIP_WITHOUT(!dataFile("vision/sizes.json").empty(), "vision/");
+  Golden golden("qwen3vl");
+  std::vector<uint8_t> file = readBytes(golden.path);
+  GgufFile gguf;
+  CapturedLog log;
+  ASSERT_TRUE(gguf.open(file.data(), file.size(), log.log()).ok());
+  GgufTensor tensor;
+  ASSERT_TRUE(gguf.findTensor("v.blk.1.ffn_up.weight", &tensor));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(file.data() + tensor.offset + 40, &nan, sizeof(nan));
+  PictureRig rig(std::move(file), 0);
+  ASSERT_TRUE(rig.status.ok()) << rig.log.errors();
+  golden.layout.cell = rig.desc.cell();
+  std::vector<float> rows;
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, rig.encode(golden.picture, golden.layout, &rows).code());
+  const std::string errors = rig.log.errors();
+  EXPECT_FALSE(errors.empty());
+  EXPECT_EQ(std::string::npos, errors.find('\n')) << errors;
+}
+
+TEST(PictureEncoder, a_stopped_picture_can_be_read_again) {
+  ORIEL_SKIP_WITHOUT(!dataFile("vision/sizes.json").empty(), "vision/");
+  Golden golden("gemma4v");
+  PictureRig rig(golden.path, 70);
+  ASSERT_TRUE(rig.status.ok()) << rig.log.errors();
+  golden.layout.cell = rig.desc.cell();
+  std::vector<float> rows;
+  for (int left = 0; left < 40; left += 3) {
+    int checks = left;
+    const StopCheck stop = {[](void* user) { return (*static_cast<int*>(user))-- == 0; }, &checks};
+    const Status status = rig.encode(golden.picture, golden.layout, &rows, stop);
+    EXPECT_TRUE(status.ok() || status.code() == ORIEL_ERROR_CANCELLED);
+  }
+  ASSERT_TRUE(rig.encode(golden.picture, golden.layout, &rows).ok());
+  EXPECT_LE(relativeError(golden.rows(), rows), 1e-3);
+}
+
+}  // namespace
+}  // namespace oriel_internal::test::test_picture_encoder

@@ -7,9 +7,9 @@
 #include <fstream>
 
 #include "support/api.h"
-#include "support/distances.h"
 #include "support/encoding.h"
 #include "support/files.h"
+#include "support/golden.h"
 #include "support/product.h"
 #include "support/tiers.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "support/distances.h"
+#include "support/golden.h"
 #include "support/product.h"
 #include "support/tiers.h"
 

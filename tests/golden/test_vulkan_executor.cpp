@@ -7,9 +7,9 @@
 #include <cstring>
 
 #ifdef ORIEL_VULKAN
+#include "support/kernel_rig.h"
 #include "support/stopped.h"
 #include "support/tiers.h"
-#include "support/vulkan_rig.h"
 
 namespace oriel_internal::test::test_vulkan_executor {
 namespace {

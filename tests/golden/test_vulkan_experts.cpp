@@ -6,8 +6,8 @@
 #include <numeric>
 
 #ifdef ORIEL_VULKAN
+#include "support/kernel_rig.h"
 #include "support/tiers.h"
-#include "support/vulkan_rig.h"
 
 namespace oriel_internal::test::test_vulkan_experts {
 namespace {

@@ -17,7 +17,7 @@ from slow_server import Server
 
 # The places where the sources take locks, including Windows code, with their count: a new one needs a test here.
 LOCKING = re.compile(r"flock\(|lockf\(|F_SETLK|F_OFD_SETLK|O_EXLOCK|LockFile|_SH_DENY|pthread_mutex_timedlock")
-LOCKS = {"runtime/os/posix_temporary.cpp": 1, "apps/oriel/models/part_file.cpp": 2, "apps/oriel/result_file.cpp": 1}
+LOCKS = {"runtime/os/posix_temporary.cpp": 1, "apps/oriel/models/part_file.cpp": 2, "apps/oriel/output.cpp": 1}
 CPU = ["--device", "cpu", "--threads", "1"]
 MODEL_BYTES = b"GGUF" + bytes(4 << 20)  # slow enough to be stopped in the middle; no model
 

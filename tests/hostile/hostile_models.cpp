@@ -3,7 +3,7 @@
 //   oriel_hostile_models make SEED           for each line "NUMBER PATH" on stdin writes that mutant; a line on
 //                                            stdout gives its model and the mutation
 //   oriel_hostile_models sound NUMBER PATH   writes a model without mutation
-//   oriel_hostile_models use CHOICES PATH    plans, loads and talks as in tests/fuzz/checks.h
+//   oriel_hostile_models use CHOICES PATH    plans, loads and talks as in tests/fuzz/fuzz.h
 //   oriel_hostile_models live ROUNDS PATH FOLDER
 //                                            keeps weights on file, talks, saves and restores FOLDER/kept.session,
 //                                            and gives its memory back to FOLDER and takes it again
@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "fuzz/checks.h"
+#include "fuzz/fuzz.h"
 #include "fuzz/gguf_parts.h"
 #include "fuzz/use_model.h"
 #include "oriel/advanced.h"

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "support/grammar_case.h"
-#include "support/schema_texts.h"
 
 namespace {
 

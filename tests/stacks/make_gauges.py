@@ -24,7 +24,7 @@ def main():
     found = [(result.strip(), name, " ".join(arguments.split())) for result, name, arguments in DECLARATION.findall(text)]
     rows = ", ".join(f'{{"{name}"}}' for _, name, _ in found)
     pathlib.Path(out).write_text(
-        "#include <oriel/advanced.h>\n#include <oriel/tools.h>\n#include \"support/call_gauge.h\"\n"
+        "#include <oriel/advanced.h>\n#include <oriel/tools.h>\n#include \"support/painted_stacks.h\"\n"
         "namespace oriel_internal::test {\n"
         f"MeasuredCall calls_measured[] = {{{rows}}};\nconst size_t calls_measured_count = {len(found)};\n}}\n"
         + "extern \"C\" {\n" + "".join(wrapper(place, *one) for place, one in enumerate(found)) + "}\n",

@@ -5,7 +5,6 @@
 
 #include "support/api.h"
 #include "support/files.h"
-#include "support/scratch_folder.h"
 
 namespace oriel_internal::test::rest_of_calls {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 
-#include "support/call_gauge.h"
 #include "support/painted_stacks.h"
 
 namespace oriel_internal::test::stack_report {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "support/api.h"
-#include "support/distances.h"
 #include "support/float64_model.h"
+#include "support/golden.h"
 
 namespace oriel_internal::test {
 

@@ -1,4 +1,4 @@
-#include "support/call_gauge.h"
+#include "support/painted_stacks.h"
 
 #include <pthread.h>
 

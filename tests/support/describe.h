@@ -1,14 +1,21 @@
 // The results of the describe calls (docs/reference/describe.md), parsed.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/arena.h"
+#include "model/keys.h"
+#include "model/model_desc.h"
 #include "oriel/tools.h"
 #include "support/options.h"
+#include "tests/support/captured_log.h"
+#include "tests/support/gguf_writer.h"
 
 namespace oriel_internal::test {
 
@@ -146,5 +153,22 @@ inline FullPlan planOf(const std::string& path, const Options& options) {
   plan.all = describePlan(path, options);
   return plan;
 }
+
+// A model file in memory and its description by readModelDesc. Tests only.
+
+struct Described {
+  explicit Described(const GgufWriter& writer) : image(writer.build()), file(new GgufFile) {
+    EXPECT_TRUE(file->open(image.data(), image.size(), log.log()).ok()) << log.errors();
+    status = readModelDesc(*file, defaultAllocator(), log.log(), &desc, &tensors).code();
+    EXPECT_EQ(status == ORIEL_OK, log.errors().empty());
+  }
+
+  std::vector<uint8_t> image;
+  CapturedLog log;
+  std::unique_ptr<GgufFile> file;
+  ModelDesc desc;
+  TensorIndex tensors;
+  oriel_status status = ORIEL_OK;
+};
 
 }  // namespace oriel_internal::test

@@ -17,7 +17,7 @@
 #include <string>
 
 #include "os/os.h"
-#include "support/scratch_folder.h"
+#include "support/files.h"
 #include "support/target.h"
 #include "support/tiers.h"
 

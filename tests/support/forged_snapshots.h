@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "exec/snapshot_format.h"
+#include "exec/snapshot.h"
 
 namespace oriel_internal::test {
 

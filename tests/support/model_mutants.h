@@ -16,10 +16,10 @@
 
 #include <gtest/gtest.h>
 
+#include "support/allocators.h"
 #include "support/api.h"
 #include "support/awkward.h"
 #include "support/gguf_writer.h"
-#include "support/ledger.h"
 
 namespace oriel_internal::test {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/scratch.h"
+#include "base/arena.h"
 #include "chat/chat_template.h"
 #include "chat/template_run.h"
 #include "support/captured_log.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "support/captured_log.h"
-#include "support/read_files.h"
+#include "support/encoding.h"
 #include "support/target.h"
 #include "vision/picture_encoder.h"
 #ifdef ORIEL_CPU_SIMD

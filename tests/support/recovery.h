@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "oriel/advanced.h"
+#include "support/files.h"
 #include "support/losing_executor.h"
 #include "support/reply.h"
-#include "support/scratch_folder.h"
 
 namespace oriel_internal::test {
 

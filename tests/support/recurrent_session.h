@@ -13,8 +13,8 @@
 #include <gtest/gtest.h>
 
 #include "exec/executor.h"
+#include "exec/sampler.h"
 #include "exec/session.h"
-#include "exec/top_tokens.h"
 #include "plan/memory_layout.h"
 #include "support/tokenizer_case.h"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "oriel/oriel.h"
-#include "support/patience.h"
+#include "support/timing.h"
 
 namespace oriel_internal::test {
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/scratch_folder.h"
+#include "support/files.h"
 #include "support/tiers.h"
 
 int main(int argc, char** argv) {

@@ -14,13 +14,13 @@
 
 #include <gtest/gtest.h>
 
-#include "gguf/model_file.h"
+#include "gguf/gguf.h"
 #include "kv/memory.h"
 #include "model/architecture.h"
 #include "model/model_desc.h"
 #include "plan/memory_layout.h"
 #include "tests/support/captured_log.h"
-#include "tests/support/described.h"
+#include "tests/support/describe.h"
 #include "tests/support/model_mutants.h"
 #include "tests/support/random_llama.h"
 

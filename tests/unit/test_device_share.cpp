@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/scratch.h"
+#include "base/arena.h"
 #include "exec/device_share.h"
 #include "exec/expert_cache.h"
 #include "plan/weight_placement.h"

@@ -17,12 +17,10 @@
 #endif
 
 #include "support/captured_log.h"
-#include "support/scratch_folder.h"
+#include "support/files.h"
 #include "vulkan/device.h"
-#include "vulkan/device_shapes.h"
+#include "vulkan/device_caps.h"
 #include "vulkan/kernels.h"
-#include "vulkan/known_devices.h"
-#include "vulkan/matmul_choices.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel_internal::test::test_drivers {

@@ -8,12 +8,12 @@
 #include <gtest/gtest.h>
 
 #include "gguf/gguf.h"
-#include "model/tensor_index.h"
+#include "model/keys.h"
 #include "tests/support/captured_log.h"
-#include "tests/support/described.h"
+#include "tests/support/describe.h"
 #include "tests/support/gguf_writer.h"
-#include "tests/support/processor_time.h"
 #include "tests/support/random_llama.h"
+#include "tests/support/timing.h"
 
 namespace oriel_internal::test_gguf {
 namespace {

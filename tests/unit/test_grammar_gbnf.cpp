@@ -8,7 +8,7 @@
 
 #include "support/files.h"
 #include "support/grammar_case.h"
-#include "support/processor_time.h"
+#include "support/timing.h"
 
 namespace oriel_internal::test::test_grammar_gbnf {
 namespace {

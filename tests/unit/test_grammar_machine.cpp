@@ -10,7 +10,7 @@
 
 #include "support/grammar_case.h"
 #include "support/target.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal::test::test_grammar_machine {
 namespace {

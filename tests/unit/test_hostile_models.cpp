@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "os/os.h"
+#include "support/allocators.h"
 #include "support/captured_log.h"
 #include "support/files.h"
-#include "support/ledger.h"
 #include "support/model_mutants.h"
 #include "support/options.h"
 #include "support/random_families.h"

@@ -17,14 +17,14 @@
 #include <fcntl.h>
 #endif
 
+#include "base/arena.h"
 #include "base/hash.h"
-#include "base/scratch.h"
-#include "gguf/model_file.h"
+#include "gguf/gguf.h"
+#include "support/allocators.h"
 #include "support/captured_log.h"
 #include "support/describe.h"
 #include "support/files.h"
 #include "support/gguf_writer.h"
-#include "support/ledger.h"
 #include "support/tokenizer_case.h"
 
 namespace oriel_internal::test::test_inspect {

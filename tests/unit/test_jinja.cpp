@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/scratch.h"
+#include "base/arena.h"
 #include "chat/turn.h"
 #include "support/captured_log.h"
 #include "support/files.h"

@@ -7,12 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "chat/turn.h"
-#include "jinja/jinja_filters.h"
-#include "jinja/jinja_functions.h"
-#include "jinja/jinja_methods.h"
+#include "jinja/jinja_builtins.h"
 #include "jinja/jinja_parser.h"
 #include "support/jinja_template.h"
-#include "support/processor_time.h"
+#include "support/timing.h"
 
 namespace oriel_internal::test::test_jinja_work {
 namespace {

@@ -8,13 +8,12 @@
 #include <oriel/tools.h>
 #include <nlohmann/json.hpp>
 
-#include "base/scratch.h"
+#include "base/arena.h"
 #include "chat/template_run.h"
 #include "json/json.h"
-#include "json/json_writer.h"
-#include "reply/json_values.h"
+#include "reply/reader.h"
 #include "support/captured_log.h"
-#include "support/processor_time.h"
+#include "support/timing.h"
 
 namespace oriel_internal::test::test_json_builder {
 namespace {

@@ -8,17 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "base/arena.h"
 #include "base/choices.h"
-#include "base/scratch.h"
 #include "budget/budget.h"
-#include "gguf/model_file.h"
+#include "gguf/gguf.h"
 #include "model/architecture.h"
 #include "plan/memory_layout.h"
 #include "plan/weight_placement.h"
 #include "support/captured_log.h"
 #include "support/describe.h"
 #include "support/files.h"
-#include "tools/shape_weights.h"
+#include "tools/known_shapes.h"
 
 namespace oriel_internal::test::test_known_shapes {
 namespace {

@@ -10,7 +10,7 @@
 #include "kv/memory.h"
 #include "plan/memory_layout.h"
 #include "support/random_families.h"
-#include "tests/support/described.h"
+#include "tests/support/describe.h"
 
 namespace oriel_internal::test_layer_kinds {
 namespace {

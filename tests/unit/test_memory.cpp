@@ -7,11 +7,11 @@
 
 #include <gtest/gtest.h>
 
-#include "base/scratch.h"
+#include "base/arena.h"
 #include "kv/memory.h"
 #include "plan/memory_layout.h"
+#include "support/allocators.h"
 #include "support/describe.h"
-#include "support/ledger.h"
 #include "support/target.h"
 
 namespace oriel_internal::test_memory {
@@ -548,11 +548,11 @@ TEST(Workspace, no_bytes_are_always_had) {
 // Memory limits in file trees like Linux's.
 
 #if defined(__linux__)
-#include "os/control_groups.h"
+#include "os/os.h"
 
 #include <filesystem>
 
-#include "tests/support/scratch_folder.h"
+#include "tests/support/files.h"
 
 namespace oriel_internal::test_control_groups {
 namespace {

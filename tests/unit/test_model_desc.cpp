@@ -7,17 +7,17 @@
 
 #include <gtest/gtest.h>
 
-#include "base/scratch.h"
-#include "gguf/model_file.h"
+#include "base/arena.h"
+#include "gguf/gguf.h"
 #include "model/model_desc.h"
-#include "support/described.h"
-#include "support/distances.h"
+#include "support/describe.h"
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/float64_model.h"
+#include "support/golden.h"
 #include "support/random_families.h"
 #include "tests/support/captured_log.h"
-#include "tests/support/described.h"
+#include "tests/support/describe.h"
 #include "tests/support/files.h"
 #include "tests/support/random_llama.h"
 

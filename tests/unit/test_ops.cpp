@@ -6,7 +6,7 @@
 
 #include "plan/plan.h"
 #ifdef ORIEL_CPU_SIMD
-#include "cpu/op_groups.h"
+#include "cpu/cpu_executor.h"
 #endif
 #ifdef ORIEL_VULKAN
 #include "vulkan/step_commands.h"

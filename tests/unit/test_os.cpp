@@ -27,7 +27,7 @@
 
 #include "os/os.h"
 #include "tests/support/captured_log.h"
-#include "tests/support/scratch_folder.h"
+#include "tests/support/files.h"
 
 namespace oriel_internal::test_os {
 namespace {

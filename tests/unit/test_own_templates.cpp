@@ -14,7 +14,7 @@
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/own_text.h"
-#include "support/processor_time.h"
+#include "support/timing.h"
 #include "support/tokenizer_case.h"
 
 namespace oriel_internal::test::test_own_templates {

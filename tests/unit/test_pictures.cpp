@@ -5,15 +5,13 @@
 #include <cmath>
 
 #include "exec/picture_store.h"
-#include "failure.h"
-#include "pictures/picture_file.h"
+#include "output.h"
+#include "pictures.h"
 #include "support/captured_log.h"
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/picture_rig.h"
 #include "vision/patches.h"
-#include "vision/picture_layout.h"
-#include "vision/stretch.h"
 #include "vision/vision_desc.h"
 
 namespace oriel_internal::test::test_pictures {

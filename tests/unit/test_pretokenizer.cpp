@@ -13,12 +13,11 @@
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/nfc.h"
-#include "support/processor_time.h"
+#include "support/timing.h"
 #include "support/tokenizer_case.h"
 #include "text/normalise.h"
 #include "text/pretokenizer.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace oriel_internal::test::test_pretokenizer {
 namespace {

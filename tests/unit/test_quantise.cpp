@@ -6,10 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "base/half.h"
-#include "exec/reference_ops.h"
-#include "kv/kv_side.h"
+#include "exec/host_executor.h"
+#include "kv/memory.h"
 #include "kv/quantise.h"
-#include "kv/rope.h"
 #include "plan/repack.h"
 #include "plan/weight_placement.h"
 #include "support/file_blocks.h"

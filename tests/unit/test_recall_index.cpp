@@ -8,16 +8,16 @@
 
 #include <gtest/gtest.h>
 
+#include "base/arena.h"
 #include "base/half.h"
-#include "base/scratch.h"
 #include "budget/budget.h"
 #include "exec/recall_file.h"
 #include "kv/quantise.h"
 #include "kv/recall_index.h"
-#include "plan/key_guard.h"
+#include "plan/weight_placement.h"
 #include "support/captured_log.h"
 #include "support/gguf_writer.h"
-#include "text/words.h"
+#include "text/normalise.h"
 
 namespace oriel_internal::test_recall_index {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "support/distances.h"
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/float64_model.h"
+#include "support/golden.h"
 #include "support/reply.h"
 
 namespace oriel_internal::test::test_reply_golden {

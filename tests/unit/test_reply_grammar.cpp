@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/constrained_reply.h"
+#include "exec/replier.h"
 #include "grammar/automaton.h"
 #include "grammar/state_sets.h"
-#include "reply/call_grammar.h"
+#include "reply/call_values.h"
 #include "reply/reader.h"
 #include "support/captured_log.h"
 #include "support/grammar_case.h"

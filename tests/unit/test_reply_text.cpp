@@ -11,10 +11,10 @@
 
 #include "base/checked.h"
 #include "base/log.h"
-#include "exec/logprobs.h"
-#include "exec/reply_parts.h"
+#include "exec/replier.h"
+#include "exec/sampler.h"
 #include "support/captured_log.h"
-#include "text/utf8.h"
+#include "text/unicode.h"
 
 namespace oriel_internal::test_reply_text {
 namespace {

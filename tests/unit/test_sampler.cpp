@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "exec/sampler.h"
-#include "exec/top_tokens.h"
 
 namespace oriel_internal::test_sampler {
 namespace {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "exec/sampler.h"
-#include "exec/top_tokens.h"
 
 namespace oriel_internal::test_sampler_more {
 namespace {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "grammar/schema_numbers.h"
-#include "support/schema_texts.h"
+#include "grammar/schema_patterns.h"
+#include "support/grammar_case.h"
 
 namespace oriel_internal::test::test_schema_objects {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "support/schema_texts.h"
+#include "support/grammar_case.h"
 
 namespace oriel_internal::test::test_schema_refusals {
 namespace {

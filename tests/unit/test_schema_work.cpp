@@ -6,17 +6,16 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "base/scratch.h"
+#include "base/arena.h"
 #include "grammar/automaton.h"
-#include "grammar/gbnf.h"
-#include "grammar/json_schema.h"
+#include "grammar/grammar.h"
 #include "json/json.h"
+#include "support/allocators.h"
 #include "support/captured_log.h"
 #include "support/encoding.h"
 #include "support/files.h"
-#include "support/ledger.h"
-#include "support/processor_time.h"
-#include "support/schema_texts.h"
+#include "support/grammar_case.h"
+#include "support/timing.h"
 
 namespace oriel_internal::test::test_schema_work {
 namespace {

@@ -13,11 +13,9 @@
 #include "os/os.h"
 #include "speed/measure_speed.h"
 #include "speed/probe.h"
-#include "speed/probe_file.h"
-#include "speed/speed_file.h"
 #include "support/captured_log.h"
 #include "support/files.h"
-#include "tools/shape_weights.h"
+#include "tools/known_shapes.h"
 
 namespace oriel_internal::test_speed {
 namespace {

@@ -7,12 +7,12 @@
 #include <gtest/gtest.h>
 
 #include "budget/budget.h"
-#include "kv/state_slots.h"
+#include "kv/memory.h"
 #include "speed/measure_speed.h"
 #include "support/captured_log.h"
 #include "support/describe.h"
 #include "support/recurrent_session.h"
-#include "tools/shape_weights.h"
+#include "tools/known_shapes.h"
 
 namespace oriel_internal::test::test_state_shapes {
 namespace {
@@ -246,7 +246,7 @@ TEST(StateBudget, what_a_calibration_finds_too_dear_is_not_chosen_unless_asked_f
 
 namespace oriel_internal::test::test_state_slots {
 
-// Slots of state versions (kv/state_slots.h): against a model of the memory.
+// Slots of state versions (kv/memory.h): against a model of the memory.
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/scratch.h"
+#include "base/arena.h"
 #include "chat/turn.h"
 #include "exec/transcript.h"
 #include "support/encoding.h"

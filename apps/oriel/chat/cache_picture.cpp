@@ -1,13 +1,13 @@
-#include "chat/cache_picture.h"
+#include "chat/chat.h"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 
-#include "failure.h"
+#include "output.h"
 #include "plan/chart.h"
-#include "sizes.h"
+#include "system.h"
 #include "terminal/terminal.h"
 
 namespace cli {

@@ -7,23 +7,19 @@
 #include <system_error>
 #include <utility>
 
-#include "chat/chat_commands.h"
 #include "chat/chat_input.h"
-#include "chat/chat_settings.h"
 #include "chat/conversations.h"
-#include "chat/tool_round.h"
-#include "failure.h"
 #include "measure/divergence.h"
-#include "models/model_store.h"
+#include "models/catalogue.h"
 #include "output.h"
 #include "pictures/message_pictures.h"
 #include "plan/plan_report.h"
-#include "reply/file_sampling.h"
+#include "reply/local_tools.h"
 #include "reply/messages.h"
-#include "sizes.h"
+#include "reply/reply_options.h"
 #include "system.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

@@ -1,4 +1,4 @@
-// A conversation at a terminal or through a pipe: messages, replies, commands.
+// The settings of /set.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,100 @@
 
 #include <oriel/advanced.h>
 
-#include "chat/chat_commands.h"
 #include "chat/chat_input.h"
 #include "chat/conversations.h"
-#include "chat/saved_chats.h"
-#include "chat/tool_round.h"
-#include "failure.h"
 #include "measure/divergence.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "reply/local_tools.h"
 #include "reply/reply.h"
 #include "reply/reply_options.h"
 #include "terminal/interrupt.h"
-#include "terminal/wrap.h"
+#include "terminal/reply_view.h"
 
 namespace cli {
+
+struct ChatOptions;
+
+struct ChatSetting {
+  /// The effect of a change.
+  enum class Takes {
+    kNext,    ///< the next reply
+    kFormat,  ///< conversion of messages to text
+    kModel    ///< the plan: reloads the model
+  };
+  const char* name;
+  const char* option;  ///< the library's name
+  Takes takes;
+};
+
+const std::vector<ChatSetting>& chatSettings();
+/// Null if unknown.
+const ChatSetting* chatSetting(const std::string& name);
+
+/// The allowed values and the current one, as text.
+std::string allowedFor(const ChatSetting& setting);
+std::string shown(const ChatSetting& setting, const ChatOptions& options);
+/// The fault in the text; empty: it was set.
+std::string setChat(const ChatSetting& setting, const std::string& text, ChatOptions* options);
+
+// The table of chat commands: names, arguments and functions.
+
+class Chat;
+
+enum class Takes {
+  kNothing,
+  kMaybeFile,
+  kFile,
+  kMaybeName,
+  kName,
+  kMaybeCount,
+  kMaybeText,
+  kModel,
+  kMaybeSetting
+};
+
+struct ChatCommand {
+  const char* name;
+  Takes takes;
+  const char* arguments;  ///< as shown in the help
+  const char* help;       ///< empty: covered by another help line
+  /// Throws Failure to end the chat. Null: leaves it.
+  void (Chat::*run)(const ChatCommand& command, const std::string& argument);
+};
+
+/// In help order.
+const std::vector<ChatCommand>& chatCommands();
+
+/// What /help prints.
+std::string chatHelp();
+
+// Drawings of a session's cache: kept, visible and evicted tokens, and formats.
+
+struct CacheView {
+  uint64_t position = 0;
+  uint64_t first_visible = 0;
+  uint64_t first_stored = 0;
+  uint64_t sinks_used = 0;
+  uint64_t pinned_tokens = 0;  ///< of the sinks
+  uint64_t capacity = 0;       ///< sinks and window
+  uint64_t kv_bytes = 0;
+  bool of_several = false;      ///< kv_bytes covers all conversations
+  uint64_t sliding_layers = 0;  ///< with a short window of their own
+  uint64_t sliding_seen = 0;    ///< tokens in these layers that the newest token can see
+  std::vector<uint64_t> turns;  ///< first tokens of the user's turns, ascending
+  Json layers;                  ///< from oriel_model_describe
+};
+
+CacheView cacheViewOf(const Model& model, const Session& session, uint32_t pinned_tokens);
+
+/// A few lines of block characters, at most `columns` wide.
+std::string cacheText(const CacheView& cache, unsigned columns);
+/// A standalone SVG document.
+std::string cacheSvg(const CacheView& cache);
+
+// A conversation at a terminal or through a pipe: messages, replies, commands.
 
 struct ChatOptions {
   CommonOptions common;

@@ -1,22 +1,17 @@
-#include "chat/chat_commands.h"
+#include "chat/chat.h"
 
 #include <algorithm>
 
-#include "chat/cache_picture.h"
-#include "chat/chat.h"
 #include "chat/conversations.h"
-#include "failure.h"
 #include "output.h"
 #include "pictures/message_pictures.h"
 #include "plan/chart.h"
-#include "reply/file_sampling.h"
 #include "reply/messages.h"
-#include "result_file.h"
-#include "sizes.h"
+#include "reply/reply_options.h"
 #include "system.h"
-#include "terminal/line_reader.h"
+#include "terminal/line_editor.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 

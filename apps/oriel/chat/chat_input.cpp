@@ -6,17 +6,14 @@
 #include <system_error>
 #include <vector>
 
-#include "chat/chat_commands.h"
-#include "chat/chat_settings.h"
-#include "failure.h"
+#include "chat/chat.h"
 #include "measure/divergence.h"
-#include "models/model_store.h"
+#include "models/catalogue.h"
 #include "output.h"
-#include "result_file.h"
 #include "system.h"
 #include "terminal/interrupt.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "terminal/line_editor.h"
-#include "terminal/line_reader.h"
 
 namespace cli {
 

@@ -1,11 +1,10 @@
-#include "chat/chat_settings.h"
+#include "chat/chat.h"
 
 #include <algorithm>
 
-#include "chat/chat.h"
 #include "options.h"
 #include "setting_flags.h"
-#include "sizes.h"
+#include "system.h"
 
 namespace cli {
 namespace {

@@ -7,16 +7,15 @@
 
 #include <oriel/advanced.h>
 
-#include "chat/tool_round.h"
-#include "failure.h"
 #include "measure/divergence.h"
 #include "output.h"
 #include "pictures/message_pictures.h"
+#include "reply/local_tools.h"
 #include "reply/messages.h"
-#include "sizes.h"
+#include "system.h"
 #include "terminal/interrupt.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

@@ -1,16 +1,94 @@
-// Saves conversations to files and continues them, with messages for the user.
+// The messages of a conversation, to rebuild it with another system message or in another model.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "chat/said.h"
 #include "model_handle.h"
 #include "options.h"
+#include "output.h"
+#include "reply/reply_parts.h"
 
 namespace cli {
+
+class Said {
+ public:
+  /// Adds a turn: the user's message and everything after it.
+  void add(std::vector<Json> messages);
+  /// Follows /undo, /mark and /back.
+  void takeBack(size_t turns);
+  void mark(const std::string& name) { marks_[name] = turns_.size(); }
+  void goBack(const std::string& name);
+  void clear() { *this = {}; }
+  /// Call when a conversation was loaded from a file without messages.
+  void loseTrack() {
+    clear();
+    whole_ = false;
+  }
+  /// Replaces everything by a list of messages.
+  void take(const Json& messages);
+  /// True if the whole conversation is known.
+  bool whole() const { return whole_; }
+
+  size_t turns() const { return turns_.size(); }
+  const std::vector<Json>& turn(size_t number) const { return turns_[number]; }
+  /// The user's message of the last turn, null: none; and the last reply to it, empty: none.
+  Json lastMessage() const;
+  std::string lastReply() const;
+  /// All messages as one list.
+  Json messages() const;
+
+ private:
+  std::vector<std::vector<Json>> turns_;
+  std::map<std::string, size_t> marks_;
+  bool whole_ = true;
+};
+
+/// With files of pictures before the text.
+Json userMessage(const std::string& text, const std::vector<std::string>& images = {});
+/// The text of a message, without its pictures.
+std::string textOfMessage(const Json& message);
+/// Includes its calls, in the OpenAI form.
+Json replyMessage(const ReplyParts& parts);
+
+// Automatically saved conversations: their messages in the user's data folder, readable by the user only.
+
+/// Above this number the least recently used are removed.
+constexpr size_t kMostSavedChats = 200;
+constexpr uint64_t kMostSavedBytes = 32 << 20;
+
+struct SavedChat {
+  std::string file;   ///< its name in the folder
+  int64_t when = 0;   ///< time of last use in ticks of the file system's clock, for sorting
+  std::string model;  ///< as given by the user; empty: the default
+  std::string system;
+  std::string title;  ///< the beginning of the first message
+  Json messages = Json::array();
+};
+
+/// The folder; empty: the user has no data folder, or ORIEL_NO_SAVE is set.
+std::string savedChatsFolder();
+/// The same for display, from "~/".
+std::string shownChatsFolder();
+/// True if no chat was saved before.
+bool savesFirstChat();
+
+/// Newest first. Skips other files.
+std::vector<SavedChat> savedChats();
+
+/// Writes the chat, with a new file name if it has none, and removes the oldest chats above the limit. Throws Failure.
+void saveChat(SavedChat* chat);
+
+/// The output of `oriel chat --list`.
+std::string savedChatList(const std::vector<SavedChat>& chats);
+
+/// The last turns of a continued conversation, shortened.
+std::string lastTurns(const Json& messages, size_t columns);
+
+// Saves conversations to files and continues them, with messages for the user.
 
 /// The file's own description (oriel_snapshot_describe); null if unreadable.
 Json inspectKept(const std::string& path);

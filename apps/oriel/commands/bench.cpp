@@ -9,19 +9,16 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "failure.h"
 #include "measure/bench_run.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
-#include "plan/prediction.h"
 #include "plan/sweep.h"
 #include "report.h"
-#include "sizes.h"
 #include "system.h"
 #include "terminal/interrupt.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

@@ -9,7 +9,6 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "failure.h"
 #include "measure/bench_run.h"
 #include "measure/calibration.h"
 #include "measure/divergence.h"
@@ -19,9 +18,9 @@
 #include "output.h"
 #include "plan/plan_report.h"
 #include "reply/json_input.h"
-#include "sizes.h"
+#include "system.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

@@ -6,16 +6,13 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "failure.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
-#include "result_file.h"
-#include "sizes.h"
 #include "system.h"
 #include "terminal/interrupt.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 

@@ -12,15 +12,13 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "failure.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
 #include "reply/json_input.h"
-#include "result_file.h"
 #include "system.h"
 #include "terminal/interrupt.h"
-#include "terminal/line_reader.h"
+#include "terminal/line_editor.h"
 #include "terminal/terminal.h"
 
 namespace cli {

@@ -11,9 +11,8 @@
 #include <oriel/advanced.h>
 #include <CLI/CLI.hpp>
 
-#include "chat/cache_picture.h"
+#include "chat/chat.h"
 #include "command_line.h"
-#include "failure.h"
 #include "measure/bench_run.h"
 #include "measure/divergence.h"
 #include "model_handle.h"
@@ -23,11 +22,10 @@
 #include "plan/plan_report.h"
 #include "reply/json_input.h"
 #include "reply/messages.h"
-#include "result_file.h"
 #include "system.h"
 #include "terminal/interrupt.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

@@ -11,16 +11,14 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "failure.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
 #include "plan/chart.h"
 #include "plan/plan_report.h"
-#include "sizes.h"
 #include "system.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

@@ -9,24 +9,16 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "failure.h"
 #include "measure/divergence.h"
 #include "model_handle.h"
 #include "models/catalogue.h"
 #include "models/download.h"
-#include "models/fetch.h"
-#include "models/model_store.h"
-#include "models/part_file.h"
-#include "models/published_models.h"
-#include "models/repository.h"
-#include "models/stored_models.h"
 #include "options.h"
 #include "output.h"
-#include "sizes.h"
 #include "system.h"
-#include "terminal/line_reader.h"
+#include "terminal/line_editor.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

@@ -5,14 +5,11 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "failure.h"
 #include "options.h"
 #include "output.h"
-#include "result_file.h"
 #include "setting_flags.h"
-#include "shell/completions.h"
-#include "shell/manual.h"
-#include "terminal/wrap.h"
+#include "shell.h"
+#include "terminal/reply_view.h"
 
 namespace cli {
 namespace {

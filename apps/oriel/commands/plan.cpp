@@ -7,18 +7,15 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "failure.h"
 #include "measure/divergence.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
 #include "plan/chart.h"
-#include "plan/plan_plot.h"
 #include "plan/plan_report.h"
-#include "result_file.h"
 #include "setting_flags.h"
-#include "sizes.h"
-#include "terminal/wrap.h"
+#include "system.h"
+#include "terminal/reply_view.h"
 
 namespace cli {
 namespace {

@@ -6,11 +6,11 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "failure.h"
 #include "options.h"
+#include "output.h"
 #include "reply/reply_options.h"
 #include "setting_flags.h"
-#include "sizes.h"
+#include "system.h"
 
 #ifdef ORIEL_SERVE
 #include "serve/service.h"

@@ -12,7 +12,6 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "failure.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"

@@ -7,8 +7,7 @@
 #include <memory>
 #include <system_error>
 
-#include "failure.h"
-#include "result_file.h"
+#include "output.h"
 #include "system.h"
 
 namespace cli {

@@ -8,7 +8,6 @@
 
 #include "measure/window_search.h"
 #include "output.h"
-#include "result_file.h"
 
 namespace cli {
 

@@ -10,13 +10,12 @@
 #include <cstring>
 #include <limits>
 
-#include "failure.h"
 #include "output.h"
 #include "plan/plan_report.h"
-#include "sizes.h"
+#include "system.h"
 #include "terminal/interrupt.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "models/stored_models.h"
 #include "options.h"
 
 namespace cli {

@@ -1,11 +1,11 @@
-#include "models/curl.h"
+#include "models/download.h"
 
 #include <cerrno>
 #include <cstring>
 #include <vector>
 
-#include "failure.h"
-#include "models/repository.h"
+#include "models/catalogue.h"
+#include "output.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 

@@ -11,18 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "failure.h"
-#include "models/curl.h"
-#include "models/fetch.h"
-#include "models/part_file.h"
-#include "models/repository.h"
+#include "models/catalogue.h"
 #include "options.h"
 #include "output.h"
-#include "sizes.h"
 #include "system.h"
 #include "terminal/interrupt.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

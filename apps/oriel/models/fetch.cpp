@@ -1,4 +1,4 @@
-#include "models/fetch.h"
+#include "models/download.h"
 
 #include <algorithm>
 #include <chrono>
@@ -10,14 +10,11 @@
 
 #include <oriel/oriel.hpp>
 
-#include "failure.h"
 #include "model_handle.h"
-#include "models/curl.h"
-#include "models/download.h"
-#include "models/repository.h"
+#include "models/catalogue.h"
 #include "options.h"
 #include "output.h"
-#include "sizes.h"
+#include "system.h"
 #include "terminal/interrupt.h"
 #include "terminal/terminal.h"
 

@@ -1,15 +1,11 @@
-#include "models/model_store.h"
+#include "models/catalogue.h"
 
 #include <algorithm>
 #include <system_error>
 
-#include "failure.h"
 #include "measure/divergence.h"
-#include "models/catalogue.h"
-#include "models/repository.h"
-#include "models/stored_models.h"
 #include "options.h"
-#include "sizes.h"
+#include "output.h"
 #include "system.h"
 
 namespace cli {

@@ -1,4 +1,4 @@
-#include "models/part_file.h"
+#include "models/download.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -20,9 +20,7 @@
 #include <unistd.h>
 #endif
 
-#include "failure.h"
 #include "output.h"
-#include "result_file.h"
 #include "system.h"
 #include "terminal/interrupt.h"
 

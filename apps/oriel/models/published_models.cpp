@@ -1,4 +1,4 @@
-#include "models/published_models.h"
+#include "models/catalogue.h"
 
 #include <algorithm>
 #include <tuple>

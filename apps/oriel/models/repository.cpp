@@ -1,15 +1,11 @@
-#include "models/repository.h"
+#include "models/catalogue.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstring>
 #include <optional>
 
-#include "failure.h"
-#include "models/catalogue.h"
-#include "models/curl.h"
 #include "models/download.h"
-#include "models/stored_models.h"
 #include "options.h"
 #include "output.h"
 #include "system.h"

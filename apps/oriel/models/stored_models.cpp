@@ -1,11 +1,10 @@
-#include "models/stored_models.h"
+#include "models/catalogue.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <system_error>
 
-#include "models/catalogue.h"
 #include "options.h"
 #include "system.h"
 

@@ -5,9 +5,8 @@
 
 #include <oriel/advanced.h>
 
-#include "failure.h"
 #include "output.h"
-#include "pictures/picture_file.h"
+#include "pictures.h"
 
 namespace cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "model_handle.h"
 #include "output.h"
-#include "pictures/picture_file.h"
+#include "pictures.h"
 
 namespace cli {
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "output.h"
-#include "sizes.h"
+#include "system.h"
 
 namespace cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "plan/plan_plot.h"
+#include "plan/plan_report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include "output.h"
 #include "plan/chart.h"
-#include "sizes.h"
+#include "system.h"
 
 namespace cli {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "plan/chart.h"
 #include "report.h"
-#include "sizes.h"
+#include "system.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 

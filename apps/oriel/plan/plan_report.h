@@ -75,4 +75,10 @@ Json planJson(const PlanSource& source, const Json& plan, const oriel_speed* spe
 std::string describeShapes(const Json& shapes);
 Json shapesJson(const Json& shapes);
 
+// A plan as a picture: window against memory for each format, and bytes by purpose.
+
+/// An SVG document. `options` are the options of `plan`. The curves ignore their fixed window and formats.
+std::string plotPlan(const PlanSource& source, CommonOptions options, const oriel_speed* speed,
+                     const Json& plan);
+
 }  // namespace cli

@@ -1,13 +1,27 @@
-// `oriel bench --sweep`: speed against depth, window and cache formats.
+// Predictions for a loaded model from device rates, and the bytes it moves.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include <oriel/tools.h>
+
+#include "model_handle.h"
 #include "options.h"
 #include "output.h"
 
 namespace cli {
+
+/// The plan of the loaded model with predictions for `speed`.
+Json predictedPlan(const Json& loaded, const CommonOptions& options, const oriel_speed& speed);
+
+/// Smallest number of bytes to move per step: reads the weights once, reads the visible keys and values once, and writes
+/// the keys and values of the new tokens. At `depth` tokens, limited by the window.
+double decodeBytes(const Json& plan, double depth);
+/// For a prompt of that many tokens in chunks, including the last token's logits.
+double prefillBytes(const Json& plan, double depth, uint32_t prompt_tokens);
+
+// `oriel bench --sweep`: speed against depth, window and cache formats.
 
 enum class SweepKind { kDepth, kWindow };
 

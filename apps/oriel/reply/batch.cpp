@@ -8,10 +8,8 @@
 #include <oriel/advanced.h>
 
 #include "chat/chat.h"
-#include "failure.h"
 #include "model_handle.h"
 #include "output.h"
-#include "reply/batch_lines.h"
 #include "reply/json_input.h"
 #include "reply/messages.h"
 #include "reply/reply.h"

@@ -1,10 +1,10 @@
-#include "reply/batch_lines.h"
+#include "reply/batch.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "chat/chat_settings.h"
-#include "failure.h"
+#include "chat/chat.h"
+#include "output.h"
 #include "reply/messages.h"
 #include "setting_flags.h"
 #include "terminal/terminal.h"

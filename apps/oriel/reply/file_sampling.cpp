@@ -1,10 +1,10 @@
-#include "reply/file_sampling.h"
+#include "reply/reply_options.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-#include "models/part_file.h"
+#include "models/download.h"
 #include "options.h"
 #include "setting_flags.h"
 #include "system.h"

@@ -1,6 +1,6 @@
 #include "reply/fill_in.h"
 
-#include "failure.h"
+#include "output.h"
 
 namespace cli {
 namespace {

@@ -7,7 +7,6 @@
 #include <limits>
 #include <utility>
 
-#include "failure.h"
 #include "output.h"
 
 namespace cli {

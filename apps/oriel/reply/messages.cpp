@@ -2,7 +2,6 @@
 
 #include <filesystem>
 
-#include "failure.h"
 #include "output.h"
 #include "reply/json_input.h"
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "failure.h"
+#include "output.h"
 #include "report.h"
 #include "system.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

@@ -12,7 +12,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "failure.h"
 #include "options.h"
 #include "output.h"
 #include "reply/json_input.h"

@@ -1,4 +1,4 @@
-// Options of a reply besides sampling, for commands that print one. They become reply settings.
+// Default sampling from the model file.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,26 @@
 
 #include "options.h"
 #include "reply/reply.h"
+#include "settings.h"
+
+namespace cli {
+
+struct CommonOptions;
+
+/// Reply options in "general.sampling.*" of a GGUF file, if valid.
+Settings fileSampling(const std::string& path);
+
+/// The given options, completed by the file's.
+Settings samplingOf(const CommonOptions& options);
+
+}  // namespace cli
 
 namespace CLI {
+
+// Options of a reply besides sampling, for commands that print one. They become reply settings.
+
 class App;
-}
+}  // namespace CLI
 
 namespace cli {
 

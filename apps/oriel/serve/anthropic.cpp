@@ -1,9 +1,8 @@
-#include "serve/anthropic.h"
+#include "serve/protocols.h"
 
 #include <utility>
 
 #include "serve/api_error.h"
-#include "serve/fields.h"
 #include "serve/message.h"
 #include "serve/request_fields.h"
 

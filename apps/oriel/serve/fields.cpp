@@ -1,10 +1,8 @@
-#include "serve/fields.h"
+#include "serve/api_error.h"
 
 #include <cmath>
 #include <random>
 #include <utility>
-
-#include "serve/api_error.h"
 
 namespace cli {
 

@@ -1,4 +1,4 @@
-#include "serve/handlers.h"
+#include "serve/routes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,15 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "serve/anthropic.h"
 #include "serve/api_error.h"
-#include "serve/llama_cpp.h"
-#include "serve/ollama_routes.h"
-#include "serve/openai_replies.h"
-#include "serve/openai_requests.h"
-#include "serve/page.h"
+#include "serve/protocols.h"
 #include "serve/request_fields.h"
-#include "serve/routes.h"
 #include "serve/service.h"
 
 namespace cli {

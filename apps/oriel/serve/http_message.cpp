@@ -1,4 +1,4 @@
-#include "serve/http_message.h"
+#include "serve/http_server.h"
 
 #include <algorithm>
 

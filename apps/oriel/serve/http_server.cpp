@@ -15,9 +15,8 @@
 #include <thread>
 #include <utility>
 
-#include "failure.h"
 #include "output.h"
-#include "serve/fields.h"
+#include "serve/api_error.h"
 
 namespace cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "serve/llama_cpp.h"
+#include "serve/protocols.h"
 
 #include <cstdlib>
 #include <mutex>
@@ -6,11 +6,9 @@
 
 #include <oriel/advanced.h>
 
-#include "failure.h"
 #include "model_handle.h"
-#include "serve/anthropic.h"
+#include "output.h"
 #include "serve/api_error.h"
-#include "serve/openai_requests.h"
 #include "serve/request_fields.h"
 #include "serve/service.h"
 

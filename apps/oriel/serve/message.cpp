@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "failure.h"
+#include "output.h"
 #include "pictures/message_pictures.h"
 #include "reply/json_input.h"
 #include "serve/api_error.h"

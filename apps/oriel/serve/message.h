@@ -2,14 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "model_handle.h"
 #include "output.h"
 #include "reply/fill_in.h"
-#include "serve/fields.h"
+#include "serve/api_error.h"
 
 namespace cli {
 
@@ -183,5 +185,31 @@ Json functionTool(const std::string& name, const std::string& description, const
 /// Converts between a text tool's call arguments and its text.
 std::string textToolArguments(const std::string& input);
 std::string textToolInput(const std::string& arguments);
+
+// Compiles a reply's constraints before the request waits for a session, so that unsupported schemas are refused at
+// once.
+
+class ReplyCheck {
+ public:
+  /// The arguments must outlive it. `base` and `reply`: options of every session and reply.
+  ReplyCheck(const Model& model, const Settings& base, const Settings& reply)
+      : model_(model), base_(base), reply_(reply) {}
+
+  /// Throws ApiError that names the field; otherwise stores the unchecked tools in the request.
+  void check(ReplyRequest* request);
+
+ private:
+  struct Result {
+    std::string error;  ///< empty: none
+    std::vector<std::string> unchecked;
+  };
+  Result compile(const ChatForm& form, const ReplyForm& held, const char* tool_choice);
+  std::string guiltyField(const ReplyRequest& request);
+
+  const Model& model_;
+  const Settings& base_;
+  const Settings& reply_;
+  std::mutex lock_;  ///< one at a time: compiling borrows up to 64 MiB
+};
 
 }  // namespace cli

@@ -9,12 +9,12 @@
 
 #include <oriel/advanced.h>
 
-#include "failure.h"
-#include "models/model_store.h"
+#include "models/catalogue.h"
+#include "output.h"
 #include "plan/plan_report.h"
 #include "serve/api_error.h"
 #include "serve/message.h"
-#include "sizes.h"
+#include "system.h"
 
 namespace cli {
 namespace {

@@ -16,7 +16,6 @@
 #include "options.h"
 #include "serve/api_error.h"
 #include "serve/message.h"
-#include "serve/reply_check.h"
 #include "serve/slot.h"
 
 namespace cli {

@@ -1,4 +1,4 @@
-#include "serve/ollama.h"
+#include "serve/protocols.h"
 
 #include <algorithm>
 #include <ctime>
@@ -6,9 +6,7 @@
 
 #include "reply/reply_parts.h"
 #include "serve/api_error.h"
-#include "serve/fields.h"
 #include "serve/message.h"
-#include "serve/openai_requests.h"
 #include "serve/request_fields.h"
 
 namespace cli {

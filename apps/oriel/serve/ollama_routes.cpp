@@ -1,11 +1,10 @@
-#include "serve/ollama_routes.h"
+#include "serve/protocols.h"
 
 #include <sstream>
 #include <string>
 
-#include "serve/handlers.h"
-#include "serve/ollama.h"
 #include "serve/request_fields.h"
+#include "serve/routes.h"
 #include "serve/service.h"
 
 namespace cli {

@@ -1,4 +1,4 @@
-#include "serve/openai_replies.h"
+#include "serve/protocols.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <ctime>
 #include <utility>
 
-#include "serve/fields.h"
+#include "serve/api_error.h"
 #include "serve/message.h"
 
 namespace cli {

@@ -1,4 +1,4 @@
-#include "serve/openai_requests.h"
+#include "serve/protocols.h"
 
 #include <cmath>
 #include <cstdlib>

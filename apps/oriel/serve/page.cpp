@@ -1,4 +1,4 @@
-#include "serve/page.h"
+#include "serve/protocols.h"
 
 namespace cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "serve/reply_check.h"
+#include "serve/message.h"
 
 #include <cstring>
 

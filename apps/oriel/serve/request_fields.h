@@ -1,13 +1,20 @@
-// Request fields shared by several protocols.
+// Converts a request's sampling fields to library options.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "serve/fields.h"
+#include "serve/api_error.h"
 #include "serve/message.h"
+#include "settings.h"
 
 namespace cli {
+
+/// `base` gives the defaults. `max_tokens` is per reply; `choice`: index of the reply to one prompt.
+Settings samplingOf(const ReplyRequest& request, const Settings& base, uint32_t max_tokens,
+                    uint32_t choice);
+
+// Request fields shared by several protocols.
 
 constexpr int64_t kMostReplyTokens = INT32_MAX;
 

@@ -1,4 +1,4 @@
-#include "serve/sampling.h"
+#include "serve/request_fields.h"
 
 #include <algorithm>
 

@@ -15,16 +15,15 @@
 #include <malloc.h>
 #endif
 
-#include "failure.h"
 #include "output.h"
 #include "reply/json_input.h"
-#include "serve/fields.h"
-#include "serve/handlers.h"
-#include "serve/sampling.h"
+#include "serve/api_error.h"
+#include "serve/request_fields.h"
+#include "serve/routes.h"
 #include "system.h"
 #include "terminal/interrupt.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

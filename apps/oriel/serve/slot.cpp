@@ -8,7 +8,7 @@
 
 #include <oriel/advanced.h>
 
-#include "failure.h"
+#include "output.h"
 #include "pictures/message_pictures.h"
 #include "serve/api_error.h"
 #include "serve/message.h"

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <thread>
 
-#include "failure.h"
+#include "output.h"
 #include "terminal/terminal.h"
 
 #ifndef _WIN32

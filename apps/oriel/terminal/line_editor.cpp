@@ -24,10 +24,9 @@ std::unique_ptr<LineEditor> LineEditor::open() { return nullptr; }
 
 #include "system.h"
 #include "terminal/interrupt.h"
-#include "terminal/key_reader.h"
-#include "terminal/line_reader.h"
+#include "terminal/line_editor.h"
+#include "terminal/reply_view.h"
 #include "terminal/terminal.h"
-#include "terminal/wrap.h"
 
 namespace cli {
 namespace {

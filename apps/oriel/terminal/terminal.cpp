@@ -18,8 +18,8 @@
 #include "terminal/interrupt.h"
 #endif
 
-#include "sizes.h"
-#include "terminal/wrap.h"
+#include "system.h"
+#include "terminal/reply_view.h"
 
 namespace cli {
 namespace {

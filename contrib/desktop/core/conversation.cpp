@@ -7,11 +7,10 @@
 #include <sstream>
 
 #include "board.h"
-#include "chat/saved_chats.h"
-#include "failure.h"
+#include "chat/conversations.h"
 #include "files.h"
+#include "output.h"
 #include "pictures/message_pictures.h"
-#include "result_file.h"
 #include "system.h"
 
 namespace desktop {

@@ -7,7 +7,7 @@
 #include "board.h"
 #include "files.h"
 #include "planner.h"
-#include "sizes.h"
+#include "system.h"
 
 namespace desktop {
 

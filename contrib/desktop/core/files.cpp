@@ -7,8 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "failure.h"
-#include "result_file.h"
+#include "output.h"
 #include "system.h"
 
 namespace desktop {

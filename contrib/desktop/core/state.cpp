@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "chat/said.h"
+#include "chat/conversations.h"
 #include "visual_line.h"
 
 namespace desktop {

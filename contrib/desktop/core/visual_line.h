@@ -1,4 +1,4 @@
-// Steps through UTF-8 text. Bytes that are not UTF-8 count as one character each.
+// Splits Markdown into blocks of styled text, with the parser of the terminal program.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,31 @@
 #include <string>
 #include <vector>
 
+namespace desktop {
+
+enum class TextStyle { kPlain, kBold, kCode };
+
+/// A range of bytes in one style.
+struct Span {
+  size_t begin = 0;
+  size_t end = 0;
+  TextStyle style = TextStyle::kPlain;
+};
+
+struct MarkdownBlock {
+  bool code = false;  ///< a fenced block, without its fences
+  std::string text;
+  std::vector<Span> spans;  ///< ascending; all other text is plain
+};
+
+/// Accepts incomplete text. Returns at least one block.
+std::vector<MarkdownBlock> blocksOf(const std::string& markdown);
+
+}  // namespace desktop
+
 namespace desktop::utf8 {
+
+// Steps through UTF-8 text. Bytes that are not UTF-8 count as one character each.
 
 /// Decodes the character at `offset` (U+FFFD for a wrong byte). *next: offset of the next one.
 uint32_t decode(const std::string& text, size_t offset, size_t* next);

@@ -18,7 +18,6 @@
 #include "conversation.h"
 #include "engine.h"
 #include "files.h"
-#include "markdown.h"
 #include "planner.h"
 #include "visual_line.h"
 

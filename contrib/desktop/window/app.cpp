@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "files.h"
-#include "models/stored_models.h"
+#include "models/catalogue.h"
 #include "output.h"
-#include "sizes.h"
 #include "system.h"
 #include "widgets.h"
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "chat_pane.h"
-#include "context.h"
 #include "conversation.h"
 #include "files.h"
 #include "planner.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "files.h"
-#include "sizes.h"
+#include "system.h"
 #include "text_view.h"
 #include "widgets.h"
 

@@ -6,10 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "context.h"
-#include "markdown.h"
 #include "text_view.h"
 #include "visual_line.h"
+#include "widgets.h"
 
 namespace desktop {
 

@@ -8,8 +8,8 @@
 
 #include <backends/imgui_impl_sdl.h>
 
-#include "failure.h"
-#include "pictures/picture_file.h"
+#include "output.h"
+#include "pictures.h"
 
 namespace desktop {
 namespace {

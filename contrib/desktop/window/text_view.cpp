@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "context.h"
 #include "visual_line.h"
+#include "widgets.h"
 
 namespace desktop {
 namespace {

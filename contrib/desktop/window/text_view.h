@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "context.h"
 #include "fonts.h"
-#include "markdown.h"
 #include "visual_line.h"
+#include "widgets.h"
 
 namespace desktop {
 

@@ -1,4 +1,4 @@
-#include "faults/layer/book.h"
+#include "faults/layer/fault_layer.h"
 
 #include <cstdio>
 #include <cstdlib>

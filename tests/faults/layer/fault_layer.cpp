@@ -9,7 +9,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "faults/layer/book.h"
 #include "vulkan/loader.h"
 
 #include <vulkan/vk_layer.h>
