@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the Swift package and the Kotlin functions for phones on this machine, and runs their tests here. What needs
+# Compiles the Swift package and the Kotlin functions for phones on this machine, and runs their tests here. Code for
 # Apple's frameworks or Android, with the samples, is compiled against declarations (tests/swift, tests/jni).
 #
 #   scripts/bindings.sh

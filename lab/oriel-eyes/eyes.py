@@ -124,7 +124,7 @@ class Eyes(nn.Module):
         return self.text.layers(x.masked_scatter((ids == ROW)[..., None], rows))
 
 
-# What a picture's rows tell without the text model: the first part of the training.
+# Facts that a picture's rows tell without the text model: the first part of the training.
 LABELS = {"colour": list(COLOURS), "ground": list(COLOURS), "shape": [*SHAPES, "digit"], "count": [1, 2, 3, 4], "digit": [None, *LIT]}
 
 

@@ -115,7 +115,7 @@ def digit_distance(x, y, hand, digit, stroke):
 
 
 def invent(dice):
-    """What is in a picture: facts for the questions, and what to draw."""
+    """The content of a picture: facts for the questions, and shapes to draw."""
     while True:
         colour, ground = dice.pick(list(COLOURS)), dice.pick(dice.grounds)
         if colour != ground and {colour, ground} not in ALIKE:

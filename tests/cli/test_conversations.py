@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Conversations of a chat: several at a time, marks, --load and --prefix-file, and what a window evicts:
+"""Conversations of a chat: several at a time, marks, --load and --prefix-file, and evicted messages:
 test_conversations.py ORIEL_BINARY TEST_DATA_DIR
 """
 

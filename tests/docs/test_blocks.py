@@ -74,7 +74,7 @@ class Scratch:
 
 
 def run_commands(test, block):
-    """Lines for a shell, except those that download a model (cli.pull serves one)."""
+    """Lines for a shell. Downloads of a model are left out (cli.pull serves one)."""
     scratch = Scratch(test)
     for line in re.sub(r"(\||\\)\n", r"\1 ", block).split("\n"):
         if "smollm2" not in line:
