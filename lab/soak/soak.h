@@ -18,7 +18,6 @@
 #include "faults/file_faults.h"
 #include "oriel/advanced.h"
 #include "oriel/oriel.h"
-#include "soak/soak.h"
 #include "support/gguf_writer.h"
 #include "support/options.h"
 
@@ -100,10 +99,10 @@ inline constexpr SoakKind kSoakKinds[] = {
 
 // The log of a soak: calls with their results, and checks with their outcome.
 
-class Ledger {
+class SoakLog {
  public:
   /// `trace`: prints each call before it is made.
-  explicit Ledger(bool trace) : trace_(trace) {}
+  explicit SoakLog(bool trace) : trace_(trace) {}
 
   uint64_t step = 0;               ///< number of the call
   bool lost = false;               ///< the device is lost and not yet recovered
@@ -266,7 +265,7 @@ class Soak {
   const Settings settings_;
   const std::string folder_;
   std::mt19937_64 random_;
-  Ledger ledger_;
+  SoakLog ledger_;
   Memory memory_;
   const SoakKind* kind_ = nullptr;
   uint32_t n_loaded_ = 0;
