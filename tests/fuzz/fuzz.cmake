@@ -69,7 +69,7 @@ if(ORIEL_FUZZ)
   add_custom_target(oriel_fuzz DEPENDS ${fuzzers})
   # Kernels get no coverage counters: their comparisons guide nothing, and take most of the time of a model's tokens.
   file(GLOB fuzz_kernels ${PROJECT_SOURCE_DIR}/runtime/exec/reference_*.cpp
-       ${PROJECT_SOURCE_DIR}/runtime/kv/quantise.cpp)
+       ${PROJECT_SOURCE_DIR}/runtime/kv/kv_side.cpp ${PROJECT_SOURCE_DIR}/runtime/kv/quantise.cpp)
   set_property(SOURCE ${fuzz_kernels} TARGET_DIRECTORY oriel
                APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=fuzzer-no-link)
 endif()
