@@ -302,6 +302,7 @@ TEST_F(PreparedFiles, belong_to_one_file_and_are_kept_within_their_share_of_the_
   };
   EXPECT_GE(2 * bytes, kept());
   EXPECT_FALSE(fs::exists(first));
+  fs::remove_all(prepared_);
   bounded.set("prepared_bytes", bytes);
   for (int i = 0; i < 2; ++i) {  // the tables of its tokenizer have no room beside the weights
     (void)load(copy.string(), bounded);
