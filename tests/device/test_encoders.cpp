@@ -10,6 +10,7 @@
 #include "support/api.h"
 #include "support/encoding.h"
 #include "support/files.h"
+#include "support/float64_model.h"
 #include "support/golden.h"
 #include "support/model_mutants.h"
 #include "support/reply.h"
@@ -269,6 +270,8 @@ namespace oriel_internal::test::test_qwen2 {
 
 namespace {
 
+constexpr size_t kEverything = 1u << 30;  // a window
+
 RUNS_ON(kEachDevice);
 TEST(Qwen2, logits_equal_the_float64_reference) {
   ORIEL_NEED_DATA(model, "models/qwen2.gguf");
@@ -281,8 +284,15 @@ TEST(Qwen2, logits_equal_the_float64_reference) {
     const std::vector<int32_t> ids = prompt["ids"];
     ASSERT_EQ(ORIEL_OK,
               oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
-    EXPECT_LT(relativeL2(logitsOf(loaded), base64As<float>(prompt["exact"]["logits_f32_b64"])),
-              1e-2);
+    // Large keys lose most of the accuracy when they are rounded to f16: up to 1.1e-2 in these logits.
+    Float64Model exact(model), rounded(model, true);
+    std::vector<double> exact_logits, rounded_logits;
+    for (const int32_t id : ids) {
+      exact_logits = exact.step(id, 0, kEverything);
+      rounded_logits = rounded.step(id, 0, kEverything);
+    }
+    EXPECT_LT(relativeL2(exact_logits, base64As<float>(prompt["exact"]["logits_f32_b64"])), 1e-6);
+    EXPECT_LT(relativeL2(logitsOf(loaded), rounded_logits), 2e-3);
   }
 }
 
