@@ -1,13 +1,16 @@
 // Converts the terminal's bytes to keys.
 #pragma once
 
-#include <histedit.h>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#ifdef ORIEL_LINE_EDITOR
+#include <histedit.h>
+#endif
 
 namespace cli {
 
@@ -115,6 +118,7 @@ class LineEditor {
   std::function<Completion(const std::string&)> complete;
 };
 
+#ifdef ORIEL_LINE_EDITOR
 // The BSD line editor, loaded on demand: the program also runs without it.
 
 /// Its functions, as described by <histedit.h>.
@@ -136,6 +140,7 @@ struct Libedit {
 /// libedit decodes characters by the locale: selects a UTF-8 locale for character types only; numbers are unaffected.
 /// False: none.
 bool useUtf8();
+#endif
 
 // Reads lines from stdin, interruptible by Ctrl-C.
 
