@@ -148,6 +148,16 @@ def named():
 
 
 class Documented(unittest.TestCase):
+    def test_the_header_of_the_line_editor_is_optional(self):
+        found = 0
+        for path in [*SOURCE.glob("apps/**/*.h"), *SOURCE.glob("apps/**/*.cpp")]:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            for before, line in zip(lines, lines[1:]):
+                if "<histedit.h>" in line and line.startswith("#include"):
+                    found += 1
+                    self.assertEqual("#ifdef ORIEL_LINE_EDITOR", before, path)
+        self.assertEqual(1, found)
+
     def test_every_option_that_is_named_is_built(self):
         built = {}
         for options in [*CONFIGURATIONS.values(), THIS_BUILD]:
