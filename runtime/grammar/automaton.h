@@ -96,7 +96,7 @@ Status failTooLarge(const Log& log);
 
 /// Nondeterministic: a state reads a code point, or leads on without reading.
 struct NfaState {
-  enum Kind : uint32_t { kSplit, kSet, kAtStart, kAtEnd, kAccept };
+  enum Kind : uint32_t { kSplit, kSet, kTextStart, kTextEnd, kAccept };
   Kind kind = kSplit;
   uint32_t set = 0;  ///< of kSet
   uint32_t out = UINT32_MAX;

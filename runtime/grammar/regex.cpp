@@ -47,11 +47,11 @@ class NfaSets {
       if (s.kind == NfaState::kSplit) {
         push(s.out);
         push(s.other);
-      } else if ((s.kind == NfaState::kAtStart && at_start) ||
-                 (s.kind == NfaState::kAtEnd && at_end)) {
+      } else if ((s.kind == NfaState::kTextStart && at_start) ||
+                 (s.kind == NfaState::kTextEnd && at_end)) {
         push(s.out);
       }
-      if (s.kind != NfaState::kSplit && s.kind != NfaState::kAtStart) {
+      if (s.kind != NfaState::kSplit && s.kind != NfaState::kTextStart) {
         found_.push(at);
       }
     }

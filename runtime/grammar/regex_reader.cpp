@@ -544,7 +544,7 @@ class RegexReader {
       case Node::kSet:
         return state(NfaState::kSet, behind, kNone, node.left);
       case Node::kStart:
-        return state(NfaState::kAtStart, behind);
+        return state(NfaState::kTextStart, behind);
       case Node::kEnd:
         return buildEnd(behind);
       case Node::kChoice:
@@ -557,7 +557,7 @@ class RegexReader {
 
   // Python's `$` also matches before a final line end.
   uint32_t buildEnd(uint32_t behind) {
-    const uint32_t end = state(NfaState::kAtEnd, behind);
+    const uint32_t end = state(NfaState::kTextEnd, behind);
     if (!either_) {
       return end;
     }
