@@ -1,4 +1,4 @@
-// Formats --help.
+// The command line: its help, and its conversion to the form of the parser.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,11 @@
 #include "model_handle.h"
 
 namespace CLI {
+
+// Formats --help.
+
 class FormatterBase;
-}
+}  // namespace CLI
 
 namespace cli {
 

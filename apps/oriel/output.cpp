@@ -1,4 +1,3 @@
-// The C++ runtime's report of uncaught exceptions takes 50 KB; main() catches them all.
 #include "output.h"
 
 #include <algorithm>
@@ -28,6 +27,7 @@
 #include "terminal/reply_view.h"
 #include "terminal/terminal.h"
 
+// The C++ runtime's report of uncaught exceptions takes 50 KB; main() catches them all.
 #ifdef __GLIBCXX__
 namespace __gnu_cxx {
 void __verbose_terminate_handler();  // NOLINT(bugprone-reserved-identifier): replaces the runtime's own

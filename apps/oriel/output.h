@@ -1,4 +1,4 @@
-// Early exit of a command: main() prints the line and returns the exit code.
+// Results on stdout and in files, and the early exit of a command.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 namespace cli {
+
+// Early exit of a command: main() prints the line and returns the exit code.
 
 constexpr int kExitDone = 0;
 constexpr int kExitFailed = 1;

@@ -1,4 +1,4 @@
-// JPEG by libjpeg-turbo's TurboJPEG interface, whose objects are opaque: no header of it is needed.
+// Pictures in files: JPEG, PNG, and the choice of a decoder.
 #include "pictures.h"
 
 #include <csetjmp>
@@ -11,6 +11,9 @@
 #include "output.h"
 
 namespace cli {
+
+// JPEG by libjpeg-turbo's TurboJPEG interface, whose objects are opaque: no header of it is needed.
+
 namespace {
 
 // TurboJPEG 1.4 and later.

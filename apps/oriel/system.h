@@ -1,4 +1,4 @@
-// Sizes and counts as text.
+// Sizes as text, and differences between operating systems.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,8 @@
 #include "output.h"
 
 namespace cli {
+
+// Sizes and counts as text.
 
 class Settings;
 

@@ -1,4 +1,14 @@
-// Invariants between the calls of a soak.
+// Random conversations for any time: chats, cancels, forks, trims, saves, and faults of memory, files and devices, with
+// all kinds of models in turn (soak.h). Checks after each call that the totals add up; and sometimes, that a saved and
+// restored session continues like its source, and that nothing is left when all sessions have ended.
+//
+//   oriel_soak [--seconds N] [--seed N] [--device cpu | vulkan=ICD] [--layer FOLDER] [--kind NAME]
+//              [--trace 1]     prints each call before it is made
+//              [--calls N]     N calls of a --kind without a time limit: prints after each its status and a hash of all
+//                              held ids, so that two builds can be compared line by line; nothing is cancelled or
+//                              damaged, and no memory is refused, since the effect depends on the build
+//
+// Ends with a summary and "N passed, N failed"; a failed check is printed at once, with the number of the call.
 #include "soak/soak.h"
 
 #include <unistd.h>
@@ -12,6 +22,8 @@
 #include "support/random_families.h"
 
 namespace oriel_internal::test {
+
+// Invariants between the calls of a soak.
 
 oriel_stats Soak::stats(oriel_session* session) {
   oriel_stats stats = sized<oriel_stats>();
@@ -141,18 +153,6 @@ void Soak::endAll() {
     create(&sessions_[0]);  // a session to recover the device
   }
 }
-
-// Random conversations for any time: chats, cancels, forks, trims, saves, and faults of memory, files and devices, with
-// all kinds of models in turn (soak.h). Checks after each call that the totals add up; and sometimes, that a saved and
-// restored session continues like its source, and that nothing is left when all sessions have ended.
-//
-//   oriel_soak [--seconds N] [--seed N] [--device cpu | vulkan=ICD] [--layer FOLDER] [--kind NAME]
-//              [--trace 1]     prints each call before it is made
-//              [--calls N]     N calls of a --kind without a time limit: prints after each its status and a hash of all
-//                              held ids, so that two builds can be compared line by line; nothing is cancelled or
-//                              damaged, and no memory is refused, since the effect depends on the build
-//
-// Ends with a summary and "N passed, N failed"; a failed check is printed at once, with the number of the call.
 
 namespace {
 

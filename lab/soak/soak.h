@@ -1,4 +1,4 @@
-// The soak's side of the library's interface: the app's memory, which may refuse, and structs with struct_size.
+// A soak: the app's memory, kinds of models, the log of calls, and the random conversations.
 #pragma once
 
 #include <chrono>
@@ -22,6 +22,8 @@
 #include "support/options.h"
 
 namespace oriel_internal::test {
+
+// The soak's side of the library's interface: the app's memory, which may refuse, and structs with struct_size.
 
 /// The app's memory: live bytes, and when to refuse.
 struct Memory {

@@ -1,10 +1,12 @@
-// Ops of a list that can run without synchronisation between them, decided from the ops alone.
+// The CPU executor, and the ops that its threads may run without synchronisation.
 #pragma once
 
 #include "exec/executor.h"
 #include "plan/plan.h"
 
 namespace oriel_internal {
+
+// Ops of a list that can run without synchronisation between them, decided from the ops alone.
 
 /// True if op `n` computes the one-row input of the next product and has no other effect. Every thread can then
 /// compute its own copy. `rows`: rows of the list.

@@ -1,6 +1,4 @@
-// Attention of all query heads of one key head over their window. Bytes moved: the slots' keys and
-// values, in decoding once for up to 4 queries, in chunks once for up to kMostQueries; 4 * head_dim
-// operations per query and slot.
+// Kernels that are compiled once per instruction set: attention, matrix products, recurrent states.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +9,10 @@
 #include "plan/plan.h"
 
 namespace oriel_internal {
+
+// Attention of all query heads of one key head over their window. Bytes moved: the slots' keys and
+// values, in decoding once for up to 4 queries, in chunks once for up to kMostQueries; 4 * head_dim
+// operations per query and slot.
 
 struct AttentionTask {
   explicit AttentionTask(const StepBlock& block) : step(block) {}

@@ -1,6 +1,4 @@
-// Attention to latents, limited by arithmetic because every head reads the same vectors. A block of slots is unpacked
-// to floats once for all heads. Bytes moved: a slot's vector once for up to mostLatentQueries() queries; 2 *
-// (2 * latent_dim + rope_dim) operations per query and slot.
+// Ops of a step, divided among the threads of a team.
 #pragma once
 
 #include "cpu/kernels.h"
@@ -9,6 +7,10 @@
 #include "plan/plan.h"
 
 namespace oriel_internal {
+
+// Attention to latents, limited by arithmetic because every head reads the same vectors. A block of slots is unpacked
+// to floats once for all heads. Bytes moved: a slot's vector once for up to mostLatentQueries() queries; 2 *
+// (2 * latent_dim + rope_dim) operations per query and slot.
 
 struct LatentAttentionTask {
   explicit LatentAttentionTask(const StepBlock& block) : step(block) {}

@@ -1,7 +1,4 @@
-// Products of kMatmul ops with the vectors of a step's tokens.
-//
-// Activations are staged in the upload ring, which is otherwise unused while ops run. For one token, each thread stages
-// its own row if there is room. Otherwise all threads share tiles, and the ring limits the number of tiles at a time.
+// Matrix products of a step, divided among the threads of a team: dense layers and experts.
 #pragma once
 
 #include "cpu/cpu_executor.h"
@@ -11,6 +8,11 @@
 #include "exec/host_executor.h"
 
 namespace oriel_internal {
+
+// Products of kMatmul ops with the vectors of a step's tokens.
+//
+// Activations are staged in the upload ring, which is otherwise unused while ops run. For one token, each thread stages
+// its own row if there is room. Otherwise all threads share tiles, and the ring limits the number of tiles at a time.
 
 /// Ops that read the same vectors or later columns of the same rows, and do not write each other's inputs or outputs.
 struct ProductGroup {

@@ -1,4 +1,4 @@
-// Layouts of activations for the kernels of quantised weights.
+// Layouts for vector instructions: rows of activations, and codebooks.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include "shaders/shared/layout.h"
 
 namespace oriel_internal {
+
+// Layouts of activations for the kernels of quantised weights.
 
 /// 32 activations as integers: x ~ scale * value. Each four values are stored as first, third, second,
 /// fourth: the order in which bytes of weight words are widened.

@@ -1,5 +1,4 @@
-// Matrix units (VK_KHR_cooperative_matrix) that multiply f16 and accumulate in float32, and the other requirements of
-// their kernels: f16 shaders (VulkanFeature::kFloat16), Vulkan's memory model, and a known subgroup size.
+// Properties of a device: capabilities, matrix units, known faults, and the work per lane of its kernels.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +7,9 @@
 #include "vulkan/loader.h"
 
 namespace oriel_internal {
+
+// Matrix units (VK_KHR_cooperative_matrix) that multiply f16 and accumulate in float32, and the other requirements of
+// their kernels: f16 shaders (VulkanFeature::kFloat16), Vulkan's memory model, and a known subgroup size.
 
 /// Workgroup size of kernels with matrix units; every Vulkan device allows it. Large tiles have twice as many lanes.
 constexpr uint32_t kMatrixLanes = 128;

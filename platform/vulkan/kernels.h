@@ -1,6 +1,4 @@
-// Kernel candidates for matmul on a device, for a single vector and for a chunk, and the choice per weight type.
-// The fastest measured candidate is read from a small file next to the compiled pipelines; without one, the standard
-// candidate applies. A damaged file, or a file of another build, device or driver, is ignored.
+// Kernels of a plan on a device: candidates for products, groups of attention, fused ops, and the choice per op.
 #pragma once
 
 #include "exec/executor.h"
@@ -10,6 +8,10 @@
 #include "vulkan/device_caps.h"
 
 namespace oriel_internal {
+
+// Kernel candidates for matmul on a device, for a single vector and for a chunk, and the choice per weight type.
+// The fastest measured candidate is read from a small file next to the compiled pipelines; without one, the standard
+// candidate applies. A damaged file, or a file of another build, device or driver, is ignored.
 
 struct MatmulCandidate {
   const char* name;

@@ -1,4 +1,4 @@
-// The plan's device arenas: one allocation and one buffer per segment, made once, and again after giving them back.
+// Device memory: arenas, submissions, and transfers from and to the host.
 #pragma once
 
 #include <atomic>
@@ -7,6 +7,8 @@
 #include "vulkan/device.h"
 
 namespace oriel_internal {
+
+// The plan's device arenas: one allocation and one buffer per segment, made once, and again after giving them back.
 
 class DeviceArenas {
  public:

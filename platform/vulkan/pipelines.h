@@ -1,4 +1,4 @@
-// The header of Oriel's cache files for a device. All files are in one folder and share this header.
+// The pipelines of a plan, and their cache files.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,8 @@
 #include "vulkan/kernels.h"
 
 namespace oriel_internal {
+
+// The header of Oriel's cache files for a device. All files are in one folder and share this header.
 
 /// DIR/oriel-VENDOR-DEVICE-UUID.KIND: one file per kind and device; a new driver or build replaces
 /// it. False: the path is too long.

@@ -1,4 +1,4 @@
-// Paths stored in a model.
+// Parts of the handles of models and sessions: paths, adapters, devices, pictures, weights on file, trims.
 #pragma once
 
 #include <atomic>
@@ -23,6 +23,8 @@
 #include "vision/picture_encoder.h"
 
 namespace oriel_internal {
+
+// Paths stored in a model.
 
 /// Paths take a multiple of this, so a plan does not change when a file moves.
 constexpr uint64_t kPathStepBytes = 1024;

@@ -1,4 +1,4 @@
-// A bump allocator in one block of exactly the planned size.
+// Memory in planned blocks: arenas for the lifetime of a model, scratch for a call.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,8 @@
 #include "oriel/advanced.h"
 
 namespace oriel_internal {
+
+// A bump allocator in one block of exactly the planned size.
 
 /// An Arena hands out zeroed pieces of a block. Single pieces are never freed.
 //

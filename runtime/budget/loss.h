@@ -1,5 +1,4 @@
-// Windows per layer, as measured by `oriel calibrate`: the loss when some layers see only the latest part of the
-// session's window.
+// Expected loss of a plan, and the calibration file that it is read from.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +7,9 @@
 #include "kv/memory.h"
 
 namespace oriel_internal {
+
+// Windows per layer, as measured by `oriel calibrate`: the loss when some layers see only the latest part of the
+// session's window.
 
 constexpr uint32_t kMaxWindowProfiles = 64;
 

@@ -1,4 +1,4 @@
-// Message roles that templates and sessions distinguish.
+// Turns of a conversation: roles, marks, and messages in the form of the template.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,8 @@
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
+
+// Message roles that templates and sessions distinguish.
 
 /// kNone: no message. Unknown roles count as user.
 enum class Role : uint8_t { kNone, kSystem, kUser, kAssistant, kTool };

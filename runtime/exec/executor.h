@@ -1,5 +1,4 @@
-// The matmul candidates of a device that has several for a type. The fastest depends on the device and on the number of
-// vectors; speed/probe.h measures it.
+// The interface of a device: executors, their matmul candidates, and the executor of a lost device.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +11,9 @@
 #include "plan/plan.h"
 
 namespace oriel_internal {
+
+// The matmul candidates of a device that has several for a type. The fastest depends on the device and on the number of
+// vectors; speed/probe.h measures it.
 
 /// The number of vectors in a product: one when decoding and in a head with one output, or several in a chunk or with
 /// several outputs.

@@ -1,4 +1,4 @@
-// Ops of latent attention in plain scalar C++, for the reference executor.
+// Executors in host memory, and reference ops of latent attention.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,8 @@
 #include "shaders/shared/layout.h"
 
 namespace oriel_internal {
+
+// Ops of latent attention in plain scalar C++, for the reference executor.
 
 struct ReferenceLatentAppend {
   LatentAppendPush push;

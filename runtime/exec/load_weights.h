@@ -1,4 +1,4 @@
-// Streams a file's weights to an executor and repacks them on the way.
+// Loads weights: streams a file and repacks it, or maps a prepared file.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,8 @@
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
+
+// Streams a file's weights to an executor and repacks them on the way.
 
 /// The files of a plan's weights, by GgufTensor::file.
 struct WeightFiles {

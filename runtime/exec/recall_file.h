@@ -1,4 +1,4 @@
-// Stores keys and values of a session's tokens in a file, and loads them into slots after its sinks.
+// Retrieval of evicted turns: the file of their keys and values, and the choice of turns.
 #pragma once
 
 #include "base/hash.h"
@@ -13,6 +13,8 @@
 #include "text/normalise.h"
 
 namespace oriel_internal {
+
+// Stores keys and values of a session's tokens in a file, and loads them into slots after its sinks.
 
 /// The data to move, and working memory.
 struct RecallPlace {

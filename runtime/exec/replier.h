@@ -1,4 +1,4 @@
-// Decides where a grammar begins in a reply: at the beginning, after the thought, or after a trigger.
+// Writes a reply: its constraints, its parts, and the loop of tokens.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,8 @@
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
+
+// Decides where a grammar begins in a reply: at the beginning, after the thought, or after a trigger.
 
 /// Longest trigger, in bytes.
 constexpr size_t kMostTriggerBytes = 256;

@@ -1,4 +1,4 @@
-// The ops that find the best tokens, for executors in host memory. layout.h has the contract.
+// Chooses tokens: the best of a step, log-probabilities, and sampling.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,8 @@
 #include "shaders/shared/layout.h"
 
 namespace oriel_internal {
+
+// The ops that find the best tokens, for executors in host memory. layout.h has the contract.
 
 /// A key with the order of logits; 0 for minus infinity and NaN.
 uint32_t topKey(float logit);

@@ -1,21 +1,4 @@
-// The state of a conversation, as a value.
-//
-// A conversation is one Conversation, and two separate records that only grow or are cut at a position:
-//   TokenIds    the ids of the tokens that the cache holds (kv/token_ids.h)
-//   Transcript  the messages (exec/transcript.h)
-//
-// A call that fails assigns the copy from its start. A fork assigns the other session's value. A snapshot stores
-// SessionState unchanged. Therefore no code copies single members, and no other object keeps a part of it.
-//
-// It knows:
-// - positions: tokens committed, slots that count as written, the beginning of states
-// - turns and marks
-// - the contents of the window: sinks, retrieved tokens, limits from a snapshot
-// - the sampler's history
-// It must never know:
-// - places of bytes on a device, and their ids
-// - a template, a message, a token's text
-// - the running step, call or reply
+// A conversation's state, and the surroundings of a session.
 #pragma once
 
 #include <algorithm>
@@ -39,6 +22,25 @@
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
+
+// The state of a conversation, as a value.
+//
+// A conversation is one Conversation, and two separate records that only grow or are cut at a position:
+//   TokenIds    the ids of the tokens that the cache holds (kv/token_ids.h)
+//   Transcript  the messages (exec/transcript.h)
+//
+// A call that fails assigns the copy from its start. A fork assigns the other session's value. A snapshot stores
+// SessionState unchanged. Therefore no code copies single members, and no other object keeps a part of it.
+//
+// It knows:
+// - positions: tokens committed, slots that count as written, the beginning of states
+// - turns and marks
+// - the contents of the window: sinks, retrieved tokens, limits from a snapshot
+// - the sampler's history
+// It must never know:
+// - places of bytes on a device, and their ids
+// - a template, a message, a token's text
+// - the running step, call or reply
 
 /// Limits of a conversation that came from a session with another window: it holds fewer tokens than its ring could.
 struct CarriedOver {

@@ -154,11 +154,12 @@ Status SessionRecall::saveBlocks() {
 }
 
 bool SessionRecall::isNearRow(uint64_t token) const {
-  bool near = false;
   for (uint64_t t = token; t <= token + RecallIndex::kBetweenTiles && t < at_.position; ++t) {
-    near = near || TokenIds::isRow(memory_.ids.at(t));
+    if (TokenIds::isRow(memory_.ids.at(t))) {
+      return true;
+    }
   }
-  return near;
+  return false;
 }
 
 // Frames of turns are control tokens and the role after them. Frames and punctuation attract attention for any

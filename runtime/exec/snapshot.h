@@ -1,15 +1,4 @@
-// The format of a snapshot and its description, readable without the plan of the saved session.
-//
-//   SnapshotHeader | SnapshotMemory[n_memories] | hash of these | turn starts u64[n_turns] | ids of held tokens
-//   i32[n_ids], then of retrieved tokens | logits f32[n_vocab] if any | used cache slots | transcript | pictures if any
-//   (PictureStore::save()) | checksum of all
-//
-// Little-endian.
-// - Ids: heldTokens() in order, sinks first.
-// - Cache slots: memory by memory (forEachMemory), keys then values, head by head: used sinks, retrieved tokens, used
-//   ring values, used ring scales; used columns; the state after the last token, without checkpoints. Slots that no
-//   later token sees are zeros, so that dropped tokens do not change the bytes.
-// - Transcript: in the format of Transcript.
+// Sessions and prefixes as bytes.
 #pragma once
 
 #include "base/arena.h"
@@ -24,6 +13,19 @@
 #include "kv/window.h"
 
 namespace oriel_internal {
+
+// The format of a snapshot and its description, readable without the plan of the saved session.
+//
+//   SnapshotHeader | SnapshotMemory[n_memories] | hash of these | turn starts u64[n_turns] | ids of held tokens
+//   i32[n_ids], then of retrieved tokens | logits f32[n_vocab] if any | used cache slots | transcript | pictures if any
+//   (PictureStore::save()) | checksum of all
+//
+// Little-endian.
+// - Ids: heldTokens() in order, sinks first.
+// - Cache slots: memory by memory (forEachMemory), keys then values, head by head: used sinks, retrieved tokens, used
+//   ring values, used ring scales; used columns; the state after the last token, without checkpoints. Slots that no
+//   later token sees are zeros, so that dropped tokens do not change the bytes.
+// - Transcript: in the format of Transcript.
 
 constexpr uint32_t kSnapshotVersion = 11;
 /// For a session with retrieved tokens.

@@ -1,8 +1,4 @@
-// A bounds-checked reader of GGUF files, versions 2 and 3: the header in memory, tensor data in memory or on disk.
-//
-// Goals: every count, offset and size is checked against the remaining bytes before use; nothing is copied or
-// allocated; after open() every accessor is safe on any file. Non-goals: writing, big-endian files, version 1 and parts
-// of split models (refused by name).
+// GGUF files: the reader of headers, and a model file on disk.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +11,12 @@
 #include "os/os.h"
 
 namespace oriel_internal {
+
+// A bounds-checked reader of GGUF files, versions 2 and 3: the header in memory, tensor data in memory or on disk.
+//
+// Goals: every count, offset and size is checked against the remaining bytes before use; nothing is copied or
+// allocated; after open() every accessor is safe on any file. Non-goals: writing, big-endian files, version 1 and parts
+// of split models (refused by name).
 
 class InputFile;  // os/os.h
 

@@ -1,4 +1,4 @@
-// A grammar's expressions as states and edges, unoptimised. automaton.h compiles them.
+// Automata: states of grammars and patterns, and the compiled pushdown automaton.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,8 @@
 #include "grammar/expression.h"
 
 namespace oriel_internal {
+
+// A grammar's expressions as states and edges, unoptimised.
 
 /// A list that grows in memory of one call.
 template <typename T>

@@ -1,4 +1,4 @@
-// The vocabulary as a byte trie, with facts about tokens that hold for every grammar.
+// Runs a grammar over a vocabulary: the byte trie, and the machine.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,8 @@
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
+
+// The vocabulary as a byte trie, with facts about tokens that hold for every grammar.
 
 /// Character classes of tokens. Masks are computed by class where all characters of a class are equivalent, as in most
 /// strings.

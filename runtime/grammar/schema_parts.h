@@ -1,4 +1,4 @@
-// Makes schemas that replace others: rewritten and negated ones.
+// Parts of the reader of JSON schemas: keywords, members, rewritten schemas.
 #pragma once
 
 #include "grammar/expression.h"
@@ -7,6 +7,8 @@
 #include "json/json.h"
 
 namespace oriel_internal {
+
+// Makes schemas that replace others: rewritten and negated ones.
 
 /// The original of a made schema.
 struct SchemaOrigin {

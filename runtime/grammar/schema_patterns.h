@@ -1,4 +1,4 @@
-// Exact JSON numbers.
+// Numbers, formats and patterns in JSON schemas.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include "json/json.h"
 
 namespace oriel_internal {
+
+// Exact JSON numbers.
 
 /// Digits before the point (at least one, no leading zeros), then digits after it (no trailing zeros).
 struct Decimal {

@@ -1,4 +1,4 @@
-// Ordering of values.
+// Functions, filters, methods, JSON and ordering of values in templates.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,8 @@
 #include "jinja/jinja_run.h"
 
 namespace oriel_internal::jinja {
+
+// Ordering of values.
 
 /// Stable sort of `items` by `keys`. The caller must own both exclusively.
 bool sortBy(Interpreter* run, List* keys, List* items, bool reverse);

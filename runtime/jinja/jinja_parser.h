@@ -1,4 +1,4 @@
-// The syntax tree of a template, in the scratch.
+// Reads a template: words, syntax tree, and parser.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,8 @@
 #include "json/json.h"
 
 namespace oriel_internal::jinja {
+
+// The syntax tree of a template, in the scratch.
 
 /// A name in the template, shared by all its uses.
 struct Symbol {

@@ -1,4 +1,4 @@
-// A running template's memory. Freed memory is reused; all of it comes from a Scratch.
+// Values of a running template: memory, strings, and objects.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,8 @@
 #include "jinja/jinja.h"
 
 namespace oriel_internal::jinja {
+
+// A running template's memory. Freed memory is reused; all of it comes from a Scratch.
 
 struct Object;
 

@@ -1,4 +1,4 @@
-// JSON from an app: tools, messages, schemas. Parsed in linear time into one array of small nodes.
+// JSON: a reader of an app's texts, and a writer.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,8 @@
 #include "base/steps.h"
 
 namespace oriel_internal {
+
+// JSON from an app: tools, messages, schemas. Parsed in linear time into one array of small nodes.
 
 struct JsonName;
 

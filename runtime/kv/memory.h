@@ -1,4 +1,4 @@
-// Rotary position phases that stay exact at any position.
+// Memories of a session: rotary phases, keys and values, and slots of states.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 #include "model/model_desc.h"
 
 namespace oriel_internal {
+
+// Rotary position phases that stay exact at any position.
 
 /// Position times frequency as a fixed-point fraction of a turn: phase = step * position modulo 2^64, where step =
 /// frequency / 2 pi * 2^64. The product wraps exactly like the angle, so the error of an angle is only the step's error,

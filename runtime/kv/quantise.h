@@ -1,5 +1,4 @@
-// The low-bit cache formats in scalar code, with the same rounding as the append kernels. Alternatives and reasons:
-// docs/decisions/014-cache-formats.md.
+// The cache formats in scalar code: codes, and vectors of a side.
 #pragma once
 
 #include <cmath>
@@ -8,6 +7,9 @@
 #include "kv/cache_layout.h"
 
 namespace oriel_internal {
+
+// The low-bit cache formats in scalar code, with the same rounding as the append kernels. Alternatives and reasons:
+// docs/decisions/014-cache-formats.md.
 
 /// Multiplies blocks of `block` values (a power of two) by the normalised Walsh-Hadamard matrix, in place. It is its own
 /// inverse. Keys and queries are rotated equally, which spreads outlier channels over all channels and preserves every q

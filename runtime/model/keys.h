@@ -1,4 +1,4 @@
-// Numbers in a model's metadata, "<architecture>.<suffix>".
+// Numbers and tensors of a model file by name.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include "model/model_desc.h"
 
 namespace oriel_internal {
+
+// Numbers in a model's metadata, "<architecture>.<suffix>".
 
 /// "llama.block_count". Longer than the longest architecture and suffix in the tables.
 struct KeyName {

@@ -1,4 +1,4 @@
-// Latent attention: reads the widths of a layer's vectors.
+// Reads the layers of a model file: kinds, experts, states, and latent attention.
 #pragma once
 
 #include "base/log.h"
@@ -6,6 +6,8 @@
 #include "model/architecture.h"
 
 namespace oriel_internal {
+
+// Latent attention: reads the widths of a layer's vectors.
 
 /// Fills in head_dim and the latent fields, in `kind` and in the description's largest numbers. Counts of heads and
 /// layers must be set. `layer` must have attention. The main RoPE table rotates the shared key.

@@ -1,4 +1,4 @@
-// Layer descriptions: a model has a few kinds, and each layer has the index of its kind.
+// Description of a model: kinds of layers, sizes, and traits.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 #include "shaders/shared/layout.h"
 
 namespace oriel_internal {
+
+// Layer descriptions: a model has a few kinds, and each layer has the index of its kind.
 
 /// How a layer mixes in earlier tokens.
 enum class Mixer : uint8_t {

@@ -1,5 +1,4 @@
-// The option table. The library parses and checks options with it; the program, the bindings and the pages read it
-// through oriel_option_list().
+// Options: their table, and values given by name.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +9,9 @@
 #include "json/json.h"
 
 namespace oriel_internal {
+
+// The option table. The library parses and checks options with it; the program, the bindings and the pages read it
+// through oriel_option_list().
 
 enum class OptionScope : uint8_t { kLoad, kSession, kReply };
 enum class OptionType : uint8_t {

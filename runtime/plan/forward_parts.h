@@ -1,9 +1,11 @@
-// Latent attention as ops: maps every head's query to the space of latents and the result back.
+// Parts of the forward pass as ops: latent attention, experts, states, and draft models.
 #pragma once
 
 #include "plan/op_list.h"
 
 namespace oriel_internal {
+
+// Latent attention as ops: maps every head's query to the space of latents and the result back.
 
 /// The buffers of a layer of latent attention, in addition to its input.
 struct LatentPlaces {

@@ -1,4 +1,4 @@
-// Lossless repacking of a file's blocks to the device's groups of rows (shaders/shared/layout.h).
+// Repacks a file's blocks to the device's groups of rows (shaders/shared/layout.h). Lossless.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 #include "plan/weight_placement.h"
 
 namespace oriel_internal {
+
+// Lossless repacking of a file's blocks to the device's groups of rows (shaders/shared/layout.h).
 
 /// Repacks `rows` rows from the type's file format to rows first_row, first_row + 1, ... of the groups at `groups`.
 /// Writes only these rows, so that several tensors can share a group.

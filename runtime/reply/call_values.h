@@ -1,4 +1,4 @@
-// Expressions for values without a schema: arguments of tools whose schema cannot be enforced.
+// Tool calls as expressions: calls, and their arguments in the notation of a form.
 #pragma once
 
 #include "base/log.h"
@@ -10,6 +10,8 @@
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
+
+// Expressions for values without a schema: arguments of tools whose schema cannot be enforced.
 
 /// 1 to 64 letters, digits and _.
 ExprId anyKey(Grammar* grammar);

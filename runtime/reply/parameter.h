@@ -1,6 +1,4 @@
-// Converts argument values as models write them to JSON, byte by byte: JSON, Python literals, and Gemma's notation.
-// Also accepts common deviations: single quotes, True, False and None, raw line ends and quotes in strings, bare keys
-// and words, a trailing comma.
+// Arguments of tool calls: values in several notations, and parameters.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +8,10 @@
 #include "reply/forms.h"
 
 namespace oriel_internal {
+
+// Converts argument values as models write them to JSON, byte by byte: JSON, Python literals, and Gemma's notation.
+// Also accepts common deviations: single quotes, True, False and None, raw line ends and quotes in strings, bare keys
+// and words, a trailing comma.
 
 /// Receives converted bytes.
 struct ByteSink {

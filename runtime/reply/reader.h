@@ -1,4 +1,4 @@
-// Reports the values of a JSON text during generation, so that an app can show a field as it grows.
+// Reads a reply as it is written: parts, tool calls, and JSON fields.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,8 @@
 #include "reply/parameter.h"
 
 namespace oriel_internal {
+
+// Reports the values of a JSON text during generation, so that an app can show a field as it grows.
 
 enum class JsonEvent : uint8_t {
   kString,   ///< a piece of a string, escapes decoded

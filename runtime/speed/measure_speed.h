@@ -1,4 +1,4 @@
-// A synthetic llama model as a GGUF file, so that timings use the normal path: file, plan, executor.
+// Measured speed of a device: the synthetic model file, the rates, and their file.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,8 @@
 #include "model/keys.h"
 
 namespace oriel_internal {
+
+// A synthetic llama model as a GGUF file, so that timings use the normal path: file, plan, executor.
 
 struct ProbeShape {
   uint32_t n_layers = 1;

@@ -1,4 +1,4 @@
-// Synthetic layers that represent a model's.
+// Timing of a device: synthetic layers that represent a model's, and the choice of kernels.
 #pragma once
 
 #include "exec/executor.h"
@@ -6,6 +6,8 @@
 #include "speed/measure_speed.h"
 
 namespace oriel_internal {
+
+// Synthetic layers that represent a model's.
 
 /// The model's shape with every matrix in this type, and a limited output matrix. Widths are rounded up to the type's
 /// blocks, and halved if one layer takes more than `layer_bytes`. False for an unknown type.

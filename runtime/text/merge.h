@@ -1,5 +1,4 @@
-// A hash table from external keys to small numbers. Open addressing in arena memory, four bytes per slot, with a bound
-// on every search for any input.
+// Merges symbols to tokens, and the hash table of pairs.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +9,9 @@
 #include "base/arena.h"
 
 namespace oriel_internal {
+
+// A hash table from external keys to small numbers. Open addressing in arena memory, four bytes per slot, with a bound
+// on every search for any input.
 
 /// FNV-1a over the bytes, with a final mix so that every bit of end() depends on the whole key.
 class KeyHash {

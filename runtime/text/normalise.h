@@ -1,4 +1,4 @@
-// Capital and small letters.
+// Letter case, normal forms, and words of texts.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,8 @@
 #include "text/unicode.h"
 
 namespace oriel_internal {
+
+// Capital and small letters.
 
 /// The other case of a Latin, Greek, Cyrillic, Armenian or full-width letter. Other code points, and letters whose other
 /// case has several letters, are returned unchanged.

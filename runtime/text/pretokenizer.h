@@ -1,4 +1,4 @@
-// The view of a text for pre-tokenizer matchers.
+// Pre-tokenizers: views of a text, and matchers for words.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,8 @@
 #include "text/unicode.h"
 
 namespace oriel_internal {
+
+// The view of a text for pre-tokenizer matchers.
 
 struct Char {
   uint32_t code_point = 0;

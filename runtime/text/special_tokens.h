@@ -1,4 +1,4 @@
-// Hexadecimal digits.
+// Tokenizer data in a file: lists, special tokens, and tokens for fill-in-the-middle.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,8 @@
 #include "text/tokenizer.h"
 
 namespace oriel_internal {
+
+// Hexadecimal digits.
 
 /// The value of a hexadecimal digit; -1 for any other character.
 inline int hexDigit(char c) {

@@ -1,10 +1,12 @@
-// Decodes UTF-8 one character at a time, from possibly invalid bytes.
+// UTF-8, and classes of characters.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 namespace oriel_internal {
+
+// Decodes UTF-8 one character at a time, from possibly invalid bytes.
 
 constexpr uint32_t kReplacementCharacter = 0xFFFD;
 constexpr size_t kMaxUtf8Bytes = 4;  ///< of one character

@@ -1,12 +1,14 @@
-// Chooses the pixels that an encoder reads: the new size of a picture, and its tiles.
-//
-// The rules come from the publishers (docs/pictures.md). They determine the number of rows that a picture takes in the
-// text model.
+// Pixels to the input of an encoder: size and tiles of a picture, and its patches.
 #pragma once
 
 #include "vision/vision_desc.h"
 
 namespace oriel_internal {
+
+// Chooses the pixels that an encoder reads: the new size of a picture, and its tiles.
+//
+// The rules come from the publishers (docs/pictures.md). They determine the number of rows that a picture takes in the
+// text model.
 
 /// Default for the most rows of a Gemma 4 picture.
 constexpr uint32_t kDefaultImageRows = 280;

@@ -1,4 +1,4 @@
-// A picture as an app hands it over.
+// Pictures as an app gives them, resized on demand, and the description of an encoder.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,8 @@
 #include "gguf/gguf.h"
 
 namespace oriel_internal {
+
+// A picture as an app hands it over.
 
 /// Longest side of a picture, in pixels. Bounds the memory of resizing; phones' largest photos have 16,320.
 constexpr uint32_t kMaxPictureSide = 16384;

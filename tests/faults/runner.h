@@ -1,4 +1,4 @@
-// One model and its sessions in an app's operations, as phases that can fail and be repeated.
+// Runs a model through phases in which calls fail.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@
 #include "support/options.h"
 
 namespace oriel_internal::test {
+
+// One model and its sessions in an app's operations, as phases that can fail and be repeated.
 
 /// The matrix's device and options.
 struct Device {

@@ -1,5 +1,4 @@
-// Takes a GGUF file apart as far as possible, changes it in meaningful ways, and assembles it again. Reads the format
-// independently, so that the library's reader can be compared.
+// Files in parts, for fuzzing: GGUF files and snapshots.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +11,9 @@
 #include "support/gguf_writer.h"
 
 namespace oriel_internal::fuzz {
+
+// Takes a GGUF file apart as far as possible, changes it in meaningful ways, and assembles it again. Reads the format
+// independently, so that the library's reader can be compared.
 
 // Types of values by their number in the file, and how many bytes each takes; 0: as many as it says.
 constexpr uint32_t kTextType = static_cast<uint32_t>(test::ValueType::kString);

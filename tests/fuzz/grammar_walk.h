@@ -1,4 +1,4 @@
-// Walks through grammars: texts that a mask allows, token by token, with checks. Tests only.
+// Walks through grammars, and a second validator of JSON schemas. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,8 @@
 #include "support/grammar_case.h"
 
 namespace oriel_internal::fuzz {
+
+// Walks through grammars: texts that a mask allows, token by token, with checks. Tests only.
 
 /// Typical model tokens: every byte, parts of JSON, of words and of characters.
 inline test::Vocabulary walkVocabulary(bool with_bytes) {

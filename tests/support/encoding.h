@@ -1,4 +1,4 @@
-// Whole files, by paths in UTF-8.
+// Whole files, JSON test data, and its encoding of arrays.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include <nlohmann/json.hpp>
 
 namespace oriel_internal::test {
+
+// Whole files, by paths in UTF-8.
 
 inline bool fileExists(const std::string& path) {
   return std::ifstream(std::filesystem::u8path(path)).good();

@@ -1,4 +1,4 @@
-// Locations of test data.
+// Test data and scratch folders.
 #pragma once
 
 #include <filesystem>
@@ -22,6 +22,8 @@
 #include "support/encoding.h"
 
 namespace oriel_internal::test {
+
+// Locations of test data.
 
 /// `relative` in tests/data, in the build (files that scripts/make_types.py made), or in the folder of reference
 /// data (tests/data/README.md); empty if in none.

@@ -1,4 +1,4 @@
-// Layers with a window of their own, and each layer's rotation. Tests only.
+// Layers in float64, from the definitions: rotation, latent attention, experts, states. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,8 @@
 #include "support/float64_weights.h"
 
 namespace oriel_internal::test {
+
+// Layers with a window of their own, and each layer's rotation. Tests only.
 
 /// Largest number of last tokens seen by each layer; 0: the session's.
 inline std::vector<size_t> float64Windows(const Float64Weights& file, size_t n_layers) {

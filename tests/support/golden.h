@@ -1,4 +1,4 @@
-// Distances between results and a reference.
+// Models with exact logits, and distances from a reference.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,8 @@
 #include "support/encoding.h"
 
 namespace oriel_internal::test {
+
+// Distances between results and a reference.
 
 /// The greater of two errors, NaN if one is NaN: std::max(a, b) is a if b is NaN.
 inline double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }

@@ -1,5 +1,4 @@
-// Makes and recognises texts of a grammar's expressions without the library's automaton, by their definition. Tests
-// only.
+// Grammars in tests: texts of expressions and schemas, and cases. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +22,9 @@
 #include "text/unicode.h"
 
 namespace oriel_internal::test {
+
+// Makes and recognises texts of a grammar's expressions without the library's automaton, by their definition. Tests
+// only.
 
 inline void appendUtf8(uint32_t c, std::string* text) {
   if (c < 0x80) {

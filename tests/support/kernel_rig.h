@@ -1,4 +1,4 @@
-// Random inputs for kernels, packed as in shaders/shared/layout.h, with their values in double.
+// Runs single kernels on a device, with random inputs.
 #pragma once
 
 #include <algorithm>
@@ -36,6 +36,8 @@
 #include "support/target.h"
 
 namespace oriel_internal::test {
+
+// Random inputs for kernels, packed as in shaders/shared/layout.h, with their values in double.
 
 /// A mixed counter (SplitMix64): kernel tests draw some hundred million numbers.
 class Mixed {

@@ -1,4 +1,4 @@
-// Measures the stack that each public function uses on the calling thread.
+// Stack bytes of public functions.
 #pragma once
 
 #include <atomic>
@@ -6,6 +6,8 @@
 #include <cstdint>
 
 namespace oriel_internal::test {
+
+// Measures the stack that each public function uses on the calling thread.
 
 struct MeasuredCall {
   const char* function;

@@ -1,4 +1,4 @@
-// Plain attention of a head. Tests only.
+// Attention and products in plain code. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,8 @@
 #include "support/kernel_rig.h"
 
 namespace oriel_internal::test {
+
+// Plain attention of a head. Tests only.
 
 /// Attention in double over the memories' contents.
 inline std::vector<double> attended(const AttentionPush& push, const KvSide& keys,

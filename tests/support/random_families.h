@@ -1,4 +1,4 @@
-// A random draft model for a random Gemma 4, as a file. Tests only.
+// Random models of many families, and their draft models, as files. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,8 @@
 #include "support/random_llama.h"
 
 namespace oriel_internal::test {
+
+// A random draft model for a random Gemma 4, as a file. Tests only.
 
 struct RandomDraft {
   explicit RandomDraft(const RandomLlama& model) : target(model) {}

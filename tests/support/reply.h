@@ -1,4 +1,4 @@
-// A parsed reply with its parts joined.
+// Replies in tests: parsed parts, and replies with guesses.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +19,8 @@
 #include "text/unicode.h"
 
 namespace oriel_internal::test {
+
+// A parsed reply with its parts joined.
 
 struct ReadCall {
   std::string name;

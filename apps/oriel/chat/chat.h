@@ -1,4 +1,4 @@
-// The settings of /set.
+// A chat at a terminal: its settings and commands, drawings of the cache, and the loop of messages.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,8 @@
 #include "terminal/reply_view.h"
 
 namespace cli {
+
+// The settings of /set.
 
 struct ChatOptions;
 

@@ -1,4 +1,4 @@
-// The messages of a conversation, to rebuild it with another system message or in another model.
+// Conversations of a chat: their messages, the saved ones, and several in one session.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@
 #include "reply/reply_parts.h"
 
 namespace cli {
+
+// The messages of a conversation, to rebuild it with another system message or in another model.
 
 class Said {
  public:

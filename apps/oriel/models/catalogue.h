@@ -1,4 +1,4 @@
-// Names of models in several files: "m-00001-of-00003.gguf".
+// Names of models: files in several parts, stored models, repositories, and published models.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,8 @@
 #include "output.h"
 
 namespace cli {
+
+// Names of models in several files: "m-00001-of-00003.gguf".
 
 /// The part number in a file's name, from 1 on; 0: it is not the name of a part.
 uint32_t partNumber(const std::string& file);

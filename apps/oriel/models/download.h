@@ -1,4 +1,4 @@
-// Runs the system's curl. All network access of the program goes through it.
+// Downloads: the system's curl, HTTP answers, unfinished files, and complete files in their place.
 #pragma once
 
 #include <array>
@@ -15,6 +15,8 @@
 #include <vector>
 
 namespace cli {
+
+// Runs the system's curl. All network access of the program goes through it.
 
 /// The result of a transfer, as reported by curl.
 struct CurlEnd {

@@ -1,4 +1,4 @@
-// The lines of a batch with their requests.
+// Batch mode: JSON lines with requests in, JSON lines with replies out.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,8 @@
 #include "reply/json_input.h"
 
 namespace cli {
+
+// The lines of a batch with their requests.
 
 struct BatchLine {
   Json id;  ///< as given, or the line's number

@@ -1,4 +1,4 @@
-// Local commands that a model may run: only those named by the user.
+// Tools that run on this machine, and their rounds in a chat.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,8 @@
 #include "reply/reply_parts.h"
 
 namespace cli {
+
+// Local commands that a model may run: only those named by the user.
 
 struct LocalTool {
   std::string name;     ///< the name for the model

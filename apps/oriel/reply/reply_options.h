@@ -1,4 +1,4 @@
-// Default sampling from the model file.
+// Options of a reply: defaults from the model file, and those of the command line.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include "settings.h"
 
 namespace cli {
+
+// Default sampling from the model file.
 
 struct CommonOptions;
 

@@ -1,4 +1,4 @@
-// Typed access to request fields. null counts as absent.
+// Request fields with types, and API errors in the form of each protocol.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include "serve/http_server.h"
 
 namespace cli {
+
+// Typed access to request fields. null counts as absent.
 
 /// Reads an object; throws ApiError that names the field ("messages[2].role").
 class Fields {

@@ -1,4 +1,4 @@
-// Parses and writes HTTP/1.1. Input is untrusted, so all sizes are bounded.
+// HTTP/1.1: messages, and the server.
 #pragma once
 
 #include <atomic>
@@ -16,6 +16,8 @@
 #include <vector>
 
 namespace cli {
+
+// Parses and writes HTTP/1.1. Input is untrusted, so all sizes are bounded.
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
 

@@ -1,4 +1,4 @@
-// A request for replies, independent of the protocol.
+// A request for replies, independent of the protocol, and the check of its constraints.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,8 @@
 #include "serve/api_error.h"
 
 namespace cli {
+
+// A request for replies, independent of the protocol.
 
 /// Limit for a body, and for JSON text inside it: parsed values take many times the bytes.
 constexpr size_t kMostBodyValues = 1 << 20;

@@ -1,4 +1,4 @@
-// OpenAI's `tools` and `tool_choice`.
+// The protocols: requests and replies of OpenAI, Anthropic, Ollama and llama.cpp, and the chat page.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@
 #include "serve/message.h"
 
 namespace cli {
+
+// OpenAI's `tools` and `tool_choice`.
 
 /// Chat completions wrap a function's fields in an object; responses do not.
 struct ToolStyle {

@@ -1,4 +1,4 @@
-// The routes: paths, methods, and access.
+// The routes and their handlers.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,8 @@
 #include "serve/http_server.h"
 
 namespace cli {
+
+// The routes: paths, methods, and access.
 
 struct Route {
   /// serve/handlers.cpp has a row for each.

@@ -1,4 +1,4 @@
-// Converts the terminal's bytes to keys.
+// Input at a terminal: keys, edited messages, and plain lines.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,8 @@
 #endif
 
 namespace cli {
+
+// Converts the terminal's bytes to keys.
 
 struct Key {
   enum class Kind {

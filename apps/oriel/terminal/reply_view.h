@@ -1,4 +1,4 @@
-// Iterates over UTF-8 characters.
+// Text on a terminal: characters, wrapped lines, and streaming replies.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,8 @@
 #include "terminal/terminal.h"
 
 namespace cli {
+
+// Iterates over UTF-8 characters.
 
 /// Stands for invalid bytes.
 constexpr char32_t kReplacement = 0xFFFD;

@@ -1,4 +1,4 @@
-// Splits Markdown into blocks of styled text, with the parser of the terminal program.
+// Text for the window: Markdown blocks, characters and visual lines.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,8 @@
 #include <vector>
 
 namespace desktop {
+
+// Splits Markdown into blocks of styled text, with the parser of the terminal program.
 
 enum class TextStyle { kPlain, kBold, kCode };
 

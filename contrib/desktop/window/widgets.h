@@ -1,4 +1,4 @@
-// Colours and measures, light and dark.
+// The look of the window: colours, measures and small elements.
 #pragma once
 
 #include <imgui.h>
@@ -13,6 +13,8 @@
 #include "state.h"
 
 namespace desktop {
+
+// Colours and measures, light and dark.
 
 struct Theme {
   bool dark = true;
