@@ -32,8 +32,7 @@ using Options = std::set<const CLI::Option*>;
 Json readConfig(const std::string& path) {
   Json config;
   try {
-    config = Json::parse(readAll(path), nullptr, /*allow_exceptions=*/true,
-                         /*ignore_comments=*/true);
+    config = jsonFrom(readAll(path), /*comments=*/true);
   } catch (const Json::parse_error& error) {
     const std::string what =
         error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."

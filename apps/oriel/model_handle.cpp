@@ -272,7 +272,7 @@ oriel_status Model::compileForm(const Settings& session, const Settings& reply,
     status = call();
   }
   if (status == ORIEL_OK) {
-    *result = Json::parse(text.c_str());
+    *result = jsonFrom(text.c_str());
   }
   return status;
 }

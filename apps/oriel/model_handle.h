@@ -31,7 +31,7 @@ oriel_status described(Json* json, const Call& call) {
     text.resize(needed);
     status = call(text.data(), text.size(), &needed);
   }
-  *json = status == ORIEL_OK ? Json::parse(text.c_str()) : Json();
+  *json = status == ORIEL_OK ? jsonFrom(text.c_str()) : Json();
   return status;
 }
 

@@ -38,6 +38,11 @@ void __verbose_terminate_handler() { std::abort(); }
 namespace cli {
 namespace {
 
+/// The program's only call of nlohmann's parser: each type of input would compile another one.
+Json parseWith(const std::string& text, bool throws, bool comments) {
+  return Json::parse(text, nullptr, throws, comments);
+}
+
 /// errno of the first failed write; global, like stdout.
 int write_error = 0;
 
@@ -74,6 +79,14 @@ std::string formatted(const char* pattern, ...) {
   std::vsnprintf(text, sizeof(text), pattern, arguments);
   va_end(arguments);
   return text;
+}
+
+Json tryJson(const std::string& text) {
+  return parseWith(text, /*throws=*/false, /*comments=*/false);
+}
+
+Json jsonFrom(const std::string& text, bool comments) {
+  return parseWith(text, /*throws=*/true, comments);
 }
 
 std::string dumped(const Json& json) {

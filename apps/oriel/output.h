@@ -47,6 +47,11 @@ __attribute__((format(printf, 1, 2)))
 std::string
 formatted(const char* pattern, ...);
 
+/// Discarded (Json::is_discarded()) if the text is not JSON.
+Json tryJson(const std::string& text);
+/// Throws Json::exception if the text is not JSON, except for comments if `comments`.
+Json jsonFrom(const std::string& text, bool comments = false);
+
 /// On one line. Invalid UTF-8 becomes U+FFFD.
 std::string dumped(const Json& json);
 /// Prints one object on one line, repaired in the same way.

@@ -353,7 +353,7 @@ bool Chat::calls(const Reply& reply) const {
 bool Chat::giveResults(const std::vector<ToolCall>& calls) {
   const bool watched = isTerminal(Stream::kErr) && !options_.common.json;
   const std::string results = tools_.results(calls, watched);
-  for (Json& message : Json::parse(results)) {
+  for (Json& message : jsonFrom(results)) {
     turn_.push_back(std::move(message));
   }
   const bool stopped = interrupts() != 0;

@@ -38,8 +38,7 @@ std::vector<std::string> readHistory(const std::string& file) {
   }
   for (size_t begin = 0; begin < all.size();) {
     const size_t end = std::min(all.find('\n', begin), all.size());
-    const Json text =
-        Json::parse(all.substr(begin, end - begin), nullptr, /*allow_exceptions=*/false);
+    const Json text = tryJson(all.substr(begin, end - begin));
     if (text.is_string()) {
       texts.push_back(text);
     }

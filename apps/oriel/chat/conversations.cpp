@@ -280,7 +280,7 @@ std::string messagesOf(const Said& said, size_t begin, size_t end) {
 
 oriel_status readMessages(const Session& session, const std::string& list) {
   const CancelOnInterrupt cancel(session.get());
-  Json messages = Json::parse(list);
+  Json messages = jsonFrom(list);
   MessagePictures pictures;
   pictures.take(&messages, "");
   return session.cancellable([&] {

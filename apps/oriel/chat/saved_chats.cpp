@@ -213,7 +213,7 @@ bool savesFirstChat() {
 std::vector<SavedChat> savedChats() {
   std::vector<SavedChat> chats;
   for (const ChatFile& file : chatFiles()) {
-    const Json json = Json::parse(textOfFile(file.path), nullptr, /*allow_exceptions=*/false);
+    const Json json = tryJson(textOfFile(file.path));
     const auto messages = json.is_object() ? json.find("messages") : json.end();
     if (!json.is_object() || messages == json.end() || !messages->is_array()) {
       continue;

@@ -238,7 +238,7 @@ std::string textOf(const Json& json, const char* name) {
 /// The notes of a part; without an address if they are not a pull's.
 FileVersion versionIn(const std::string& text) {
   FileVersion version;
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = tryJson(text);
   if (json.is_object()) {
     version = {textOf(json, "url"), textOf(json, "etag"), textOf(json, "last_modified"),
                textOf(json, "sha256"),

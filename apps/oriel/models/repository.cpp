@@ -175,7 +175,7 @@ RepositoryFile repositoryFile(const std::string& word) {
   const size_t colon = std::min(word.find(':'), word.size());
   const std::string repository = word.substr(0, colon);
   const std::string wanted = lowerCase(word.substr(std::min(colon + 1, word.size())));
-  const Json list = Json::parse(listOfFiles(repository), nullptr, /*allow_exceptions=*/false);
+  const Json list = tryJson(listOfFiles(repository));
   std::vector<RepositoryFile> files;
   std::vector<std::string> quantisations;
   for (const Json& entry : list.is_array() ? list : Json::array()) {

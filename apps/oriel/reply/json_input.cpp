@@ -99,7 +99,7 @@ class Builder {
         read.ptr == end && read.ec == std::errc()) {
       return whole < 0 ? Json(whole) : Json(static_cast<uint64_t>(whole));
     }
-    Json number = Json::parse(std::string(begin, end), nullptr, /*allow_exceptions=*/false);
+    Json number = tryJson(std::string(begin, end));
     if (number.is_discarded()) {
       throw Failure{kExitFailed, what_ + " has a number that is too large: correct it"};
     }

@@ -172,7 +172,7 @@ bool isCut(const CommonOptions& options, const Reply& reply) {
                                      [](const ToolCall& call) { return !call.complete; }) ||
                          (calls.empty() && options.reply.is("tool_choice", "required"));
   return !reply.cancelled && reply.result.stop_reason == ORIEL_STOP_LENGTH &&
-         (half_call || (options.reply.has("schema") && !Json::accept(reply.parts.text)));
+         (half_call || (options.reply.has("schema") && tryJson(reply.parts.text).is_discarded()));
 }
 
 std::string formFile(const CommonOptions& options) {

@@ -41,7 +41,7 @@ Json callJson(const ToolCall& call) {
   Json json;
   json["name"] = call.name;
   // A number that a double cannot hold stays text.
-  const Json parsed = Json::parse(call.arguments, nullptr, /*allow_exceptions=*/false);
+  const Json parsed = tryJson(call.arguments);
   json["arguments"] = parsed.is_discarded() ? Json(call.arguments) : parsed;
   return json;
 }

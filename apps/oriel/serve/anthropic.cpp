@@ -297,7 +297,7 @@ void MessagesWriter::close(Block block, bool complete) {
     return;  // a truncated call is dropped
   }
   if (block == Block::kCall) {
-    const Json input = Json::parse(text_, nullptr, /*allow_exceptions=*/false);
+    const Json input = tryJson(text_);
     block_["input"] = input.is_object() ? input : Json::object();
   } else {
     block_[block == Block::kThought ? "thinking" : "text"] = text_;

@@ -233,7 +233,7 @@ Json messagesOf(const ReplyRequest& request) {
                      "send text, or ask for a reply",
                      "messages", "unsupported_content", 0};
     }
-    list.push_back(Json::parse(message.json));
+    list.push_back(jsonFrom(message.json));
   }
   return list;
 }

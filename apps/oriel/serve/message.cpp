@@ -26,11 +26,39 @@ const char* const kPartTypes[][2] = {
 };
 
 /// Calls are compared without ids, with sorted arguments.
+std::string comparable(const Json& value) {
+  const char* separator = "";
+  std::string text;
+  if (value.is_object()) {
+    using Member = Json::object_t::value_type;
+    std::vector<const Member*> members;
+    for (const Member& member : value.get_ref<const Json::object_t&>()) {
+      members.push_back(&member);
+    }
+    std::sort(members.begin(), members.end(),
+              [](const Member* a, const Member* b) { return a->first < b->first; });
+    for (const Member* const member : members) {
+      text += separator + dumped(member->first) + ":" + comparable(member->second);
+      separator = ",";
+    }
+    return "{" + text + "}";
+  }
+  if (value.is_array()) {
+    for (const Json& item : value) {
+      text += separator + comparable(item);
+      separator = ",";
+    }
+    return "[" + text + "]";
+  }
+  return dumped(value);
+}
+
 std::string comparable(const std::string& arguments) {
-  const auto parsed = nlohmann::json::parse(arguments, nullptr, false);
-  return parsed.is_discarded()
-             ? arguments
-             : parsed.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  try {
+    return comparable(parseJson(arguments, ""));
+  } catch (const Failure&) {
+    return arguments;
+  }
 }
 
 std::string nameOfFunction(const Fields& function) {
@@ -352,7 +380,7 @@ Json functionTool(const std::string& name, const std::string& description, const
 std::string textToolArguments(const std::string& input) { return dumped(Json{{kInput, input}}); }
 
 std::string textToolInput(const std::string& arguments) {
-  const Json parsed = Json::parse(arguments, nullptr, /*allow_exceptions=*/false);
+  const Json parsed = tryJson(arguments);
   const bool holds = parsed.is_object() && parsed.contains(kInput) && parsed[kInput].is_string();
   return holds ? parsed[kInput].get<std::string>() : arguments;
 }

@@ -322,7 +322,7 @@ void readTemplateVariables(const Fields& fields, ReplyRequest* request) {
   Json variables = *given;
   variables.erase("enable_thinking");
   if (!request->form.variables.empty()) {
-    const Json effort = Json::parse(request->form.variables);
+    const Json effort = jsonFrom(request->form.variables);
     variables.insert(effort.begin(), effort.end());  // existing variables win
   }
   request->form.variables = variables.empty() ? "" : dumped(variables);

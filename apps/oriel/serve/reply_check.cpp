@@ -43,7 +43,7 @@ std::string ReplyCheck::guiltyField(const ReplyRequest& request) {
       (request.held.given() && !compile({}, request.held, "none").error.empty())) {
     return request.held.param;
   }
-  const Json tools = Json::parse(request.form.tools);
+  const Json tools = jsonFrom(request.form.tools);
   for (size_t i = 0; i < tools.size(); ++i) {
     ChatForm alone = request.form;
     alone.tools = dumped(Json::array({tools[i]}));

@@ -75,7 +75,7 @@ std::vector<PastCall> callsOf(const ReplyParts& parts) {
 
 /// Throws ApiError for a picture that cannot be decoded.
 oriel_status addWithPictures(oriel_session* session, const ChatMessage& message) {
-  Json list = Json::array({Json::parse(message.json)});
+  Json list = Json::array({jsonFrom(message.json)});
   MessagePictures pictures;
   try {
     pictures.take(&list, "", /*files=*/false);
