@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -118,6 +119,14 @@ Json numberOf(float value) {
     }
   }
   return value;  // not finite
+}
+
+std::vector<size_t> orderOf(const std::vector<double>& keys) {
+  std::vector<size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return keys[a] < keys[b]; });
+  return order;
 }
 
 std::string replaced(const std::string& text, const std::string& from, const std::string& to) {

@@ -63,6 +63,9 @@ Json listOf(const std::string& parts);
 /// The shortest number that reads back as this float: as a double it would have up to 17 digits.
 Json numberOf(float value);
 
+/// Indices of the keys, in ascending order; of equal keys the earlier one comes first.
+std::vector<size_t> orderOf(const std::vector<double>& keys);
+
 /// `text` with each `from` replaced by `to`.
 std::string replaced(const std::string& text, const std::string& from, const std::string& to);
 

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -246,14 +245,12 @@ int runRerank(const EmbedOptions& options) {
     for (size_t i = 0; rows.cols == 0; ++i) {
       (void)embedTexts(model, session, options, ORIEL_EMBED_SCORES, {inputs.at(i)});
     }
-    std::vector<size_t> order(inputs.size());
-    std::iota(order.begin(), order.end(), size_t{0});
     const auto score = [&](size_t i) { return rows.values[i * rows.cols]; };
-    if (!options.common.json) {  // for people the best first
-      std::stable_sort(order.begin(), order.end(),
-                       [&](size_t a, size_t b) { return score(a) > score(b); });
+    std::vector<double> keys(inputs.size());
+    for (size_t i = 0; !options.common.json && i < keys.size(); ++i) {
+      keys[i] = -score(i);  // for people the best first
     }
-    for (const size_t i : order) {
+    for (const size_t i : orderOf(keys)) {
       if (!options.common.json) {
         print(numberOf(score(i)).dump() + "\t" + inputs[i].text + "\n");
         continue;

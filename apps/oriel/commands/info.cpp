@@ -103,16 +103,16 @@ std::string architectureLine(const Json& info) {
 /// Shares of all tensor bytes, largest first.
 std::string weightsLine(const Json& info) {
   std::vector<std::pair<std::string, Json>> types;
+  std::vector<double> keys;
   double total = 0;
   for (const auto& [name, type] : info["tensor_sizes"].items()) {
     types.emplace_back(name, type);
+    keys.push_back(-realIn(type, "bytes"));
     total += realIn(type, "bytes");
   }
-  std::stable_sort(types.begin(), types.end(), [](const auto& a, const auto& b) {
-    return numberIn(a.second, "bytes") > numberIn(b.second, "bytes");
-  });
   std::string line;
-  for (const auto& [name, type] : types) {
+  for (const size_t i : orderOf(keys)) {
+    const auto& [name, type] = types[i];
     const double share = total == 0 ? 0 : 100 * realIn(type, "bytes") / total;
     line += formatted("%s%s %.*f%% (%u)", line.empty() ? "" : ", ", name.c_str(),
                       share >= 10 && share < 99.5 ? 0 : 1, share, countIn(type, "tensors"));

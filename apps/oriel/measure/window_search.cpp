@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace cli {
 namespace {
@@ -69,15 +70,18 @@ class Search {
   // Makes groups of one layer, or of layers with similar cost.
   void group(std::vector<uint32_t> layers) {
     if (layers.size() > kMostGroups) {
-      std::map<uint32_t, double> alone;
+      std::vector<uint32_t> sorted;
+      std::vector<double> alone;
       for (const uint32_t layer : layers) {
         std::vector<uint8_t> shares(n_layers_, 0);
         shares[layer] = static_cast<uint8_t>(kParts >> std::min(kAloneHalvings, most_));
-        const double loss = score_(longest_, shares);
-        alone[layer] = std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
+        double loss = score_(longest_, shares);
+        loss = std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
+        const auto at = std::upper_bound(alone.begin(), alone.end(), loss) - alone.begin();
+        alone.insert(alone.begin() + at, loss);
+        sorted.insert(sorted.begin() + at, layer);
       }
-      std::stable_sort(layers.begin(), layers.end(),
-                       [&](uint32_t a, uint32_t b) { return alone[a] < alone[b]; });
+      layers = std::move(sorted);
     }
     const size_t count = std::min(layers.size(), kMostGroups);
     for (size_t g = 0; g < count; ++g) {

@@ -38,6 +38,13 @@ uint64_t memoryFor(const PublishedModel& model, uint32_t tokens, uint64_t* on_fi
 }  // namespace
 
 std::vector<ListedModel> publishedModels() {
+  const auto isBefore = [](const ListedModel& a, const ListedModel& b) {
+    const auto order = [](const ListedModel& model) {
+      return std::make_tuple(model.memory_bytes_4096 == 0, model.memory_bytes_4096,
+                             numberIn(model.shape, "parameters"));
+    };
+    return order(a) < order(b);
+  };
   const Json shapes = knownShapes();
   std::vector<ListedModel> models;
   for (const PublishedModel* const listed : catalogue()) {
@@ -53,14 +60,8 @@ std::vector<ListedModel> publishedModels() {
     model.shape = *shape;
     model.memory_bytes_4096 = memoryFor(published, 4096, &model.on_file_bytes);
     model.memory_bytes_32768 = memoryFor(published, 32768, &model.on_file_bytes);
-    models.push_back(model);
+    models.insert(std::upper_bound(models.begin(), models.end(), model, isBefore), model);
   }
-  const auto order = [](const ListedModel& model) {
-    return std::make_tuple(model.memory_bytes_4096 == 0, model.memory_bytes_4096,
-                           numberIn(model.shape, "parameters"));
-  };
-  std::stable_sort(models.begin(), models.end(),
-                   [&](const ListedModel& a, const ListedModel& b) { return order(a) < order(b); });
   return models;
 }
 

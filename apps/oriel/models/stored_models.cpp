@@ -102,7 +102,7 @@ std::vector<std::string> foldersIn(const fs::path& folder) {
   return names;
 }
 
-/// `repository`: the owner of the folder; empty: the common folder.
+/// Sorted by name. `repository`: the owner of the folder; empty: the common folder.
 void addModels(const fs::path& folder, const std::string& repository,
                std::vector<StoredModel>* models) {
   std::error_code error;
@@ -111,9 +111,14 @@ void addModels(const fs::path& folder, const std::string& repository,
     const std::string file = at->path().filename().u8string();
     std::error_code unreadable;
     if (endsInGguf(file) && partNumber(file) <= 1 && at->is_regular_file(unreadable)) {
-      models->push_back(
-          {repository.empty() ? nameOf(file) : repository + ":" + quantisationOf(file),
-           at->path().u8string(), bytesOfModel(at->path().u8string())});
+      const StoredModel model = {
+          repository.empty() ? nameOf(file) : repository + ":" + quantisationOf(file),
+          at->path().u8string(), bytesOfModel(at->path().u8string())};
+      models->insert(std::upper_bound(models->begin(), models->end(), model,
+                                      [](const StoredModel& a, const StoredModel& b) {
+                                        return a.name < b.name;
+                                      }),
+                     model);
     }
   }
 }
@@ -156,8 +161,6 @@ std::vector<StoredModel> storedModels() {
       addModels(folder / fs::u8path(org) / fs::u8path(name), org + "/" + name, &models);
     }
   }
-  std::sort(models.begin(), models.end(),
-            [](const StoredModel& a, const StoredModel& b) { return a.name < b.name; });
   return models;
 }
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -200,10 +199,10 @@ void answerRerank(Service* service, Exchange* exchange) {
   uint64_t tokens = 0;
   const std::vector<std::vector<float>> scores =
       service->embed({model, request.documents}, *exchange, &tokens, &request.query);
-  std::vector<size_t> order(scores.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return scores[a][0] > scores[b][0]; });
+  std::vector<double> keys(scores.size());
+  std::transform(scores.begin(), scores.end(), keys.begin(),
+                 [](const auto& row) { return -row[0]; });
+  std::vector<size_t> order = orderOf(keys);
   order.resize(std::min(order.size(), request.most));
   Json json;
   json["object"] = "list";

@@ -273,10 +273,11 @@ std::vector<ModelCard> ModelPool::cards() {
   }
   std::vector<ModelCard> cards;
   for (const Entry& entry : entries_) {
-    cards.push_back(entry.card);
+    cards.insert(
+        std::upper_bound(cards.begin() + (cards.empty() ? 0 : 1), cards.end(), entry.card,
+                         [](const ModelCard& a, const ModelCard& b) { return a.name < b.name; }),
+        entry.card);
   }
-  std::sort(cards.begin() + 1, cards.end(),
-            [](const ModelCard& a, const ModelCard& b) { return a.name < b.name; });
   return cards;
 }
 
