@@ -101,6 +101,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   }
   Status timeOps(StepList list, OpTime* op_times) override;
   void judge(StepList list, const Op* ops, uint32_t count, bool right) override;
+  bool multipliesHalves(StepList list, const Op* ops, uint32_t count) const override;
   void keepJudgement() override {
     if (options_.uses_wrong) {
       verdict().survivedTest();

@@ -204,6 +204,20 @@ void VulkanExecutor::judgeKernel(uint32_t shader, bool right) {
   }
 }
 
+bool VulkanExecutor::multipliesHalves(StepList list, const Op* ops, uint32_t count) const {
+  constexpr uint32_t kHalf = featureBit(VulkanFeature::kFloat16);
+  for (uint32_t i = 0; i < count; ++i) {
+    Kernel kernel;
+    if (chooseKernel(ops[i], nullptr, kernelRows(plan_, list), device_.caps, choices_, Log(),
+                     &kernel)
+            .ok() &&
+        (featuresOfKernel(kShaders[kernel.shader].name()) & kHalf) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // If several kernels contributed to a wrong result, blames the kernels with optional features.
 void VulkanExecutor::judge(StepList list, const Op* ops, uint32_t count, bool right) {
   const KernelRows rows = kernelRows(plan_, list);

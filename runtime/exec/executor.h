@@ -298,6 +298,10 @@ class Executor {
 
   /// Records the result of a test of some ops of a list that use each other's results.
   virtual void judge(StepList /*list*/, const Op* /*ops*/, uint32_t /*count*/, bool /*right*/) {}
+  /// True if a kernel of these ops of a list multiplies in f16.
+  virtual bool multipliesHalves(StepList /*list*/, const Op* /*ops*/, uint32_t /*count*/) const {
+    return false;
+  }
   /// Saves the recorded results for later executors.
   virtual void keepJudgement() {}
   /// Known faults of the device in use and the features that are off because of them, as text for people; "" for none.

@@ -114,9 +114,8 @@ bool hasCandidate(Executor& executor, MatmulUse use, const char* beginning) {
 }
 
 // False if the device does not have the variant.
-bool nameOf(const Check& check, Executor& executor, char (&name)[64], double* limit) {
+bool nameOf(const Check& check, Executor& executor, char (&name)[64]) {
   constexpr const char* kNorm = "rms_norm";
-  *limit = check.limit;
   if (beginsWith(check.name, kNorm) && executor.pathName()[0] != '\0') {
     std::snprintf(name, sizeof(name), "rms_norm_%s%s", executor.pathName(),
                   check.name + std::strlen(kNorm));
@@ -124,12 +123,6 @@ bool nameOf(const Check& check, Executor& executor, char (&name)[64], double* li
   }
   std::snprintf(name, sizeof(name), "%s", check.name);
   if (check.candidate == 0) {
-    // Plain attention of a prompt may run on matrix units.
-    if (beginsWith(check.name, "attention_") && check.list == StepList::kChunk &&
-        std::strstr(check.name, "capped") == nullptr &&
-        hasCandidate(executor, MatmulUse::kChunk, kMatrixCandidate)) {
-      *limit = kHalfLimit;
-    }
     return true;
   }
   const MatmulUse use = check.list == StepList::kChunk ? MatmulUse::kChunk : MatmulUse::kVector;
@@ -142,9 +135,6 @@ bool nameOf(const Check& check, Executor& executor, char (&name)[64], double* li
   const char* const candidate = tuning->candidateName(use, check.weights, index);
   if (candidate == nullptr) {
     return check.candidate == 1;
-  }
-  if (beginsWith(candidate, kHalfCandidate) || beginsWith(candidate, kMatrixCandidate)) {
-    *limit = kHalfLimit;
   }
   std::snprintf(name, sizeof(name), "%s (%s)", check.name, candidate);
   return true;
@@ -208,10 +198,14 @@ Status compare(const TestedDevice& device, const CheckPlan& plan, bool baseline,
     ORIEL_TRY(stop.check());
     const Check& check = plan.check(i);
     char name[64];
-    double limit = 0;
-    if (!nameOf(check, executor, name, &limit)) {
+    if (!nameOf(check, executor, name)) {
       continue;
     }
+    // Heads are tested with several outputs.
+    const StepList list = check.list == StepList::kHead ? StepList::kOutputs : check.list;
+    const Op* const ops = plan.plan().ops[static_cast<uint32_t>(list)] + check.first_op;
+    const bool in_halves = !check.words && executor.multipliesHalves(list, ops, check.n_ops);
+    const double limit = in_halves ? kHalfLimit : check.limit;
     const void* got = nullptr;
     const void* want = nullptr;
     ORIEL_TRY(executor.read(check.out, 0, check.out.size_bytes, &got));
@@ -220,9 +214,6 @@ Status compare(const TestedDevice& device, const CheckPlan& plan, bool baseline,
     const bool right = error <= limit;
     sink.report({name, right ? CheckResult::kPassed : CheckResult::kFailed, error, limit,
                  right ? "" : kDiffers});
-    // Heads are tested with several outputs.
-    const StepList list = check.list == StepList::kHead ? StepList::kOutputs : check.list;
-    const Op* const ops = plan.plan().ops[static_cast<uint32_t>(list)] + check.first_op;
     executor.judge(list, ops, check.n_ops, right);
   }
   executor.keepJudgement();

@@ -68,8 +68,14 @@ TEST(SelfTest, passes_every_check_on_this_device_counts_them_and_tells_how_far_i
   EXPECT_GT(result.passed, 100u);
   EXPECT_EQ(result.passed + result.skipped, findings.checks.size());
   EXPECT_NE(std::string(result.device), "");
+  // This lists the feature only where the device uses it.
+  const bool units =
+      std::string(result.feature_names).find("cooperative_matrix") != std::string::npos;
   for (const auto& [name, check] : findings.checks) {
     EXPECT_NE(check.result, ORIEL_CHECK_FAILED) << name << ": " << check.error;
+    if (name.compare(0, 10, "attention_") == 0 && !units) {
+      EXPECT_EQ(check.limit, 3e-4) << name;
+    }
     EXPECT_EQ(check.result == ORIEL_CHECK_SKIPPED, check.reason[0] != '\0') << name;
   }
   const bool vulkan = onVulkan();
@@ -144,6 +150,95 @@ TEST(SelfTest, fails_kernels_of_which_one_value_is_off_or_no_number) {
   // Except caches, where a word may be at a rounding boundary.
   EXPECT_GT(failuresWith(1.5, &passed), all * 3 / 4);
   EXPECT_GT(failuresWith(std::nan(""), &passed), all * 3 / 4);
+}
+
+/// The reference executor, with matmul candidates for matrix units and one value of every output off by 1e-3 of the
+/// root mean square: more than attention in float may be off, and less than attention on matrix units may.
+class NearlyRightExecutor final : public ForwardingExecutor, public MatmulTuning {
+ public:
+  NearlyRightExecutor(Executor* real, bool halves)
+      : ForwardingExecutor(real), real_(real), halves_(halves) {}
+  ~NearlyRightExecutor() override { destroyExecutor(real_); }
+  Status read(const BufferRef& from, uint64_t offset, uint64_t bytes, const void** piece) override {
+    const Status status = ForwardingExecutor::read(from, offset, bytes, piece);
+    float* const values = static_cast<float*>(const_cast<void*>(*piece));
+    double squares = 0;
+    for (uint64_t i = 0; i < bytes / 4; ++i) {
+      squares += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    }
+    values[0] += static_cast<float>(1e-3 * std::sqrt(squares / static_cast<double>(bytes / 4)));
+    return status;
+  }
+  const char* deviceName() const override { return "nearly right"; }
+  const char* driverName() const override { return "nearly right"; }
+  bool multipliesHalves(StepList list, const Op* ops, uint32_t count) const override {
+    return halves_ && list == StepList::kChunk && std::any_of(ops, ops + count, [](const Op& op) {
+             return op.kind == OpKind::kAttention;
+           });
+  }
+
+  MatmulTuning* matmulTuning() override { return this; }
+  const char* candidateName(MatmulUse, WeightType, uint32_t index) const override {
+    return index == 0 ? "matrix" : nullptr;
+  }
+  uint32_t choice(MatmulUse, WeightType) const override { return 0; }
+  uint32_t standard(MatmulUse, WeightType) const override { return 0; }
+  bool isMeasured(MatmulUse, WeightType) const override { return false; }
+  Status take(MatmulUse, WeightType, uint32_t) override { return kOk; }
+  bool keep(MatmulUse, WeightType, uint32_t) override { return false; }
+
+ private:
+  Executor* real_;
+  bool halves_;
+};
+
+struct LimitedDevice {
+  bool halves;
+  std::vector<std::unique_ptr<char[]>> blocks;
+  std::map<std::string, std::pair<CheckResult, double>> attention;  ///< result and limit
+};
+
+void testAttention(LimitedDevice* own) {
+  TestedDevice device;
+  device.context = own;
+  device.make = [](const void* user, const Plan& plan, bool, const ExecutorMemory& memory,
+                   Executor** executor) -> Status {
+    auto* self = static_cast<LimitedDevice*>(const_cast<void*>(user));
+    ExecutorOptions options;
+    options.allocator = &defaultAllocator();
+    Executor* real = nullptr;
+    ORIEL_TRY(createReferenceExecutor(plan, options, memory, &real));
+    self->blocks.push_back(std::make_unique<char[]>(sizeof(NearlyRightExecutor)));
+    *executor = new (self->blocks.back().get()) NearlyRightExecutor(real, self->halves);
+    return kOk;
+  };
+  SelfTestSummary result = {};
+  const auto onReport = [](const CheckReport& report, void* user) {
+    if (std::strncmp(report.name, "attention_", 10) == 0) {
+      static_cast<LimitedDevice*>(user)->attention[report.name] = {report.result, report.limit};
+    }
+  };
+  const CheckSink sink = {onReport, own, &result};
+  TestProgress progress = {{}, kSelfTestParts};
+  EXPECT_TRUE(runSelfTest(device, defaultAllocator(), Log(), sink, &progress).ok());
+}
+
+RUNS_ON(kCpu);
+TEST(SelfTest, allows_attention_more_only_where_it_multiplies_in_f16) {
+  LimitedDevice in_float = {false, {}, {}};
+  testAttention(&in_float);
+  LimitedDevice in_halves = {true, {}, {}};
+  testAttention(&in_halves);
+  ASSERT_GT(in_float.attention.size(), 8u);
+  for (const auto& [name, found] : in_float.attention) {
+    EXPECT_EQ(found.first, CheckResult::kFailed) << name;
+    EXPECT_EQ(found.second, 3e-4) << name;
+  }
+  for (const auto& [name, found] : in_halves.attention) {
+    const bool is_prompt = name.find("of a chunk") != std::string::npos;
+    EXPECT_EQ(found.first, is_prompt ? CheckResult::kPassed : CheckResult::kFailed) << name;
+    EXPECT_EQ(found.second, is_prompt ? 4e-3 : 3e-4) << name;
+  }
 }
 
 RUNS_ON(kEachDevice);

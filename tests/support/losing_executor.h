@@ -65,6 +65,9 @@ class ForwardingExecutor : public Executor {
 
   MatmulTuning* matmulTuning() override { return inner_->matmulTuning(); }
   Status timeOps(StepList list, OpTime* times) override { return inner_->timeOps(list, times); }
+  bool multipliesHalves(StepList list, const Op* ops, uint32_t count) const override {
+    return inner_->multipliesHalves(list, ops, count);
+  }
 
  private:
   Executor* inner_;
