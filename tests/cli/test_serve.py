@@ -208,6 +208,13 @@ def test_forms_and_tools():
         behind = server.chat(results, tools=TOOLS)
         check("results of tools go on", behind.status == 200 and behind.json["usage"]["prompt_tokens_details"]
               ["cached_tokens"] > 0, behind)
+        server.chat([USER], tools=TOOLS, tool_choice="required", max_tokens=200)
+        turned = json.dumps(dict(reversed(read["arguments"].items())), indent=1)
+        results[1] = {**choice["message"], "tool_calls": [
+            {**call, "function": {"name": "get_weather", "arguments": turned}}]}
+        same = server.chat(results, tools=TOOLS)
+        check("and with arguments in another order", same.json["usage"] == behind.json["usage"],
+              (turned, behind.json["usage"], same.json["usage"]))
         other = {"type": "function", "function": {"name": "other", "parameters": {"type": "object", "properties": {}}}}
         one = server.chat([USER], tools=TOOLS + [other], max_tokens=100,
                           tool_choice={"type": "function", "function": {"name": "other"}})
