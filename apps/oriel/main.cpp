@@ -13,7 +13,6 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "config.h"
 #include "measure/divergence.h"
 #include "options.h"
 #include "output.h"

@@ -8,10 +8,10 @@
 #include "oriel/advanced.h"
 #include "support/float64_model.h"
 #include "support/golden.h"
-#include "support/losing_executor.h"
 #include "support/random_families.h"
 #include "support/reply.h"
 #include "support/tiers.h"
+#include "support/watched_session.h"
 
 namespace oriel_internal::test::test_draft_model {
 namespace {
