@@ -22,7 +22,7 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 VERSION = "14"  # others have other checks
 COMMITS = 8
-MOST = 8  # files of the last commits: about half a minute on two cores
+MOST = 8  # files of the last commits
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
 EVERY_TIME = ("runtime", "platform")
 ALL = (*EVERY_TIME, "apps")
