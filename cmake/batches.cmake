@@ -7,7 +7,7 @@ set(ORIEL_FILES_IN_A_BATCH 12)
 # - files with the same local names as another file, or with types of their own that have members
 # - the pretokenizers, because the compiler would inline more in a larger file
 set(ORIEL_BATCHES_EXCLUDE
-    "/platform/cpu/|/os/|/text/pretokenizer|kernels_packed|/grammar/(regex_reader|token_trie)\\.|/model/unsupported\\.|/plan/repack_low_bit\\.\
+    "/platform/cpu/|/os/|/text/pretokenizer|kernels_packed|/grammar/(regex_reader|token_trie)\\.|/model/unsupported\\.|/plan/repack_blocks\\.\
 |/tools/speed\\.|/vulkan/(matmul_choices|pipelines|verdict)\\.")
 
 function(oriel_write_batch target files name options)

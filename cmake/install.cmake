@@ -76,8 +76,24 @@ elseif(ORIEL_BOTH_LIBRARIES)
   set(pc_private "Libs.private: ${pc_needs}")
   set(pc_needs "")
 endif()
-foreach(name oriel oriel-tools)
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
-endforeach()
+set(pc_places "prefix=${pc_prefix}\nlibdir=${pc_libdir}\nincludedir=${pc_includedir}\n")
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/oriel.pc @ONLY CONTENT [[
+@pc_places@
+Name: oriel
+Description: @PROJECT_DESCRIPTION@
+Version: @PROJECT_VERSION@
+Libs: -L${libdir} -loriel @pc_needs@
+@pc_private@
+Cflags: -I${includedir}
+]])
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/oriel-tools.pc @ONLY CONTENT [[
+@pc_places@
+Name: oriel-tools
+Description: What is measured about models and devices, beside oriel
+Version: @PROJECT_VERSION@
+Requires: oriel = @PROJECT_VERSION@
+Libs: -L${libdir} -loriel_tools
+Cflags: -I${includedir}
+]])
 install(FILES ${PROJECT_BINARY_DIR}/oriel.pc ${PROJECT_BINARY_DIR}/oriel-tools.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

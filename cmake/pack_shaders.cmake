@@ -20,11 +20,18 @@ set(arrays "")
 set(blocks "")
 set(modules "")
 set(n_blocks 0)
+# Packs a block as .xz, with settings that suit words of four bytes.
+set(pack_block [[
+import lzma, pathlib, sys
+filter = {"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 2, "pb": 2}
+block, packed = map(pathlib.Path, sys.argv[1:])
+packed.write_bytes(lzma.compress(block.read_bytes(), lzma.FORMAT_XZ, lzma.CHECK_CRC64, filters=[filter]))
+]])
 # The files of `parts` become a block.
 macro(finish_block)
   set(block ${FOLDER}/block_${n_blocks})
   execute_process(COMMAND ${CMAKE_COMMAND} -E cat ${parts} OUTPUT_FILE ${block} COMMAND_ERROR_IS_FATAL ANY)
-  execute_process(COMMAND ${PYTHON} ${CMAKE_CURRENT_LIST_DIR}/pack_block.py ${block} ${block}.xz COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${PYTHON} -c "${pack_block}" ${block} ${block}.xz COMMAND_ERROR_IS_FATAL ANY)
   file(READ ${block}.xz hex HEX)
   string(REGEX REPLACE "(..)" "0x\\1," listing "${hex}")
   string(REGEX REPLACE "(................................................................................)" "\\1\n"

@@ -4,7 +4,7 @@ option(ORIEL_COMPILE_SHADERS "Compile the shaders in this build, for work on the
 
 set(ORIEL_TRACKED_KERNELS ${PROJECT_SOURCE_DIR}/shaders/kernels_packed.cpp)
 set(ORIEL_CHECK_KERNELS ${CMAKE_COMMAND} -DKERNELS=${ORIEL_TRACKED_KERNELS}
-                        -P ${PROJECT_SOURCE_DIR}/cmake/check_kernels.cmake)
+                        -P ${PROJECT_SOURCE_DIR}/cmake/shader_sources.cmake)
 
 if(NOT ORIEL_COMPILE_SHADERS)
   include(${PROJECT_SOURCE_DIR}/cmake/shader_sources.cmake)

@@ -116,7 +116,7 @@ command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 if [[ ! -f $prefix/.complete ]]; then
   {
     oriel_logged cmake -S "$headers/usr/src/googletest" -B "$cross/googletest" -G Ninja \
-      --toolchain "$oriel_root/toolchains/$target.cmake" -DCMAKE_BUILD_TYPE=Release \
+      --toolchain "$oriel_root/toolchains/gnu.cmake" "-DORIEL_TARGET=$target" -DCMAKE_BUILD_TYPE=Release \
       -DBUILD_GMOCK=OFF "${launcher[@]}" "-DCMAKE_INSTALL_PREFIX=$prefix" &&
       oriel_logged cmake --build "$cross/googletest" -t install && : >"$prefix/.complete"
   } ||

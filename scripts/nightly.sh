@@ -38,7 +38,7 @@ part() {
   fi
 }
 soak() {
-  local soak=build/release/lab/soak/oriel_soak layer=build/release/tests/faults/layer icd
+  local soak=build/release/lab/oriel_soak layer=build/release/tests/faults/layer icd
   oriel_configure -DORIEL_BUILD_TESTS=ON -DORIEL_BUILD_LAB=ON && cmake --build build/release --target oriel_soak oriel_fault_layer >&2 ||
     oriel_fail "building failed"
   part soak-cpu "$soak" --seconds 3600 --seed "$RANDOM"

@@ -58,7 +58,7 @@ addresses() {
   step "$1" unit "build/$1/tests/oriel_unit_tests" --gtest_brief=1
   step "$1" cpu "build/$1/tests/oriel_tests_cpu" --gtest_brief=1
   step "$1" fuzz_inputs "build/$1/tests/oriel_fuzz_replay"
-  step "$1" soak "build/$1/lab/soak/oriel_soak" --seconds 120
+  step "$1" soak "build/$1/lab/oriel_soak" --seconds 120
 }
 races() {
   if ! build tsan oriel_unit_tests oriel_tests_cpu oriel_soak oriel_cli; then
@@ -68,7 +68,7 @@ races() {
   step tsan unit build/tsan/tests/oriel_unit_tests --gtest_brief=1 --gtest_filter='*Pool*:*Thread*:*Share*:*Gate*:*Expert*:*Cache*'
   step tsan cpu build/tsan/tests/oriel_tests_cpu --gtest_brief=1 \
     --gtest_filter='*SeveralSessions*:*Stress*:*SideBySide*:*Cancel*:*Callbacks*:*Trim*:*OnFile*:*CpuExecutor*:*Recover*:*LostDevice*:*ThreadGaps*:Gate.*'
-  step tsan soak build/tsan/lab/soak/oriel_soak --seconds 120
+  step tsan soak build/tsan/lab/oriel_soak --seconds 120
   step tsan serve python3 tests/cli/test_serve_hostile.py build/tsan/apps/oriel tests/data
 }
 unset_memory() {

@@ -20,7 +20,7 @@ report=$oriel_root/build/test-report.xml
 all=OFF desktop=OFF
 quick=()
 case ${1:-} in
-  --all) all=ON desktop=AUTO && shift ;;
+  --all) all=ON desktop=AUTO && shift && export ORIEL_TEST_ALL=1 ;;
   --quick) quick=(-R '^(unit|cpu)\.') && shift ;;
 esac
 
@@ -42,6 +42,8 @@ oriel_configure -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON -DORIEL_SWI
 CCACHE_BASEDIR=$build cmake --build "$build" || oriel_fail "building failed"
 "$oriel_root/scripts/sizes.sh" "$build"  # for the log: the test `sizes` fails if one is too large
 
+oriel_limit_s=720  # for an ordinary run on two cores, from nothing
+[[ $all == ON ]] && oriel_limit_s=
 oriel_say "packages took $installed s, building took $((SECONDS - installed)) s"
 
 # Some tests wait more than they compute: at a terminal, for a server.

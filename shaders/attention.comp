@@ -14,7 +14,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "shared/layout.h"
 #include "lib/half.glsl"
-#include "lib/tanh.glsl"
+#include "lib/activation.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 64u;

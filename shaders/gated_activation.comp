@@ -4,8 +4,6 @@
 #extension GL_GOOGLE_include_directive : require
 #include "shared/layout.h"
 #include "lib/activation.glsl"
-#include "lib/erf.glsl"
-#include "lib/tanh.glsl"
 
 layout(local_size_x_id = 0) in;
 

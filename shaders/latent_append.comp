@@ -6,7 +6,6 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "shared/layout.h"
 #include "lib/half.glsl"
-#include "lib/int8.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 64u;
@@ -26,8 +25,6 @@ layout(std430, set = 0, binding = 4) readonly buffer Vectors { float vectors[]; 
 shared float values[kHeadDim];
 shared uint scales[kGroups];  // f16 bits of each group
 #include "lib/quantise.glsl"
-#include "lib/hadamard.glsl"
-#include "lib/code_words.glsl"
 
 // As in lib/rotate.glsl: not contracted.
 float turned(float x, float partner, bool first, uint pair_at) {

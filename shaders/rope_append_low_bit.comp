@@ -8,7 +8,6 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "shared/layout.h"
 #include "lib/half.glsl"
-#include "lib/int8.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 64u;
@@ -28,8 +27,6 @@ layout(std430, set = 0, binding = 4) buffer ValueCache { uint v_cache[]; };
 shared float values[kHeadDim];
 shared uint scales[kGroups];  // f16 bits of each group
 #include "lib/quantise.glsl"
-#include "lib/hadamard.glsl"
-#include "lib/code_words.glsl"
 
 // Grid (vectors, tokens). Vectors of a token: n_heads window queries, n_heads sink queries, keys, values.
 void main() {

@@ -3,7 +3,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/layout.h"
-#include "lib/tanh.glsl"
+#include "lib/activation.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 64u;

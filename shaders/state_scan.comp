@@ -8,7 +8,6 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "shared/layout.h"
 #include "lib/half.glsl"
-#include "lib/int8.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 64u;

@@ -7,7 +7,7 @@
 
 set(ORIEL_SHADER_FLAGS --target-env vulkan1.1 -V -g0 -S comp)  # of glslangValidator
 
-# Types of weights, in the order of WeightType (runtime/plan/op.h) and of lib/weight_types.glsl. TQ2_0 and TQ1_0 are packed
+# Types of weights, in the order of WeightType (runtime/plan/op.h) and of lib/weights.glsl. TQ2_0 and TQ1_0 are packed
 # as Q2_0.
 set(types f32 f16 bf16 q8_0 q4_0 q4_1 q5_0 q5_1 iq4_nl q2_k q3_k q4_k q5_k q6_k iq4_xs iq2_xxs iq2_xs iq2_s iq3_xxs
           iq3_s mxfp4 tq2_0 tq1_0 nvfp4 q1_0 q2_0)

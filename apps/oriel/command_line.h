@@ -1,4 +1,4 @@
-// The command line: its help, and its conversion to the form of the parser.
+// The command line: its help, its conversion to the form of the parser, defaults from the config file, and the commands.
 #pragma once
 
 #include <functional>
@@ -44,6 +44,20 @@ std::vector<std::string> asParsed(const CLI::App& program, std::vector<std::stri
 
 /// The option to suggest for a name that cannot be translated: "--format" for "--schema". Empty: none.
 std::string optionMeant(const std::string& typed);
+
+// The user's config file: defaults for the command line.
+
+/// The file named by ORIEL_CONFIG, or config.json in the user's config folder. Empty: none.
+std::string configPath();
+
+/// Appends the options of the config file and of the presets in --preset to a command line from asParsed(). Skips options
+/// that the command line sets or excludes. --no-config: reads nothing. Throws Failure for an invalid file or an unknown
+/// preset.
+std::vector<std::string> withConfig(const CLI::App& program, std::vector<std::string> texts);
+
+/// True if the option named in the error line came from the file.
+bool isFromConfig(const std::vector<std::string>& texts, const std::vector<std::string>& given,
+                  const std::string& error);
 
 }  // namespace cli
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <new>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -13,7 +15,6 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
-#include "config.h"
 #include "measure/divergence.h"
 #include "options.h"
 #include "output.h"
@@ -110,6 +111,44 @@ int endParsing(const CLI::App& program, const CLI::ParseError& error, bool from_
   return kExitUsage;
 }
 
+constexpr std::pair<const char*, Command (*)(CLI::App*)> kCommands[] = {
+    {"chat", addChatCommand},
+    {"run", addRunCommand},
+    {"plan", addPlanCommand},
+    {"bench", addBenchCommand},
+    {"eval", addEvalCommand},
+    {"calibrate", addCalibrateCommand},
+    {"info", addInfoCommand},
+    {"tokenize", addTokenizeCommand},
+    {"render", addRenderCommand},
+    {"parse", addParseCommand},
+    {"embed", addEmbedCommand},
+    {"rerank", addRerankCommand},
+    {"serve", addServeCommand},
+    {"models", addModelsCommand},
+    {"pull", addPullCommand},
+    {"devices", addDevicesCommand},
+    {"doctor", addDoctorCommand},
+    {"options", addOptionsCommand},
+    {"completions", addCompletionsCommand},
+    {"manual", addManualCommand},
+    {"rm", addRemoveCommand},
+};
+
+/// The name of the command to build alone, because each takes a millisecond. Empty: all, since the line may name others, the
+/// config file may have options of others, or the command describes all.
+std::string onlyCommand(const std::vector<std::string>& given) {
+  const std::string first = given.empty() ? "" : given.front();
+  const bool is_name = std::any_of(std::begin(kCommands), std::end(kCommands),
+                                   [&](const auto& row) { return first == row.first; });
+  std::error_code error;
+  const bool describes_all = first == "completions" || first == "manual";
+  return is_name && !describes_all &&
+                 !std::filesystem::exists(std::filesystem::u8path(configPath()), error)
+             ? first
+             : "";
+}
+
 int runCommand(int argc, char** argv) {
   CLI::App program("Chat with a language model inside a memory budget you choose.", "oriel");
   program.set_help_flag("--help", "Show all options and exit; -h: the common ones");
@@ -118,22 +157,21 @@ int runCommand(int argc, char** argv) {
   program.require_subcommand(0, 1);
   program.allow_windows_style_options(false);  // arguments with a slash are paths on Windows, too
   program.formatter(helpFormatter());
-  const Command commands[] = {
-      addChatCommand(&program),        addRunCommand(&program),      addPlanCommand(&program),
-      addBenchCommand(&program),       addEvalCommand(&program),     addCalibrateCommand(&program),
-      addInfoCommand(&program),        addTokenizeCommand(&program), addRenderCommand(&program),
-      addParseCommand(&program),       addEmbedCommand(&program),    addRerankCommand(&program),
-      addServeCommand(&program),       addModelsCommand(&program),   addPullCommand(&program),
-      addDevicesCommand(&program),     addDoctorCommand(&program),   addOptionsCommand(&program),
-      addCompletionsCommand(&program), addManualCommand(&program),   addRemoveCommand(&program),
-  };
+  const std::vector<std::string> given = arguments(argc, argv);
+  const std::string only = onlyCommand(given);
+  std::vector<Command> commands;
+  for (const auto& [name, add] : kCommands) {
+    if (only.empty() || only == name) {
+      commands.push_back(add(&program));
+    }
+  }
   program.footer(  // set here, since commands inherit earlier settings
       "MODEL is a GGUF file, or the name of a model that `oriel pull NAME` downloaded. Without it "
       "Oriel uses its small bundled model.\n"
       "`oriel COMMAND -h` shows the common options, `--help` all. To begin: oriel chat");
   refuseEmptyValues(&program);
   bool brief = false;
-  const std::vector<std::string> texts = asParsed(program, arguments(argc, argv), &brief);
+  const std::vector<std::string> texts = asParsed(program, given, &brief);
   briefHelp(brief || texts.empty());
   const std::vector<std::string> whole = withConfig(program, texts);
   try {

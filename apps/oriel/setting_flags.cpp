@@ -107,8 +107,9 @@ const Json& optionTable() {
 
 const Json& optionRow(const std::string& name) {
   const Json& table = optionTable();
-  const auto found = std::find_if(table.begin(), table.end(),
-                                  [&](const Json& row) { return row["name"] == name; });
+  const auto found = std::find_if(table.begin(), table.end(), [&](const Json& row) {
+    return row["name"].get_ref<const std::string&>() == name;
+  });
   if (found == table.end()) {
     throw Failure{kExitFailed, "the library has no option " + name +
                                    ": use the library of this program's package"};

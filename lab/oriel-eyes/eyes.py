@@ -22,13 +22,11 @@ from torch import nn
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "oriel-tiny"))
-import export_gguf  # noqa: E402
 import gguf  # noqa: E402
 from model import Config, Model, n_params  # noqa: E402
 from pictures import ASKED, COLOURS, GROUNDS, LIT, SHAPES, SIDE, Dice, answer, dialogue, draw, invent, write_png  # noqa: E402
-from tokenizer import SPECIALS, Tokenizer  # noqa: E402
+from tokenizer import SPECIALS, Tokenizer, learn_from  # noqa: E402
 from train import Muon, rate_at  # noqa: E402
-from train_tokenizer import learn_from  # noqa: E402
 
 PATCH, MERGE = 8, 2  # pixels a side of a patch; patches a side of a row
 WIDTH, DEPTH, HEADS, FFN = 64, 4, 4, 128  # of the encoder
@@ -224,14 +222,14 @@ def load(path):
 
 def export(a):
     model, tok = load(a.model)
-    cfg, kind, file_type = model.text.cfg.as_dict(), export_gguf.KIND[a.type], export_gguf.FILE_TYPE[a.type]
+    cfg, kind, file_type = model.text.cfg.as_dict(), gguf.KIND[a.type], gguf.FILE_TYPE[a.type]
     about = {"general.author": "the Oriel authors", "general.license": "cc0-1.0",
              "general.description": "Tiny model that answers questions about simple pictures; trained from scratch on drawn ones."}
     own = {**about, "tokenizer.chat_template": TEMPLATE, "tokenizer.ggml.tokens": (gguf.STRING, tok.tokens + EXTRA),
            "tokenizer.ggml.token_type": (gguf.I32, [3] * len(SPECIALS) + [1] * (len(tok.tokens) - len(SPECIALS)) + [3] * len(EXTRA))}
-    text = export_gguf.metadata(cfg, tok, "Oriel Eyes", "305K", file_type)
+    text = gguf.metadata(cfg, tok, "Oriel Eyes", "305K", file_type)
     gguf.write(f"{a.out}.gguf", [(key, t, own.get(key, value)) for key, t, value in text],
-               export_gguf.tensors_of(model.text.state_dict(), cfg, kind))
+               gguf.tensors_of(model.text.state_dict(), cfg, kind))
     vision = {"embedding_length": WIDTH, "feed_forward_length": FFN, "block_count": DEPTH, "attention.head_count": HEADS,
               "attention.layer_norm_epsilon": EPS, "patch_size": PATCH, "image_size": SIDE, "preproc_image_size": SIDE,
               "projection_dim": TEXT["dim"], "projector.scale_factor": MERGE, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}

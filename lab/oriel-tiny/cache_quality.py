@@ -17,7 +17,7 @@ import checks
 from dialogue import Dialogue, encode_dialogue
 from evaluate import Oriel
 from make_corpus import plan_memory_long, plan_small, plan_story
-from rng import Rng
+from phrases import Rng
 from tokenizer import Tokenizer
 
 WINDOWS = (128, 256, 512, 1024)

@@ -1,7 +1,7 @@
 """Trains a prefix for a page of text: keys and values that replace the page in a session (a Cartridge).
 
-    python3 cartridge_page.py --out data/page
-    python3 cartridge.py --model ../../models/oriel-tiny/oriel-tiny-q8_0.gguf --page data/page/page.txt \
+    python3 cartridge.py page --out data/page
+    python3 cartridge.py train --model ../../models/oriel-tiny/oriel-tiny-q8_0.gguf --page data/page/page.txt \
         --questions data/page/study.txt --tokens 32 --out data/page/page.gguf \
         --test data/page/test.json
 
@@ -24,12 +24,15 @@ prefix, H query heads and K heads of keys and values of D numbers, G = H / K.
 
 import argparse
 import json
+import os
 import time
 
+import banks
 import gguf
 import numpy as np
 from dialogue import render
-from rng import Rng
+from facts import about_person, fmt, questions
+from phrases import Rng, say
 from tokenizer import Tokenizer
 
 
@@ -348,8 +351,71 @@ def write(path, model, prefix, ids):
     gguf.write(path, meta, sides)
 
 
+# ---- A page of facts, questions for training, and other questions for the test ----
+#
+# Names come from the model's training text, the facts are drawn at random. Training questions name the noun of the fact
+# ("What is Mia's job?"); test questions use other sentences ("What does Mia do for a living?").
+
+KINDS = ("age", "city", "colour", "food", "hobby", "job", "pet", "room", "sport")
+
+
+def draw(rng, people, facts_each):
+    """-> [(fact, value)], person by person; of a kind every person has another value"""
+    out, taken = [], set()
+    for name in rng.sample(banks.SHE + banks.HE, people):
+        for kind in rng.sample(KINDS, facts_each):
+            f = about_person(name, kind)
+            while True:
+                v = str(f.known(rng))
+                if (kind, v) not in taken:
+                    break
+            taken.add((kind, v))
+            out.append((f, v))
+    return out
+
+
+def page_text(rng, facts):
+    return " ".join(fmt(rng.choice(f.say), v) + "." for f, v in facts)
+
+
+def studied(rng, facts, wordings):
+    """Questions by the noun."""
+    out = []
+    for f, _ in facts:
+        frames, _ = questions(f)
+        out += [say(rng, q) for q in rng.sample(sorted(set(frames)), wordings)]
+    return out
+
+
+def tested(facts):
+    """All other questions."""
+    return [{"question": q, "right": v, "answer": fmt(f.answer[0], v)} for f, v in facts for q in f.ask]
+
+
+def write_page(a):
+    os.makedirs(a.out, exist_ok=True)
+    rng = Rng(f"page-{a.seed}")
+    facts = draw(rng, a.people, a.each)
+    put = lambda name: open(os.path.join(a.out, name), "w", encoding="utf-8", newline="\n")
+    with put("page.txt") as f:
+        f.write(page_text(rng, facts) + "\n")
+    with put("study.txt") as f:
+        f.write("\n".join(studied(rng, facts, a.wordings)) + "\n")
+    with put("test.json") as f:
+        json.dump(tested(facts), f, indent=1)
+        f.write("\n")
+
+
 def main():
-    ap = argparse.ArgumentParser()
+    top = argparse.ArgumentParser()
+    commands = top.add_subparsers(dest="command", required=True)
+    ap = commands.add_parser("page", help="write page.txt, study.txt and test.json")
+    ap.add_argument("--out", required=True, help="a folder")
+    ap.add_argument("--people", type=int, default=10)
+    ap.add_argument("--each", type=int, default=2, help="facts about everyone")
+    ap.add_argument("--wordings", type=int, default=24, help="of a question in study.txt")
+    ap.add_argument("--seed", type=int, default=1)
+    ap = commands.add_parser("train", help="train a prefix")
     ap.add_argument("--model", required=True)
     ap.add_argument("--page", required=True, help="a text file: what the prefix stands for")
     ap.add_argument("--questions", required=True, help="a text file: what to study it by, one a line")
@@ -359,8 +425,11 @@ def main():
     ap.add_argument("--rate", type=float, default=0.03)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--out", required=True)
-    ap.add_argument("--test", help="questions of cartridge_page.py to compare it by")
-    a = ap.parse_args()
+    ap.add_argument("--test", help="questions of `page` to compare it by")
+    a = top.parse_args()
+    if a.command == "page":
+        write_page(a)
+        return
     model = PrefixModel(a.model)
     tok = model.tokenizer()
     with open(a.page, encoding="utf-8") as f:

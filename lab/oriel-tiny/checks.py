@@ -12,7 +12,7 @@ import banks
 from banks import an
 from dialogue import Dialogue, held_out
 from make_corpus import SHORT_ONES, one_of
-from rng import Rng
+from phrases import Rng
 from skills_talk import story
 from stories import Story
 

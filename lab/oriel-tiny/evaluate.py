@@ -141,7 +141,7 @@ TRANSCRIPT_SEED = 10
 
 def ten_talks(rows):
     """User messages of ten validation dialogues, chosen by a fixed seed, not by result."""
-    from rng import Rng
+    from phrases import Rng
 
     rng = Rng(f"transcripts-{TRANSCRIPT_SEED}")
     rows = [r for r in rows if 4 <= len(r["turns"]) <= 12]

@@ -19,7 +19,7 @@ from multiprocessing import Pool
 
 from dialogue import STYLES, Dialogue, Style, render
 from facts_user import CORE, FACTS
-from rng import Rng
+from phrases import Rng
 from skills_lookup import passage, table, table_drill, table_search
 from skills_memory import (
     NOT_UPDATED,
@@ -29,13 +29,15 @@ from skills_memory import (
     chatter,
     correct_me,
     needle,
+    no_story,
+    said,
     tell,
     value,
     where_thing,
     word_list,
+    yes_no,
 )
 from skills_numbers import arithmetic, check_sum, compare, sequence, sort_numbers, times_row
-from skills_said import no_story, said, yes_no
 from skills_talk import (
     ability,
     bye,

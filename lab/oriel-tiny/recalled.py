@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 import checks
-from rng import Rng
+from phrases import Rng
 from tokenizer import Tokenizer
 
 

@@ -26,7 +26,7 @@ import torch
 
 from dialogue import encode_dialogue
 from model import Config, Model, n_params
-from rng import Rng
+from phrases import Rng
 from tokenizer import Tokenizer
 
 

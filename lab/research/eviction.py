@@ -299,9 +299,9 @@ def recipe():
     import cache_quality
     import checks
     import dialogue
-    import rng
+    import phrases
     import tokenizer
-    return cache_quality, checks, dialogue, rng.Rng, tokenizer.Tokenizer.load(os.path.join(RECIPE, "tokenizer.json"))
+    return cache_quality, checks, dialogue, phrases.Rng, tokenizer.Tokenizer.load(os.path.join(RECIPE, "tokenizer.json"))
 
 
 def dialogues(lanes, tokens):

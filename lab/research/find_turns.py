@@ -27,7 +27,7 @@ from dialogue import Dialogue, render
 from facts import PERSON, ask_wording
 from facts_user import FACTS
 from make_corpus import SHORT_ONES, one_of
-from rng import Rng
+from phrases import Rng
 from skills_memory import ALIKE, ask, fact_of, tell
 from skills_talk import story
 from tokenizer import Tokenizer

@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 
 import banks  # noqa: E402
 from dialogue import Dialogue  # noqa: E402
-from rng import Rng  # noqa: E402
+from phrases import Rng  # noqa: E402
 from skills_memory import value  # noqa: E402
 from skills_numbers import arithmetic, compare  # noqa: E402
 from skills_tasks import tables  # noqa: E402

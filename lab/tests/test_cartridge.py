@@ -106,7 +106,7 @@ class Training(unittest.TestCase):
 class Page(unittest.TestCase):
     def test_page_and_questions_are_made_by_the_script_and_none_is_both_studied_and_tested(self):
         with tempfile.TemporaryDirectory() as folder:
-            script = [sys.executable, "-B", str(RECIPE / "cartridge_page.py"), "--out", folder]
+            script = [sys.executable, "-B", str(RECIPE / "cartridge.py"), "page", "--out", folder]
             subprocess.run(script, cwd=RECIPE, check=True)
             made = {p.name: p.read_text(encoding="utf-8") for p in pathlib.Path(folder).iterdir()}
         for name in ("page.txt", "test.json"):

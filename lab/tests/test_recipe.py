@@ -20,15 +20,13 @@ from dialogue import Dialogue, encode_dialogue, held_out  # noqa: E402
 from facts import told  # noqa: E402
 from facts_user import FACTS  # noqa: E402
 from make_corpus import make_dialogue, write_split  # noqa: E402
-from phrases import say  # noqa: E402
-from rng import Rng  # noqa: E402
+from phrases import Rng, say  # noqa: E402
 from skills_memory import sentence, value  # noqa: E402
 from skills_numbers import arithmetic, check_sum, late_problem, spoken  # noqa: E402
 from stories import Story  # noqa: E402
 from dialogue import MANNERS, Style  # noqa: E402
 from tellings import LATE_CLAUSES  # noqa: E402
-from tokenizer import Tokenizer  # noqa: E402
-from train_tokenizer import learn_from  # noqa: E402
+from tokenizer import Tokenizer, learn_from  # noqa: E402
 
 CORPUS_SHA256 = "c36c350890b82f5f8d7db52f97f62c157df454a79daafb6a90bcc06ad13c8145"
 STAGE_SHA256 = {

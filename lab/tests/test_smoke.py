@@ -41,7 +41,7 @@ class Recipe(unittest.TestCase):
             "make_corpus.py", "--train", "150", "--val", "30", "--processes", "1", "--out", "data"
         )
         cls.script(
-            "train_tokenizer.py", "--data", "data", "--vocab", "320", "--out", "tokenizer.json"
+            "tokenizer.py", "--data", "data", "--vocab", "320", "--out", "tokenizer.json"
         )
         cls.log = cls.train("run", 20)
 
@@ -106,7 +106,7 @@ class Recipe(unittest.TestCase):
             self.assertTrue(torch.equal(a, b), name)
 
     def test_exported_files_run_in_oriel(self):
-        self.script("export_gguf.py", "--model", "run/model.pt", "--out", "smoke")
+        self.script("gguf.py", "--model", "run/model.pt", "--out", "smoke")
         for kind in ("f16", "q8_0", "q4_0"):
             info = json.loads(
                 subprocess.run(
@@ -129,7 +129,7 @@ class Recipe(unittest.TestCase):
             run["model"] = {name: 2 * weight for name, weight in run["model"].items()}
             torch.save(run, self.at / f"times{factor}.pt")
         export = lambda out, *models: self.script(
-            "export_gguf.py", "--model", *models, "--out", out, "--types", "f16"
+            "gguf.py", "--model", *models, "--out", out, "--types", "f16"
         )
         export("mean", "run/model.pt", "run/model.pt", "times2.pt", "times4.pt")
         export("twice", "times2.pt")
@@ -138,7 +138,7 @@ class Recipe(unittest.TestCase):
 
     def test_oriel_and_pytorch_compute_the_same_logits(self):
         self.script(
-            "export_gguf.py", "--model", "run/model.pt", "--out", "logits", "--types", "f16"
+            "gguf.py", "--model", "run/model.pt", "--out", "logits", "--types", "f16"
         )
         sys.path.insert(0, str(RECIPE))
         sys.dont_write_bytecode = True
@@ -176,7 +176,7 @@ class Recipe(unittest.TestCase):
 
     def test_evaluation_runs_through_oriel(self):
         self.script(
-            "export_gguf.py", "--model", "run/model.pt", "--out", "judged", "--types", "q8_0"
+            "gguf.py", "--model", "run/model.pt", "--out", "judged", "--types", "q8_0"
         )
         self.script(
             "evaluate.py",

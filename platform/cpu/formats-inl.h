@@ -10,7 +10,7 @@
 #define ORIEL_CPU_FORMATS_INL_H_
 #endif
 
-#include "cpu/rows.h"
+#include "cpu/kernels.h"
 #include "cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();

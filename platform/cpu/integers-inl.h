@@ -1,4 +1,4 @@
-// Products of bytes with activations rounded to 16 bits (rows.h). Compiled once per target.
+// Products of bytes with activations rounded to 16 bits (kernels.h). Compiled once per target.
 #if defined(ORIEL_CPU_INTEGERS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_INTEGERS_INL_H_
 #undef ORIEL_CPU_INTEGERS_INL_H_
@@ -6,7 +6,7 @@
 #define ORIEL_CPU_INTEGERS_INL_H_
 #endif
 
-#include "cpu/rows.h"
+#include "cpu/kernels.h"
 #include "cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -11,7 +11,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "cpu/byte_products-inl.h"
 #include "cpu/matmul-inl.h"
 #include "cpu/tiles-inl.h"
 

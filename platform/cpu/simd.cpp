@@ -1,7 +1,6 @@
 #include "cpu/simd.h"
 
 #include "cpu/targets.h"
-#include "cpu/x86_features.h"
 #include "os/os.h"
 
 namespace oriel_internal {

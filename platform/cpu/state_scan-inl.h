@@ -21,7 +21,7 @@
 
 #include "cpu/attention-inl.h"
 #include "cpu/kernels.h"
-#include "cpu/store-inl.h"
+#include "cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oriel_internal {

@@ -1,7 +1,6 @@
 // A Vulkan device for Oriel: instance, choice, capabilities, logical device and its one queue.
 #pragma once
 
-#include "vulkan/driver_watch.h"
 #include "vulkan/verdict.h"
 
 namespace oriel_internal {

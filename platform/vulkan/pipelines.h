@@ -38,7 +38,7 @@ CacheHeader cacheHeader(const DeviceCaps& caps, const char (&magic)[8], uint32_t
 
 // Compiled pipelines on disk. Drivers trust the data that they get, so a file is checked first: magic,
 // version, hash, shaders, device and driver. An invalid file is ignored and replaced, and so is a file
-// that crashed the driver (driver_watch.h). Errors here never fail a load; in the worst case
+// that crashed the driver (verdict.h). Errors here never fail a load; in the worst case
 // pipelines are compiled again.
 
 class PipelineCache {

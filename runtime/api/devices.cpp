@@ -378,7 +378,10 @@ Status forgetVerdicts(const LoadOptions& options, const Log& log) {
 
 DeviceMemory oriel_internal::deviceMemory(const LoadOptions& options) {
   constexpr uint64_t kPercent = 80;  // leaves memory for other programs and the screen
-  if (options.device != DeviceKind::kAuto && options.device != DeviceKind::kVulkan) {
+  // Listing loads every Vulkan driver of the system.
+  const bool looks =
+      options.device == DeviceKind::kAuto ? mayHaveGpu() : options.device == DeviceKind::kVulkan;
+  if (!looks) {
     return {};
   }
   constexpr uint64_t kBytes = kMostListed * sizeof(DeviceInfo);

@@ -1,6 +1,6 @@
 // Read downwards from run(): from the token and the vector after the target's last norm to a guess, and to the vector
 // for the next guess. Keys and values are the target's; the draft model stores none.
-#include "plan/forward_parts.h"
+#include "plan/op_list.h"
 
 namespace oriel_internal {
 namespace {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "model/model_desc.h"
-#include "plan/forward_parts.h"
 #include "plan/op_list.h"
 
 namespace oriel_internal {

@@ -1,4 +1,4 @@
-#include "plan/forward_parts.h"
+#include "plan/op_list.h"
 
 #include <cmath>
 

@@ -194,11 +194,9 @@ class Builder {
     attended_ = take(&attention, rows, n);
     PieceCounter feed_forward(ArenaKind::kActivations, kept.used());
     gate_up_ = take(&feed_forward, rows, (rms() ? 2 : 1) * paddedCols(desc_.n_ff));
-    gated_ = take(&feed_forward, rows, desc_.n_ff);
     PieceCounter projector(ArenaKind::kActivations, kept.used());
     cell_ = take(&projector, rms() ? 0 : cells_, cellCols());
     hidden_ = take(&projector, cells_, std::max(desc_.n_hidden, cellCols() * deep()));
-    activated_ = take(&projector, cells_, std::max(desc_.n_hidden, cellCols() * deep()));
     out_.out = take(&projector, cells_, desc_.n_text).place;
     plan_.activation_bytes =
         alignUp(std::max({first.used(), attention.used(), feed_forward.used(), projector.used()}),
@@ -577,11 +575,11 @@ class Builder {
     if (!rms()) {
       ORIEL_TRY(bias(swapped ? "v.blk.%u.ffn_down.bias" : "v.blk.%u.ffn_up.bias", up, ff));
     }
-    activation(kGelu, gate_up_, gated_, ff, up.first);
+    activation(kGelu, gate_up_, ff, up.first);
     return addBranch(kOfDown,
                      {swapped ? "v.blk.%u.ffn_up.weight" : "v.blk.%u.ffn_down.weight", n, ff},
                      swapped ? "v.blk.%u.ffn_up.bias" : "v.blk.%u.ffn_down.bias",
-                     "v.blk.%u.ffn_post_norm.weight", gated_,
+                     "v.blk.%u.ffn_post_norm.weight", gate_up_,
                      has("out_scale.weight") ? "v.blk.%u.out_scale.weight" : nullptr);
   }
 
@@ -596,15 +594,13 @@ class Builder {
     return any;
   }
 
-  /// `up`: column of the second factor; 0: none.
-  void activation(uint32_t kind, const Vectors& in, const Vectors& out, uint32_t cols,
-                  uint32_t up) {
-    Op op = OpList::make(OpKind::kGatedActivation, {in.place, plan_.device_step, out.place});
+  /// In place. `up`: column of the second factor; 0: none.
+  void activation(uint32_t kind, const Vectors& rows, uint32_t cols, uint32_t up) {
+    Op op = OpList::make(OpKind::kGatedActivation, {rows.place, plan_.device_step, rows.place});
     GatedActivationPush push = {};
     push.cols = cols;
-    push.in_stride = in.stride;
+    push.in_stride = push.out_stride = rows.stride;
     push.up_offset = up;
-    push.out_stride = out.stride;
     push.activation = kind;
     push.rows_per_token = 1;
     push.plain = up == 0 ? 1 : 0;
@@ -678,8 +674,8 @@ class Builder {
     const Vectors out = {out_.out, out_.text_stride};
     ORIEL_TRY(product(first, cell_, hidden_, false));
     ORIEL_TRY(bias(first_bias, hidden_, first.rows));
-    activation(kGeluErf, hidden_, activated_, first.rows, 0);
-    ORIEL_TRY(product(second, activated_, out, false));
+    activation(kGeluErf, hidden_, first.rows, 0);
+    ORIEL_TRY(product(second, hidden_, out, false));
     return bias(second_bias, out, second.rows);
   }
 
@@ -724,8 +720,7 @@ class Builder {
   uint32_t head_dim_ = 0;
   uint32_t cells_ = 0;
   bool has_input_ = false;  // normed_ holds the unlimited input of attention
-  Vectors x_, normed_, means_, qkv_, queries_, attended_, gate_up_, gated_, cell_, hidden_,
-      activated_;
+  Vectors x_, normed_, means_, qkv_, queries_, attended_, gate_up_, cell_, hidden_;
   BufferRef k_, v_;
 };
 

@@ -259,7 +259,7 @@ oriel_run_tests() {
   rm -f "$report"
   ctest --test-dir "$build" --output-on-failure --output-junit "$report" "$@"
   ctest_code=$?
-  oriel_say "testing took $((SECONDS - began)) s"
+  oriel_say "testing took $((SECONDS - began)) s, everything $SECONDS s${oriel_limit_s:+; the limit on two cores is $oriel_limit_s s}"
   [[ -s $report ]] || oriel_fail "ctest wrote no report (exit code $ctest_code)"
   python3 "$oriel_root/scripts/lib/test_summary.py" "$report"
   summary_code=$?

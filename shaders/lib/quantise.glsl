@@ -1,6 +1,6 @@
-// Scales and codes of the low-bit formats, to the same rounding as runtime/kv/quantise.cpp: every
-// operation that decides a code is `precise`. Needs values[], scales[], kHeadDim, kLanes, lib/kv.glsl,
-// lib/int8.glsl.
+// Scales, codes, rotation and words of a stored vector in every format, to the same rounding as
+// runtime/kv/quantise.cpp: every operation that decides a code is `precise`. Needs values[], scales[], kHeadDim, kLanes,
+// lib/kv.glsl, lib/half.glsl.
 const uint kCandidates = 16u;
 const float kCandidate[kCandidates] =
     float[](-270.0, -220.0, -215.0, -210.0, -205.0, -185.0, -180.0, -175.0, -170.0, -165.0, -160.0,
@@ -66,4 +66,40 @@ void chooseScales(uint lane, const uint format) {
     scales[g] = int4CandidateBits(g, best);
   }
   barrier();
+}
+
+#include "lib/hadamard.glsl"
+
+// Words of a stored vector.
+uint halfWord(uint word) { return packHalves(vec2(values[2u * word], values[2u * word + 1u])); }
+
+uint int8Word(uint word) {
+  uint packed = 0u;
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    const uint at = 4u * word + i;
+    if (at < kHeadDim) {
+      packed |= int8Code(values[at], int8Inverse(scales[at / kKvGroup])) << (8u * i);
+    }
+  }
+  return packed;
+}
+
+uint int4Word(uint word) {
+  uint packed = 0u;
+  [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+    const uint at = 8u * word + i;
+    const uint code = at < kHeadDim ? int4Code(values[at], scales[at / kKvGroup]) : 0u;
+    packed |= code << (4u * i);
+  }
+  return packed;
+}
+
+uint codeWord(const uint format, uint word) {
+  if (format == kKvInt8) {
+    return int8Word(word);
+  }
+  if (format == kKvInt4) {
+    return int4Word(word);
+  }
+  return halfWord(word);
 }

@@ -1,4 +1,4 @@
-#include "bundle/device.h"
+#include "bundle/checks.h"
 
 #include <stdexcept>
 

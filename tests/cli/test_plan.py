@@ -2,6 +2,7 @@
 """`oriel plan` without a device or a file: test_plan.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import json
+import os
 import re
 import shutil
 import struct
@@ -167,6 +168,21 @@ def test_experts_after_the_window():
           and b" of 64 experts held" in told, told)
     short = [plan_of("--arch", "qwen3-30b-a3b", "--window", "8192", "--memory", f"{gib}GiB") for gib in range(3, 23, 2)]
     check("the loss never rises", all(loss_of(more) <= loss_of(less) for less, more in zip(short, short[1:])), short)
+
+
+def test_no_driver_is_loaded_without_a_gpu():
+    def opens_vulkan(*args, **variables):
+        env = {k: v for k, v in program.environment(LD_DEBUG="files").items() if not k.startswith("VK_")}
+        done = oriel(*args, env={**env, **variables})
+        return done.code == 0 and b"libvulkan" in done.err
+
+    shape = ("--arch", "smollm2-135m", "--memory", "1GiB")
+    if any(map(os.path.exists, ("/dev/dri", "/dev/nvidiactl", "/dev/dxg"))) or not opens_vulkan(*shape, VK_DRIVER_FILES="none"):
+        print("skipped: there may be a GPU, there is no Vulkan, or the C library does not tell what it opens")
+        return
+    check("a plan of a shape", not opens_vulkan(*shape))
+    check("a plan of a file", not opens_vulkan(SMALL))
+    check("the list of shapes, whatever may be there", not opens_vulkan("--list", VK_DRIVER_FILES="none"))
 
 
 def test_more_or_less_precise():

@@ -21,6 +21,8 @@
 namespace oriel_internal::test::test_adapters {
 namespace {
 
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
+
 using Ids = std::vector<int32_t>;
 
 constexpr const char* kModel = "models/llama-mha.gguf";
@@ -171,6 +173,7 @@ std::string nameOf(const testing::TestParamInfo<Case>& tested) {
 }
 INSTANTIATE_TEST_SUITE_P(All, GoldenAdapters, testing::ValuesIn(cases()), nameOf);
 
+RUNS_ON(kOneDevice);
 TEST_F(Adapters, scale_0_and_none_are_the_model_to_the_bit) {
   ORIEL_NEED_DATA(model, kModel);
   const Ids ids = promptIds(40);
@@ -225,6 +228,7 @@ TEST_F(Adapters, switching_1000_times_is_as_a_fresh_session_and_allocates_nothin
   EXPECT_TRUE(onVulkan() || calls == 0) << calls;
 }
 
+RUNS_ON(kOneDevice);
 TEST_F(Adapters, sessions_with_different_adapters_do_not_disturb_each_other) {
   ORIEL_NEED_DATA(model, kModel);
   Options options = with(at(kWhole, "1"));
@@ -319,6 +323,7 @@ TEST_F(Adapters, a_fork_has_the_adapters_of_its_source) {
   EXPECT_EQ(logitsAfter(session.get()), logitsAfter(fork.get()));
 }
 
+RUNS_ON(kOneDevice);
 TEST_F(Adapters, weights_that_were_given_back_come_again) {
   ORIEL_NEED_DATA(model, kModel);
   const Loaded loaded = load(model, with(at(kWhole, "1")));
@@ -534,6 +539,7 @@ TEST(Embedding, texts_end_with_eos_where_the_file_asks_for_it) {
             statsOf(loaded).position);
 }
 
+RUNS_ON(kOneDevice);
 TEST(Embedding, sessions_are_empty_before_and_afterwards) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, sessionOptions(&log, 200, 16));

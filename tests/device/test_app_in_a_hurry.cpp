@@ -4,9 +4,12 @@
 
 #include "support/files.h"
 #include "support/recovery.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_app_in_a_hurry {
 namespace {
+
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
 
 template <typename Struct>
 Struct sized() {
@@ -378,6 +381,7 @@ class ClosedWindow : public ScratchFolder {
   ModelPtr model_;
 };
 
+RUNS_ON(kOneDevice);
 TEST_F(ClosedWindow, while_weights_are_read_again) {
   ASSERT_EQ(ORIEL_OK, oriel_trim(model_.get(), ORIEL_TRIM_WEIGHTS, nullptr));
   EXPECT_EQ(ORIEL_OK, oriel_resume(model_.get(), Closing::onProgress, &closing_));

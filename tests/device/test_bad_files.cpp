@@ -13,6 +13,8 @@
 namespace oriel_internal::test::test_bad_files {
 namespace {
 
+FILE_RUNS_ON(kCpu);
+
 /// A complete, loadable model for tests to damage.
 GgufWriter goodFile(const TinyLlama& shape = TinyLlama()) {
   GgufWriter out = shape.writer();

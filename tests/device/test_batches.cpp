@@ -20,6 +20,8 @@
 namespace oriel_internal::test::test_batches {
 namespace {
 
+FILE_RUNS_ON(kCpu);
+
 /// Tokens that each session reads before, in chunks: none, within the sinks, before and after eviction.
 struct Reading {
   std::vector<uint32_t> tokens;

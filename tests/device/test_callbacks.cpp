@@ -13,9 +13,12 @@
 
 #include "oriel/advanced.h"
 #include "support/reply.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_callbacks {
 namespace {
+
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
 
 /// The target of the calls, with buffers for their output.
 struct Caller {
@@ -400,6 +403,7 @@ TEST(CallbackRules, name_every_function_that_takes_a_session_or_a_model) {
   EXPECT_EQ(ruled.size(), found);
 }
 
+RUNS_ON(kOneDevice);
 TEST_F(Callbacks, a_token_callback_may_ask_but_change_nothing) {
   const ReplyOptions options = wildOptions(12, /*seed=*/5);
   expectNothingChanges(&inside_, [&] {

@@ -80,7 +80,7 @@ class Cancel : public testing::Test {
 };
 
 // The penalty and the reply's counters must leave out removed tokens.
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST_F(Cancel, a_message_that_was_taken_back_leaves_no_trace_in_the_reply) {
   ReplyOptions options = greedyOptions(40);
   options.greedy = 0;
@@ -108,7 +108,7 @@ TEST_F(Cancel, a_message_that_was_taken_back_leaves_no_trace_in_the_reply) {
   EXPECT_EQ(expected, reply(true));
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST_F(Cancel, in_the_middle_of_a_message_takes_the_message_back) {
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
   const uint64_t before = statsOf(model_.loaded).position;
@@ -119,7 +119,7 @@ TEST_F(Cancel, in_the_middle_of_a_message_takes_the_message_back) {
   EXPECT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "And one more thing, please.", 27));
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST_F(Cancel, while_a_reply_is_opened_takes_its_opening_back) {
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
   const uint64_t before = statsOf(model_.loaded).position;
@@ -139,7 +139,7 @@ TEST_F(Cancel, while_a_reply_is_opened_takes_its_opening_back) {
 
 // ---- Too late, or too early ----------------------------------------------------------------------
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST_F(Cancel, that_meets_no_call_changes_nothing) {
   oriel_session_cancel(session());
   EXPECT_EQ(ORIEL_OK, append(model_.loaded, {1, 2, 3}));
@@ -150,7 +150,7 @@ TEST_F(Cancel, that_meets_no_call_changes_nothing) {
   EXPECT_EQ(ORIEL_OK, append(model_.loaded, {1, 2, 3}));
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST_F(Cancel, of_a_call_that_has_nothing_more_to_begin_does_not_stop_the_next_one) {
   model_.executor->runs_left = 2;  // after the second and last chunk
   EXPECT_EQ(ORIEL_OK, append(model_.loaded, {1, 2, 3, 4}));
@@ -166,7 +166,7 @@ TEST_F(Cancel, of_a_call_that_has_nothing_more_to_begin_does_not_stop_the_next_o
   EXPECT_EQ(3u, greedy(model_.loaded, 3).size());
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST_F(Cancel, stays_until_its_call_has_ended) {
   const std::vector<int32_t> ids(8, 7);
   const auto cancel = [](size_t, const float*, size_t, void* session) {

@@ -12,6 +12,9 @@
 namespace oriel_internal::test::test_chat {
 namespace {
 
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
+
+RUNS_ON(kOneDevice);
 TEST(Chat, a_reply_equals_continuing_the_rendered_text_to_the_bit) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, sessionOptions(&log));

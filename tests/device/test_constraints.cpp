@@ -14,6 +14,8 @@
 namespace oriel_internal::test::test_constraints {
 namespace {
 
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
+
 using Json = nlohmann::json;
 
 const char* const kSchema =
@@ -555,6 +557,7 @@ TEST_F(ThoughtCaps, that_are_not_reached_change_nothing) {
   EXPECT_EQ(chat(free).heard.ids, none) << "there is no thought";
 }
 
+RUNS_ON(kOneDevice);
 TEST_F(ThoughtCaps, give_the_same_tokens_with_drafts_ahead_and_without_parts) {
   std::vector<std::vector<int32_t>> all;
   for (const uint32_t drafts : {0u, 4u}) {

@@ -14,6 +14,8 @@
 namespace oriel_internal::test::test_contracts {
 namespace {
 
+FILE_RUNS_ON(kCpu);
+
 const char* const kTiny = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
 
 // The rules are the session's: one device is enough.

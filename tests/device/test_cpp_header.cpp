@@ -4,9 +4,12 @@
 
 #include "support/files.h"
 #include "support/reply.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_cpp_header {
 namespace {
+
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
 
 oriel::Options onCpu() {
   oriel::Options options;
@@ -29,6 +32,7 @@ oriel::ReplyOptions greedyReply(uint32_t tokens) {
   return options;
 }
 
+RUNS_ON(kOneDevice);
 TEST(CppHeader, a_conversation) {
   oriel::Model model = modelOf();
   oriel::Session session = model.session().value();

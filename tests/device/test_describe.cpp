@@ -11,11 +11,14 @@
 #include "oriel/advanced.h"
 #include "support/describe.h"
 #include "support/files.h"
-#include "support/losing_executor.h"
 #include "support/reply.h"
+#include "support/tiers.h"
+#include "support/watched_session.h"
 
 namespace oriel_internal::test::test_describe {
 namespace {
+
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
 
 using Names = std::set<std::string>;
 
@@ -243,6 +246,7 @@ TEST_F(Describe, the_page_has_the_fields_of_a_file) {
   EXPECT_EQ((Names{"tensors", "parameters", "bytes"}), fieldsOf(*file.at("tensor_sizes").begin()));
 }
 
+RUNS_ON(kOneDevice);
 TEST_F(Describe, the_page_has_the_fields_of_devices_shapes_and_options) {
   for (const Json& device : describeDevices(Options())) {
     expectNamed("Device", device);
@@ -410,6 +414,7 @@ TEST(LastErrorOfTheLog, is_of_the_call_that_failed_and_not_of_those_that_its_log
   EXPECT_EQ(app.lines[0], app.last());
 }
 
+RUNS_ON(kOneDevice);
 TEST(LastErrorOfTheLog, is_the_line_of_a_device_that_all_sessions_share) {
   AppInTheLog app;
   Options options = cpuOptions(nullptr);

@@ -8,10 +8,10 @@
 #include "oriel/advanced.h"
 #include "support/float64_model.h"
 #include "support/golden.h"
-#include "support/losing_executor.h"
 #include "support/random_families.h"
 #include "support/reply.h"
 #include "support/tiers.h"
+#include "support/watched_session.h"
 
 namespace oriel_internal::test::test_draft_model {
 namespace {
@@ -514,6 +514,45 @@ TEST_F(DraftModel, its_weights_are_read_again_after_a_trim) {
   ASSERT_EQ(ORIEL_OK, oriel_resume(guessing.model.get(), nullptr, nullptr)) << log_.errors();
   expectSame(plain, guessing, few(8, 60), &right);
   EXPECT_GT(right, before);
+}
+
+// Logits of three guesses in a row from the float64 pass of a qwen35 prediction block, against llama.cpp (commit
+// 3f545bec, float32 caches) on the same file. The library does not run this block.
+RUNS_ON(kCpu);
+TEST_F(DraftModel, a_prediction_block_in_float64_is_llama_cpps) {
+  RandomLlama model = randomFamily("qwen35");
+  model.state.extra_layers = 1;
+  model.state.value_dim = model.state.key_dim;  // as llama.cpp requires
+  const TemporaryModel file(model);
+  Float64Model exact(file.path());
+  Float64Prediction block(file.path());
+  for (const int32_t id : newText(21)) {
+    exact.step(id, kSinks, 200);
+    block.read(id, exact.lastNorm());
+  }
+  // Every 40th logit, then the best token.
+  const struct {
+    double logits[8];
+    size_t best;
+  } published[] = {
+      {{-7.451064, -2.348609, 7.912978, 2.486258, -0.144978, 1.197337, -2.954216, 2.754509}, 122},
+      {{-12.139587, 1.404304, -21.771221, -21.357897, 4.256420, -15.470417, -10.579777, 1.681248},
+       220},
+      {{-4.422410, -15.047983, 5.301305, 7.943333, -7.443812, -6.443071, -11.950266, -0.704832}, 5},
+  };
+  const auto guesses = block.guesses(77, 3, kSinks, 200);
+  for (size_t g = 0; g < 3; ++g) {
+    SCOPED_TRACE(g);
+    const std::vector<double>& logits = guesses[g];
+    for (size_t i = 0; i < 8; ++i) {
+      EXPECT_NEAR(published[g].logits[i], logits[40 * i], 1e-4);
+    }
+    EXPECT_EQ(published[g].best,
+              static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+  }
+  // Only a window that moves on drops keys.
+  EXPECT_EQ(guesses[2], block.guesses(77, 3, kSinks, 20)[2]);
+  EXPECT_NE(guesses[2], block.guesses(77, 3, kSinks, 19)[2]);
 }
 
 }  // namespace

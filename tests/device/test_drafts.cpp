@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "oriel/advanced.h"
-#include "support/losing_executor.h"
 #include "support/random_families.h"
 #include "support/reply.h"
 #include "support/tiers.h"
+#include "support/watched_session.h"
 
 namespace oriel_internal::test::test_drafts {
 namespace {

@@ -19,6 +19,8 @@
 namespace oriel_internal::test::test_encoders {
 namespace {
 
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
+
 using nlohmann::json;
 
 // Keys and values are rounded to f16.
@@ -95,6 +97,7 @@ TEST(Encoders, queries_and_documents_have_the_words_of_the_models_page) {
 
 class GoldenEncoders : public testing::TestWithParam<const char*> {};
 
+RUNS_ON(kOneDevice);
 TEST_P(GoldenEncoders, equal_float64_together_and_alone) {
   const std::string name = GetParam();
   ORIEL_NEED_DATA(model, "models/" + name + ".gguf");

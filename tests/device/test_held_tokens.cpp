@@ -9,6 +9,8 @@
 namespace oriel_internal::test::test_held_tokens {
 namespace {
 
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
+
 oriel_stats viewOf(const Loaded& loaded) {
   oriel_stats view = ORIEL_INIT(oriel_stats);
   EXPECT_EQ(ORIEL_OK, oriel_session_get_stats(loaded.session.get(), &view));
@@ -57,6 +59,7 @@ void expectHeld(const Loaded& loaded, const std::vector<int32_t>& all) {
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, statusOf(loaded, all.size() + 1));
 }
 
+RUNS_ON(kOneDevice);
 TEST(HeldTokens, are_the_sinks_and_the_ring_as_the_window_slides) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 20, 8));

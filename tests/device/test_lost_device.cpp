@@ -6,7 +6,6 @@
 
 #include "oriel/advanced.h"
 #include "support/files.h"
-#include "support/losing_executor.h"
 #include "support/random_families.h"
 #include "support/recovery.h"
 #include "support/reply.h"

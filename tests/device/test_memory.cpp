@@ -334,7 +334,7 @@ TEST(Memory, generating_takes_nothing_from_the_heap) {
   EXPECT_EQ(0u, count.calls());
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Memory, long_text_borrows_and_gives_back_and_may_be_refused) {
   Ledger ledger;
   CapturedLog log;
@@ -357,7 +357,7 @@ TEST(Memory, long_text_borrows_and_gives_back_and_may_be_refused) {
   EXPECT_GT(ledger.peak_bytes, before);
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Memory, a_message_borrows_for_the_template_and_gives_back) {
   Ledger ledger;
   CapturedLog log;
@@ -384,7 +384,7 @@ TEST(Memory, a_message_borrows_for_the_template_and_gives_back) {
 }
 
 // Ids of a long prompt used to take 34 times the budget of a small model.
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Memory, a_long_prompt_of_ordinary_words_borrows_nothing) {
   Ledger ledger;
   CapturedLog log;
@@ -413,7 +413,7 @@ TEST(Memory, a_long_prompt_of_ordinary_words_borrows_nothing) {
   EXPECT_EQ(position, statsOf(loaded).position);
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Memory, a_long_prompt_gives_the_tokens_of_the_whole) {
   CapturedLog log;
   Options options = makeOptions(&log);

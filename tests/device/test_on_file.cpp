@@ -22,6 +22,8 @@
 namespace oriel_internal::test::test_on_file {
 namespace {
 
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
+
 Options onFileOptions(CapturedLog* log, const char* on_file, uint32_t chunk = 0) {
   Options options = makeOptions(log);
   options.memory_bytes = 64u << 20;
@@ -66,6 +68,7 @@ void expectSame(const Said& held, const Said& on_file, const std::string& where)
   }
 }
 
+RUNS_ON(kOneDevice);
 TEST(RowsOnFile, give_the_bits_of_rows_that_are_held) {
   ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
   size_t number = 0;
@@ -433,6 +436,7 @@ TEST_F(ExpertsOnChangedFile, are_refused_and_the_session_stays) {
 }
 
 // A failed step's data in slots is not mistaken for an expert.
+RUNS_ON(kOneDevice);
 TEST_F(ExpertsOnChangedFile, come_from_the_file_again_once_it_can_be_read) {
   ORIEL_NEED_DATA(model, "models/qwen3moe-q4_0.gguf");
   const std::string file = copyOf(model);

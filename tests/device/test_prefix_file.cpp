@@ -20,10 +20,10 @@
 #include "support/files.h"
 #include "support/gguf_writer.h"
 #include "support/golden.h"
-#include "support/losing_executor.h"
 #include "support/recovery.h"
 #include "support/reply.h"
 #include "support/tiers.h"
+#include "support/watched_session.h"
 
 namespace oriel_internal::test::test_prefix_file {
 namespace {

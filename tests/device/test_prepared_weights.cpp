@@ -10,6 +10,7 @@
 #include "support/api.h"
 #include "support/files.h"
 #include "support/target.h"
+#include "support/tiers.h"
 
 #if !defined(_WIN32)
 #include <signal.h>
@@ -19,6 +20,8 @@
 
 namespace oriel_internal::test::test_prepared_weights {
 namespace {
+
+FILE_RUNS_ON(kCpu);
 
 namespace fs = std::filesystem;
 

@@ -11,8 +11,8 @@
 #include "support/float64_model.h"
 #include "support/golden.h"
 #include "support/reply.h"
-#include "support/stopped.h"
 #include "support/tiers.h"
+#include "support/timing.h"
 #include "support/watched_session.h"
 
 namespace oriel_internal::test::test_progress {

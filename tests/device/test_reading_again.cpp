@@ -13,6 +13,8 @@
 namespace oriel_internal::test::test_reading_again {
 namespace {
 
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
+
 /// Stops a call after this many progress reports; 0: never.
 struct Stop {
   uint32_t at = 0;
@@ -162,6 +164,7 @@ TEST_F(ReadingAgain, memory_that_is_refused_costs_no_text) {
   expectSame(twins.other, twins.mine);
 }
 
+RUNS_ON(kOneDevice);
 TEST_F(ReadingAgain, a_device_that_is_lost_is_recovered_to_where_it_was_to_go) {
   size_t number = 0;
   for (const uint32_t after : {3u, 1u, 7u}) {

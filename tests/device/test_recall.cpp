@@ -19,12 +19,15 @@
 namespace oriel_internal::test::test_recall {
 namespace {
 
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
+
 constexpr uint32_t kSinks = kRecallSinks;
 constexpr uint32_t kWindow = kRecallWindow;
 }  // namespace
 
 // In a model with one layer keys and values depend only on the token: the reference session has the recalled tokens as
 // additional sinks.
+RUNS_ON(kOneDevice);
 TEST_F(Recall, what_came_back_is_seen_as_if_it_had_been_said_behind_the_sinks) {
   struct Case {
     const char* family;
@@ -206,6 +209,7 @@ TEST_F(Recall, a_message_that_is_read_again_leaves_the_session_that_was_said_wit
   EXPECT_EQ(heard.ids, listen(&oriel_chat_reply, a, greedyOptions(6)).ids);
 }
 
+RUNS_ON(kOneDevice);
 TEST_F(Recall, stands_there_again_after_a_lost_device) {
   RandomLlama one_layer;
   one_layer.n_layers = 1;
@@ -248,6 +252,7 @@ TEST_F(Recall, a_reset_forgets_and_files_go_with_their_sessions) {
   EXPECT_EQ(0u, files());
 }
 
+RUNS_ON(kOneDevice);
 TEST_F(Recall, planned_bytes_are_allocated_bytes) {
   const Loaded with = load(kRandom, options());
   const FullPlan plan = planOf(with);

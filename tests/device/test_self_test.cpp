@@ -14,8 +14,8 @@
 #include "selftest/self_test.h"
 #include "support/api.h"
 #include "support/files.h"
-#include "support/losing_executor.h"
 #include "support/tiers.h"
+#include "support/watched_session.h"
 
 namespace oriel_internal::test::test_self_test {
 namespace {

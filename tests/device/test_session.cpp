@@ -62,7 +62,7 @@ TEST(Session, another_thread_can_cancel_and_the_session_goes_on_as_if_nothing_ha
   EXPECT_EQ(ids, greedy(loaded, n + 5));
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST(Session, a_cancelled_evaluation_keeps_the_chunks_before) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 200, 16));
@@ -79,7 +79,7 @@ TEST(Session, a_cancelled_evaluation_keeps_the_chunks_before) {
   EXPECT_EQ(ORIEL_OK, append(loaded, {1}));
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST(Session, an_evaluation_that_its_callback_stops_keeps_the_chunk_and_shows_no_more) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 200, 16));
@@ -111,7 +111,7 @@ TEST(Session, an_evaluation_that_its_callback_stops_keeps_the_chunk_and_shows_no
   EXPECT_EQ(ORIEL_OK, oriel_session_logits(loaded.session.get(), &logits, &count));
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST(Session, a_callback_stops_after_the_token_it_was_shown) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -133,7 +133,7 @@ TEST(Session, a_callback_stops_after_the_token_it_was_shown) {
   EXPECT_EQ(4u, greedy(loaded, 4).size());
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST(Session, a_callback_that_stopped_is_not_called_again_with_the_rest_of_a_character) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -165,7 +165,7 @@ TEST(Session, a_callback_that_stopped_is_not_called_again_with_the_rest_of_a_cha
   EXPECT_EQ(0, calls.after_stop);
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST(Session, max_tokens_is_exact) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -183,7 +183,7 @@ TEST(Session, max_tokens_is_exact) {
   }
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST(Session, a_stop_token_ends_a_generation_unless_told_otherwise) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -267,7 +267,7 @@ TEST(Session, a_prompt_longer_than_the_window_streams) {
   EXPECT_LT(relativeL2(at_once, logitsOf(loaded)), 1e-4);
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST(Session, events_show_the_text_of_the_ids) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, cpuOptions(&log));
@@ -298,7 +298,7 @@ namespace oriel_internal::test::test_session_refusals {
 
 namespace {
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Session, an_empty_session_has_nothing_to_show_or_continue) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -314,7 +314,7 @@ TEST(Session, an_empty_session_has_nothing_to_show_or_continue) {
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_logits(loaded.session.get(), &logits, &count));
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Session, text_that_is_not_utf8_is_refused_with_one_line) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -334,7 +334,7 @@ TEST(Session, text_that_is_not_utf8_is_refused_with_one_line) {
   EXPECT_EQ(tokens(loaded, with_nul, 0).size(), statsOf(loaded).position);
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Session, ids_outside_the_vocabulary_are_refused_and_nothing_changes) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -357,7 +357,7 @@ TEST(Session, ids_outside_the_vocabulary_are_refused_and_nothing_changes) {
   }
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Session, there_is_one_at_a_time) {
   CapturedLog log;
   Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -371,7 +371,7 @@ TEST(Session, there_is_one_at_a_time) {
   oriel_session_destroy(second);
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Session, a_model_without_weights_has_none) {
   CapturedLog log;
   Options options = cpuOptions(&log);
@@ -386,7 +386,7 @@ TEST(Session, a_model_without_weights_has_none) {
 }
 
 // 64-bit positions must not wrap during a session.
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Session, positions_that_no_session_can_begin_at_are_refused) {
   CapturedLog log;
   Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -410,7 +410,7 @@ TEST(Session, positions_that_no_session_can_begin_at_are_refused) {
   EXPECT_EQ(4u, errorLines(log));
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Session, structs_without_their_size_are_refused) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -438,7 +438,7 @@ TEST(Session, structs_without_their_size_are_refused) {
   EXPECT_EQ(1u, statsOf(loaded).position);
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Session, structs_of_a_newer_app_are_taken_when_what_is_new_is_zero) {
   struct Newer {
     oriel_stats stats;
@@ -464,7 +464,7 @@ TEST(Session, structs_of_a_newer_app_are_taken_when_what_is_new_is_zero) {
                                                          nullptr, nullptr, nullptr));
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Session, sampling_options_out_of_range_are_refused_with_one_line) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -490,7 +490,7 @@ TEST(Session, sampling_options_out_of_range_are_refused_with_one_line) {
   EXPECT_TRUE(refused(options));
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Session, null_arguments_are_refused) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_append(nullptr, nullptr, 0, nullptr, nullptr));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_reset(nullptr));
@@ -512,7 +512,7 @@ TEST(Session, null_arguments_are_refused) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_logits(loaded.session.get(), nullptr, nullptr));
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(Session, a_prefix_that_leaves_no_room_is_a_context_error) {
   CapturedLog log;
   Options options = cpuOptions(&log, 0, 0);

@@ -28,6 +28,8 @@
 namespace oriel_internal::test::test_snapshot {
 namespace {
 
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
+
 const char* const kSmall = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
 const char* const kOther = ORIEL_TEST_DATA "/models/qwen3.gguf";
 
@@ -84,6 +86,7 @@ void expectToGoOn(const char* path, const Options& options, const CapturedLog& l
   EXPECT_EQ(expected_logits, logitsOf(fresh));
 }
 
+RUNS_ON(kOneDevice);
 TEST(Snapshot, a_fresh_model_goes_on_to_the_bit_from_token_700) {
   CapturedLog log;
   Options options = snapshotOptions(&log);
@@ -422,6 +425,7 @@ TEST(SnapshotFile, in_a_file_that_is_none_is_refused_by_name) {
 }
 
 // With a mapping this would crash the process.
+RUNS_ON(kOneDevice);
 TEST(SnapshotFile, that_is_cut_off_while_it_is_restored_is_refused) {
   CapturedLog log;
   const std::string path = testing::TempDir() + "oriel-snapshot-cut.bin";

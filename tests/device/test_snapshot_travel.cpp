@@ -18,6 +18,8 @@
 namespace oriel_internal::test::test_snapshot_travel {
 namespace {
 
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
+
 using Bytes = std::vector<uint8_t>;
 
 struct Layout {
@@ -81,6 +83,7 @@ class SnapshotTravel : public testing::Test {
 
 // The saved session, continued, is the reference while both see the same tokens: the next tokens see the saved window
 // plus themselves.
+RUNS_ON(kOneDevice);
 TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   const Layout layout = {200, ORIEL_KV_INT8, ORIEL_KV_INT4};
   Layout twice = layout;
@@ -177,6 +180,7 @@ TEST_F(SnapshotTravel, between_formats_it_goes_on_as_the_unbroken_one) {
   }
 }
 
+RUNS_ON(kOneDevice);
 TEST_F(SnapshotTravel, on_this_device_as_on_any) {
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8, int4 = ORIEL_KV_INT4;
   const auto here = [&](const Layout& layout) {

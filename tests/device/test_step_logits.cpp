@@ -15,9 +15,12 @@
 #include "support/files.h"
 #include "support/random_families.h"
 #include "support/reply.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test::test_step_logits {
 namespace {
+
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
 
 using Change = std::function<int(const oriel_step_logits&)>;
 
@@ -63,6 +66,7 @@ Change only(const std::vector<int32_t>& ids) {
   };
 }
 
+RUNS_ON(kOneDevice);
 TEST_F(StepLogits, of_every_token_are_seen_and_nothing_changes_by_that) {
   for (const uint32_t drafts : {0u, 4u}) {
     Options options = sessionOptions(&log_);
@@ -337,6 +341,7 @@ std::map<OpKind, uint32_t> expectSame(const std::string& path, BatchSetting sett
 
 class FusedOps : public testing::TestWithParam<const char*> {};
 
+RUNS_ON(kOneDevice);
 TEST_P(FusedOps, give_the_bits_of_ops_apart) {
   ORIEL_NEED_DATA(path, std::string("models/") + GetParam() + ".gguf");
   if (!onVulkan()) {
@@ -355,6 +360,7 @@ INSTANTIATE_TEST_SUITE_P(Device, FusedOps,
                            return name;
                          });
 
+RUNS_ON(kOneDevice);
 TEST(FusedOpsOfSpans, merge_split_windows_and_give_the_bits_of_ops_apart) {
   if (!onVulkan()) {
     GTEST_SKIP() << "the CPU executor groups ops in its own way";

@@ -16,6 +16,8 @@
 namespace oriel_internal::test::test_transcripts {
 namespace {
 
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
+
 using Json = nlohmann::json;
 
 Options keeping(CapturedLog* log, uint32_t bytes = 65536, uint32_t window = 400) {
@@ -151,6 +153,7 @@ TEST(Transcripts, lose_a_message_that_is_taken_back) {
   EXPECT_EQ("[]", exported(session));
 }
 
+RUNS_ON(kOneDevice);
 TEST(Transcripts, build_a_conversation_again) {
   CapturedLog log;
   const Options options = keeping(&log);

@@ -16,6 +16,8 @@
 namespace oriel_internal::test::test_turns {
 namespace {
 
+FILE_RUNS_ON(kCpu);  // host code: one test or more on a GPU, marked
+
 std::vector<uint64_t> turnsOf(const Loaded& loaded) {
   const std::vector<uint64_t> starts = describe(loaded)["turns"];
   EXPECT_EQ(starts.size(), statsOf(loaded).turn_count);
@@ -258,6 +260,7 @@ TEST(Turns, the_view_of_a_new_session_is_empty) {
 
 // ---- Going back ----------------------------------------------------------------------------------
 
+RUNS_ON(kOneDevice);
 TEST(Rewind, the_same_text_again_gives_the_same_logits) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, sessionOptions(&log, 200));

@@ -41,7 +41,7 @@ endif()
 if(ORIEL_BOOST AND NOT WIN32 AND NOT EMSCRIPTEN)
   target_sources(oriel_fuzz_program PRIVATE
     ${program}/pictures.cpp ${program}/pictures/message_pictures.cpp ${program}/serve/anthropic.cpp
-    ${program}/serve/api_error.cpp ${program}/serve/fields.cpp ${program}/serve/http_message.cpp
+    ${program}/serve/api_error.cpp ${program}/serve/http_message.cpp
     ${program}/serve/http_server.cpp ${program}/serve/block_writer.cpp ${program}/serve/message.cpp
     ${program}/serve/ollama.cpp ${program}/serve/openai_requests.cpp ${program}/serve/request_fields.cpp
     ${program}/serve/routes.cpp)

@@ -56,6 +56,19 @@ std::vector<std::string> readFiles(const std::string& folder_or_file) {
   return texts;
 }
 
+std::vector<std::string> wholeTemplates() {
+  std::ifstream in(ORIEL_SOURCE_DIR "/tests/fuzz/templates.jinja");
+  std::vector<std::string> templates;
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("===== ", 0) == 0) {
+      templates.emplace_back();
+    } else {
+      templates.back() += line + "\n";
+    }
+  }
+  return templates;
+}
+
 std::vector<std::string> seedsOf(const Target& target) {
   std::vector<std::string> seeds;
   if (target.seeds != nullptr) {

@@ -55,6 +55,8 @@ size_t mutateBytes(uint8_t* data, size_t size, size_t max_size, uint64_t seed);
 /// The initial inputs of a target: seeds made by code, and the files in seeds/NAME and finds/NAME.
 std::vector<std::string> seedsOf(const Target& target);
 std::vector<std::string> readFiles(const std::string& folder_or_file);
+/// The chat templates of templates.jinja, which use most of the language.
+std::vector<std::string> wholeTemplates();
 
 /// Copies `text` to an input that is being mutated; returns its size, cut at max_size.
 size_t put(const std::string& text, uint8_t* data, size_t max_size);

@@ -4,7 +4,7 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/words.h"
 #include "support/files.h"
-#include "support/own_text.h"
+#include "support/jinja_template.h"
 
 namespace oriel_internal::fuzz::fuzz_chat {
 namespace {
@@ -185,7 +185,7 @@ ORIEL_FUZZ_SEEDS(chat) {
                      std::string(2000, 'r') + ": Hi");
   }
   const std::string by_template("\xFF\0", kHead);
-  for (const std::string& file : readFiles(ORIEL_SOURCE_DIR "/tests/fuzz/templates")) {
+  for (const std::string& file : wholeTemplates()) {
     seeds->push_back(by_template + file + talk);
   }
   const char* const kHeads[] = {

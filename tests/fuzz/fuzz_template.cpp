@@ -349,7 +349,7 @@ ORIEL_FUZZ_SEEDS(template) {
   if (chatml.contains("template")) {
     add("think", chatml["template"], talk, "{}");
   }
-  for (const std::string& file : readFiles(ORIEL_SOURCE_DIR "/tests/fuzz/templates")) {
+  for (const std::string& file : wholeTemplates()) {
     for (const char* wishes : {"think stop", "off closed", "no_reply leap"}) {
       add(wishes, file, talk, "{}");
     }

@@ -129,7 +129,7 @@ TEST_F(VulkanPipelines, subgroups_are_full_where_the_device_can_see_to_it) {
 #ifdef ORIEL_VULKAN
 #include "support/kernel_rig.h"
 #include "support/tiers.h"
-#include "vulkan/driver_watch.h"
+#include "vulkan/verdict.h"
 
 namespace oriel_internal::test::test_pipeline_file {
 namespace {

@@ -8,8 +8,8 @@
 
 #ifdef ORIEL_VULKAN
 #include "support/kernel_rig.h"
-#include "support/stopped.h"
 #include "support/tiers.h"
+#include "support/timing.h"
 
 namespace oriel_internal::test::test_vulkan_executor {
 namespace {

@@ -68,6 +68,7 @@ THIS_BUILD = {"ORIEL_BUILD_TESTS": "ON", "ORIEL_BUILD_CLI": "ON", "ORIEL_CLI11":
 # Documented, but not for apps. The value is the reason for no test.
 ELSEWHERE = {
     "ORIEL_DLLTOOL": "scripts/cross.sh windows-x64",
+    "ORIEL_TARGET": "scripts/cross.sh",
     "ORIEL_PROGRAM_LTO": "builds for Windows, and those of other compilers than gcc, are without",
     "ORIEL_DESKTOP": "scripts/desktop.sh",
     "ORIEL_BUILD_LAB": "scripts/nightly.sh",

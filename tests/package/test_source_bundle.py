@@ -25,7 +25,7 @@ class SourceBundle(unittest.TestCase):
         cls.addClassCleanup(cls.scratch.cleanup)
         cls.folder = pathlib.Path(cls.scratch.name)
         cls.bundle = cls.folder / "oriel-bundle"
-        run(CMAKE, "-P", SOURCE / "cmake/make_source_bundle.cmake", BUILD / "runtime/source_bundle.txt.cmake", cls.bundle)
+        run(CMAKE, "-P", SOURCE / "cmake/source_bundle.cmake", BUILD / "runtime/source_bundle.txt.cmake", cls.bundle)
         for header in (cls.bundle / "src").rglob("*.h"):  # it needs nothing of this tree
             assert str(SOURCE) not in header.read_text(encoding="utf-8"), header
 

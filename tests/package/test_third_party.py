@@ -66,7 +66,7 @@ class Notices(unittest.TestCase):
         self.assertLessEqual(set(linked), {package for _, package in rows})
 
     def test_every_package_has_the_file(self):
-        for script in ("cmake/install.cmake", "cmake/make_source_bundle.cmake", "scripts/web.sh", "web/package.json",
+        for script in ("cmake/install.cmake", "cmake/source_bundle.cmake", "scripts/web.sh", "web/package.json",
                        "python/setup.py", "integrations/apple/build_xcframework.sh"):
             self.assertIn("THIRD_PARTY_NOTICES.txt", text_of(script), script)
         self.assertIn("ORIEL_NOTICES_TO", text_of("integrations/android/build.gradle.kts"))

@@ -46,7 +46,7 @@ class Kernels(unittest.TestCase):
         cls.packed = kernels.Packed(PACKED)
 
     def check_source(self, root, packed):
-        return run(CMAKE, f"-DKERNELS={packed}", "-P", root / "cmake/check_kernels.cmake")
+        return run(CMAKE, f"-DKERNELS={packed}", "-P", root / "cmake/shader_sources.cmake")
 
     def test_belong_to_the_shaders(self):
         checked = self.check_source(kernels.ROOT, PACKED)

@@ -3,7 +3,7 @@
     python3 tidy.py BUILD [--library | --all]
 
 BUILD has a compile_commands.json. Without an option it checks only the changes of the last commits: changed sources,
-and for each changed header a source that includes it; at most the latest 24 files. --library: all sources of the library, except for kernels that
+and for each changed header a source that includes it; at most the latest 8 files. --library: all sources of the library, except for kernels that
 are compiled once per instruction set. --all (scripts/tidy.sh): also these and the program, which take long because of
 their headers. A file that passed is checked again only after a change of it, its includes, its flags or the checks:
 BUILD/tidy has the hashes.
@@ -22,7 +22,7 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 VERSION = "14"  # others have other checks
 COMMITS = 8
-MOST = 24  # files of the last commits: about a minute and a half on two cores
+MOST = 8  # files of the last commits
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
 EVERY_TIME = ("runtime", "platform")
 ALL = (*EVERY_TIME, "apps")

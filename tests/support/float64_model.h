@@ -671,4 +671,168 @@ class Float64Draft {
   std::vector<Float64Rope> ropes_;
 };
 
+// The prediction block of a qwen35 file in float64 (`nextn_predict_layers` 1): one full-attention layer after the
+// model's own, with keys and values of its own. Sources: docs/decisions/015-speculation.md. Shares only the GGUF reader
+// with the library. Tests only.
+
+class Float64Prediction {
+ public:
+  /// `rounds_cache`: as in Float64Model.
+  explicit Float64Prediction(const std::string& path, bool rounds_cache = false)
+      : weights_(path), rounds_(rounds_cache) {
+    const size_t layer = weights_.number("block_count") - 1;
+    prefix_ = "blk." + std::to_string(layer) + ".";
+    n_embd_ = weights_.number("embedding_length");
+    n_heads_ = weights_.number("attention.head_count");
+    n_kv_ = weights_.numbers("attention.head_count_kv", layer + 1)[layer];
+    dim_ = weights_.number("attention.key_length", n_embd_ / n_heads_);
+    eps_ = weights_.real("attention.layer_norm_rms_epsilon", 1e-5);
+    rope_ = std::make_unique<Float64Rope>(&weights_, layer, layer + 1, dim_, false);
+    before_.resize(n_embd_);
+  }
+
+  /// Reads one token of the text. `last_norm`: the model's vector after its last norm at this token. Keeps a key and a
+  /// value, from this token and the vector at the token before it (zeros before the first).
+  void read(int32_t id, const std::vector<double>& last_norm) {
+    keep(input(id, before_));
+    before_ = last_norm;
+  }
+
+  /// Logits of `count` guesses in a row after `id`, the token chosen next. They see the first `sinks` and the last
+  /// `window` tokens, themselves included. Keeps nothing.
+  std::vector<std::vector<double>> guesses(int32_t id, size_t count, size_t sinks, size_t window) {
+    std::vector<std::vector<double>> all;
+    const std::vector<Vector> keys = keys_;
+    const std::vector<Vector> values = values_;
+    Vector hidden = before_;
+    while (all.size() < count) {
+      hidden = layer(input(id, hidden), sinks, window);
+      const std::string head = prefix_ + "nextn.shared_head_head.weight";
+      all.push_back(weights_.product(weights_.has(head)              ? head
+                                     : weights_.has("output.weight") ? "output.weight"
+                                                                     : "token_embd.weight",
+                                     hidden));
+      id = static_cast<int32_t>(std::max_element(all.back().begin(), all.back().end()) -
+                                all.back().begin());
+    }
+    keys_ = keys;
+    values_ = values;
+    return all;
+  }
+
+ private:
+  using Vector = std::vector<double>;
+
+  // The embedding comes first.
+  Vector input(int32_t id, const Vector& hidden) {
+    const std::string own = prefix_ + "nextn.embed_tokens.weight";
+    const Vector& embedding = weights_[weights_.has(own) ? own : "token_embd.weight"];
+    Vector both = norm(part(embedding, static_cast<size_t>(id) * n_embd_, n_embd_), "nextn.enorm");
+    const Vector second = norm(hidden, "nextn.hnorm");
+    both.insert(both.end(), second.begin(), second.end());
+    return product("nextn.eh_proj", both);
+  }
+
+  void keep(const Vector& x) {
+    const Vector u = norm(x, "attn_norm");
+    keys_.push_back(headsNormed(product("attn_k", u), "attn_k_norm"));
+    values_.push_back(product("attn_v", u));
+  }
+
+  // From the block's input to the vector after its norm, which is also the next guess's vector.
+  Vector layer(Vector x, size_t sinks, size_t window) {
+    keep(x);
+    while (keys_.size() > sinks + window) {
+      keys_.erase(keys_.begin() + static_cast<std::ptrdiff_t>(sinks));
+      values_.erase(values_.begin() + static_cast<std::ptrdiff_t>(sinks));
+    }
+    addTo(&x, product("attn_output", attend(product("attn_q", norm(x, "attn_norm")))));
+    const Vector z = norm(x, "post_attention_norm");
+    Vector gate = product("ffn_gate", z);
+    const Vector up = product("ffn_up", z);
+    for (size_t i = 0; i < gate.size(); ++i) {
+      gate[i] *= up[i] / (1 + std::exp(-gate[i]));
+    }
+    addTo(&x, product("ffn_down", gate));
+    const bool own = weights_.has(prefix_ + "nextn.shared_head_norm.weight");
+    return normBy(x,
+                  weights_[own ? prefix_ + "nextn.shared_head_norm.weight" : "output_norm.weight"]);
+  }
+
+  // `rows`: for each head its query, then its gate. The newest key is the query's own.
+  Vector attend(const Vector& rows) {
+    const size_t n = keys_.size();
+    Vector out(n_heads_ * dim_);
+    for (size_t h = 0; h < n_heads_; ++h) {
+      const size_t first = h / (n_heads_ / n_kv_) * dim_;
+      const Vector query =
+          rope_->rotated(headsNormed(part(rows, 2 * h * dim_, dim_), "attn_q_norm"), n - 1);
+      Vector shares(n);
+      for (size_t j = 0; j < n; ++j) {
+        const Vector key = rope_->rotated(part(keys_[j], first, dim_), j);
+        for (size_t c = 0; c < dim_; ++c) {
+          shares[j] += query[c] * stored(key[c]) / std::sqrt(static_cast<double>(dim_));
+        }
+      }
+      const double most = *std::max_element(shares.begin(), shares.end());
+      double sum = 0;
+      for (double& share : shares) {
+        share = std::exp(share - most);
+        sum += share;
+      }
+      for (size_t c = 0; c < dim_; ++c) {
+        for (size_t j = 0; j < n; ++j) {
+          out[h * dim_ + c] += shares[j] / sum * stored(values_[j][first + c]);
+        }
+        out[h * dim_ + c] /= 1 + std::exp(-rows[(2 * h + 1) * dim_ + c]);
+      }
+    }
+    return out;
+  }
+
+  double stored(double value) const {
+    return rounds_ ? static_cast<double>(halfToFloat(floatToHalf(static_cast<float>(value))))
+                   : value;
+  }
+  Vector product(const char* name, const Vector& x) {
+    return weights_.product(prefix_ + name + ".weight", x);
+  }
+  Vector norm(const Vector& x, const char* name) {
+    return normBy(x, weights_[prefix_ + name + ".weight"]);
+  }
+  Vector normBy(Vector x, const Vector& weight) const {
+    double squares = 0;
+    for (const double value : x) {
+      squares += value * value;
+    }
+    const double by = 1 / std::sqrt(squares / static_cast<double>(x.size()) + eps_);
+    for (size_t i = 0; i < x.size(); ++i) {
+      x[i] *= by * weight[i];
+    }
+    return x;
+  }
+  Vector headsNormed(const Vector& heads, const char* name) {
+    Vector out;
+    for (size_t at = 0; at < heads.size(); at += dim_) {
+      const Vector head = norm(part(heads, at, dim_), name);
+      out.insert(out.end(), head.begin(), head.end());
+    }
+    return out;
+  }
+  static void addTo(Vector* x, const Vector& y) {
+    for (size_t i = 0; i < x->size(); ++i) {
+      (*x)[i] += y[i];
+    }
+  }
+
+  Float64Weights weights_;
+  const bool rounds_;
+  std::string prefix_;
+  size_t n_embd_ = 0, n_heads_ = 0, n_kv_ = 0, dim_ = 0;
+  double eps_ = 0;
+  std::unique_ptr<Float64Rope> rope_;
+  std::vector<Vector> keys_, values_;  ///< unrotated
+  Vector before_;                      ///< after the model's last norm, of the latest token
+};
+
 }  // namespace oriel_internal::test

@@ -32,7 +32,7 @@ struct RandomState {
   bool normed = true;
   bool has_bias = true;       ///< of the convolution; Mamba-2
   uint32_t interval = 0;      ///< every N-th layer attends; 0: not in the file
-  uint32_t extra_layers = 0;  ///< after the others, not run
+  uint32_t extra_layers = 0;  ///< prediction blocks after the others
   /// 1: the layer has a state; a list in the file instead of the interval.
   std::vector<uint32_t> by_layer = {};
 
@@ -330,8 +330,21 @@ struct RandomLlama {
       }
     }
     for (uint32_t extra = 0; extra < state.extra_layers; ++extra) {
-      matrix("blk." + std::to_string(n_layers + extra) + ".nextn.eh_proj.weight", n_embd,
-             2 * n_embd, 1.0f);
+      const std::string prefix = "blk." + std::to_string(n_layers + extra) + ".";
+      matrix(prefix + "nextn.eh_proj.weight", n_embd, 2 * n_embd, 1.0f);
+      for (const char* name : {"nextn.enorm", "nextn.hnorm", "nextn.shared_head_norm", "attn_norm",
+                               "post_attention_norm"}) {
+        norm(prefix + name + ".weight");
+      }
+      vector(prefix + "attn_q_norm.weight", head_dim, 1.0f);
+      vector(prefix + "attn_k_norm.weight", head_dim, key_norm_gain);
+      matrix(prefix + "attn_q.weight", 2 * n_heads * head_dim, n_embd, 1.5f);
+      matrix(prefix + "attn_k.weight", n_kv_heads * head_dim, n_embd, 1.5f);
+      matrix(prefix + "attn_v.weight", n_kv_heads * head_dim, n_embd, 1.0f);
+      matrix(prefix + "attn_output.weight", n_embd, n_heads * head_dim, 1.0f);
+      matrix(prefix + "ffn_gate.weight", n_ff, n_embd, 1.0f);
+      matrix(prefix + "ffn_up.weight", n_ff, n_embd, 1.0f);
+      matrix(prefix + "ffn_down.weight", n_embd, n_ff, 1.0f);
     }
     return out;
   }

@@ -12,8 +12,8 @@
 
 #include "oriel/advanced.h"
 #include "support/files.h"
-#include "support/losing_executor.h"
 #include "support/reply.h"
+#include "support/watched_session.h"
 
 namespace oriel_internal::test {
 

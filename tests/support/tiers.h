@@ -1,5 +1,6 @@
 // Tiers: where a test runs. A mark above a test names its tier; a mark with cases holds for these cases of a TEST_P.
-// The last mark that holds for a case counts. A test without a mark is a unit test in tests/unit, kOneDevice elsewhere.
+// The last mark that holds for a case counts. FILE_RUNS_ON(kCpu) holds for the tests of its file that have no mark. Other
+// tests without a mark are unit tests in tests/unit, kOneDevice elsewhere.
 //
 //   RUNS_ON(kCpu);                                         RUNS_ON(kEachDevice, "llama_q4_k_m");
 //   TEST(Turns, take_no_more_than_planned) {               TEST_P(ModelLogits, equal_the_float64_reference) {
@@ -32,7 +33,7 @@ constexpr uint32_t kValidated = kOnValidatedGpu;
 
 struct Mark {
   std::string file;
-  int line;  // above the test's
+  int line;  // above the test's; 0: of the whole file
   uint32_t places;
   std::vector<std::string> cases;  // empty: all
 };
@@ -51,11 +52,16 @@ inline bool addMark(const char* file, int line, uint32_t places, std::vector<std
   [[maybe_unused]] static const bool ORIEL_MARK_NAME(__COUNTER__) = \
       ::oriel_internal::test::addMark(__FILE__, __LINE__, tier, {__VA_ARGS__})
 
+#define FILE_RUNS_ON(tier)                                       \
+  [[maybe_unused]] static const bool runs_on_of_the_whole_file = \
+      ::oriel_internal::test::addMark(__FILE__, 0, tier, {})
+
 struct TestPlace {
   std::string name;  // SUITE.TEST or PREFIX/SUITE.TEST/CASE
   std::string file;
   int line;
 };
+
 inline std::vector<TestPlace> registeredTests() {
   std::vector<TestPlace> tests;
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
@@ -81,9 +87,14 @@ inline Tiers tiersOf(const std::vector<TestPlace>& tests, const std::vector<Mark
   for (const TestPlace& test : tests) {
     marked[test.file][test.line];
   }
+  std::map<std::string, uint32_t> of_files;
   std::map<const Mark*, std::vector<std::string>> unused;
   Tiers tiers;
   for (const Mark& mark : marks) {
+    if (mark.line == 0 && !marked[mark.file].empty()) {
+      of_files[mark.file] = mark.places;
+      continue;
+    }
     std::map<int, std::vector<const Mark*>>& lines = marked[mark.file];
     const auto below = lines.upper_bound(mark.line);
     if (below == lines.end()) {
@@ -96,7 +107,9 @@ inline Tiers tiersOf(const std::vector<TestPlace>& tests, const std::vector<Mark
   }
   for (const TestPlace& test : tests) {
     const std::string name = test.name.substr(test.name.rfind('/') + 1);
-    uint32_t places = unmarked, of_any_case = unmarked;
+    const auto of_file = of_files.find(test.file);
+    uint32_t places = of_file != of_files.end() ? of_file->second : unmarked;
+    uint32_t of_any_case = places;
     for (const Mark* mark : marked[test.file][test.line]) {
       std::vector<std::string>& left = unused[mark];
       left.erase(std::remove(left.begin(), left.end(), name), left.end());

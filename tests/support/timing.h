@@ -1,10 +1,17 @@
-// Device timeouts of tests.
+// Time in tests: device timeouts, processor time and suspended processes.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
+
+#ifndef _WIN32
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#endif
 
 namespace oriel_internal::test {
 
@@ -25,5 +32,26 @@ double processorSeconds(const Work& work) {
   work();
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
+
+#ifndef _WIN32
+// A suspended process: Ctrl-Z, a frozen app, a sleeping laptop. Tests only.
+
+/// Stops all threads of this process until a child wakes it.
+inline void stopThisProcess(long milliseconds) {
+  const pid_t self = getpid();
+  const pid_t waker = fork();
+  // only functions that are safe between fork and exit in a multithreaded process
+  if (waker == 0) {
+    const timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+    (void)nanosleep(&time, nullptr);
+    (void)kill(self, SIGCONT);
+    _exit(0);
+  }
+  if (waker > 0) {
+    (void)kill(self, SIGSTOP);
+    (void)waitpid(waker, nullptr, 0);
+  }
+}
+#endif
 
 }  // namespace oriel_internal::test

@@ -1,4 +1,4 @@
-// A tokenizer built from a file or from bytes, with its memory. Tests only.
+// A tokenizer built from a file or from bytes, with its memory, and the normal form of texts. Tests only.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "support/captured_log.h"
 #include "support/files.h"
 #include "support/gguf_writer.h"
+#include "text/normalise.h"
 #include "text/tokenizer.h"
 
 namespace oriel_internal::test {
@@ -159,5 +160,17 @@ struct Vocabulary {
     return out;
   }
 };
+
+// Normalisation Form C of strings. Tests only.
+
+inline std::string toNfc(const std::string& text) {
+  std::vector<uint64_t> chars(decomposedChars(text.data(), text.size()) + 1);
+  std::string out(text.size() * kMostNfcGrowth + 1, '#');
+  const size_t bytes = oriel_internal::toNfc(text.data(), text.size(), chars.data(), &out[0]);
+  EXPECT_LE(bytes, text.size() * kMostNfcGrowth);
+  EXPECT_EQ('#', out[text.size() * kMostNfcGrowth]) << "nothing is written behind the room";
+  out.resize(bytes);
+  return out;
+}
 
 }  // namespace oriel_internal::test

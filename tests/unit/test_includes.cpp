@@ -62,6 +62,16 @@ TEST(Tiers, are_all_run_on_request) {
             at(kOnValidatedGpu, true));
 }
 
+TEST(Tiers, of_a_file_are_for_its_tests_without_a_mark) {
+  std::vector<Mark> marks = kMarks;
+  marks.push_back({"a.cpp", 0, kCpu, {}});
+  EXPECT_EQ(Names({"Executor.layers"}),
+            tiersOf(kTests, marks, kOnFirstGpu, kOneDevice, false).tests);
+  EXPECT_EQ(at(kOnCpu), tiersOf(kTests, marks, kOnCpu, kOneDevice, false).tests);
+  EXPECT_EQ(6u, tiersOf(kTests, marks, kOnFirstGpu, kOneDevice, true).tests.size());
+  EXPECT_EQ(Names({"gone.cpp:0: no test follows RUNS_ON"}), faultsOf({{"gone.cpp", 0, kCpu, {}}}));
+}
+
 TEST(Tiers, that_match_nothing_are_faults) {
   EXPECT_EQ(Names({"a.cpp:31: no test follows RUNS_ON"}), faultsOf({{"a.cpp", 31, kCpu, {}}}));
   EXPECT_EQ(Names({"gone.cpp:1: no test follows RUNS_ON"}), faultsOf({{"gone.cpp", 1, kCpu, {}}}));

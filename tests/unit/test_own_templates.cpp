@@ -13,7 +13,7 @@
 #include "support/captured_log.h"
 #include "support/encoding.h"
 #include "support/files.h"
-#include "support/own_text.h"
+#include "support/jinja_template.h"
 #include "support/timing.h"
 #include "support/tokenizer_case.h"
 

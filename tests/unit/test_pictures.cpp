@@ -3,6 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#if defined(__GLIBC__) && defined(__LP64__)
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cerrno>
+#endif
 
 #include "exec/picture_store.h"
 #include "output.h"
@@ -344,6 +350,98 @@ TEST(Pictures, rows_are_those_of_float64) {
   EXPECT_GE(compared, 30u);
 }
 
+cli::DecodedPicture numbered() {
+  cli::DecodedPicture picture;
+  picture.width = 3;
+  picture.height = 2;
+  for (uint8_t i = 0; i < 6; ++i) {
+    picture.rgb.insert(picture.rgb.end(), 3, i);
+  }
+  return picture;
+}
+
+#if defined(__GLIBC__) && defined(__LP64__)
+/// Bytes of a file.
+struct FileRange {
+  uint64_t begin;
+  uint64_t end;
+};
+/// The calls of posix_fadvise64() below; null: calls are not recorded.
+std::vector<FileRange>* announced = nullptr;
+
+// The bytes of `whole` that some range has.
+uint64_t bytesWithin(const FileRange& whole, std::vector<FileRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const FileRange& a, const FileRange& b) { return a.begin < b.begin; });
+  uint64_t bytes = 0;
+  uint64_t at = whole.begin;
+  for (const FileRange& range : ranges) {
+    const uint64_t begin = std::max(at, range.begin);
+    const uint64_t end = std::min(whole.end, range.end);
+    bytes += end > begin ? end - begin : 0;
+    at = std::max(at, end);
+  }
+  return bytes;
+}
+
+/// The ranges announced before a set of weights ran: of the patches, of block 0, of block 1, ... The encoder asks
+/// whether to stop before each strip of patches.
+struct AtBegin {
+  std::vector<std::vector<FileRange>> sets;
+  static bool note(void* user) {
+    std::vector<std::vector<FileRange>>& sets = static_cast<AtBegin*>(user)->sets;
+    if (announced->size() != (sets.empty() ? 0 : sets.back().size())) {
+      sets.push_back(*announced);
+    }
+    return false;
+  }
+};
+
+TEST(Pictures, the_next_block_is_announced_while_one_runs) {
+  const std::string root = folder();
+  ORIEL_SKIP_WITHOUT(!root.empty(), "vision/");
+  for (const char* const name : {"gemma4v", "qwen3vl"}) {
+    const std::string path = root + "vision/mmproj-" + name + ".gguf";
+    PictureRig rig(path, 0);
+    ASSERT_TRUE(rig.status.ok()) << rig.log.errors();
+    ModelFile file;
+    ASSERT_TRUE(file.open(path.c_str(), defaultAllocator(), rig.log.log()).ok());
+    rig.encoder.readFrom(file.gguf());
+    std::vector<FileRange> heard;
+    const cli::DecodedPicture picture = numbered();
+    PictureLayout layout;
+    std::vector<float> rows;
+    ASSERT_TRUE(rig.encoder.layOut(viewOf(picture), rig.log.log(), &layout).ok());
+    announced = &heard;
+    AtBegin at_begin;
+    const Status status = rig.encode(viewOf(picture), layout, &rows, {&AtBegin::note, &at_begin});
+    announced = nullptr;
+    ASSERT_TRUE(status.ok()) << rig.log.errors();
+
+    ASSERT_EQ(rig.desc.n_blocks + 1, at_begin.sets.size());
+    ASSERT_GE(rig.desc.n_blocks, 2u);
+    uint64_t cursor = 0;
+    GgufTensor tensor;
+    uint32_t matrices = 0;
+    while (file.gguf().nextTensor(&cursor, &tensor)) {
+      const std::string tensor_name(tensor.name.data, tensor.name.bytes);
+      uint32_t block = rig.desc.n_blocks;  // the projector
+      const bool in_block = std::sscanf(tensor_name.c_str(), "v.blk.%u.", &block) == 1;
+      if (tensor.n_dims != 2 || (!in_block && tensor_name.rfind("mm.", 0) != 0)) {
+        continue;
+      }
+      ++matrices;
+      const FileRange whole = {tensor.offset, tensor.offset + tensor.bytes};
+      EXPECT_EQ(tensor.bytes, bytesWithin(whole, at_begin.sets[block])) << tensor_name;
+      if (block != 0) {
+        EXPECT_EQ(0u, bytesWithin(whole, at_begin.sets[block - 1])) << "too early, " << tensor_name;
+      }
+    }
+    EXPECT_GE(matrices, 4 * rig.desc.n_blocks + 1);
+  }
+}
+#endif
+
 TEST(Pictures, faulty_encoders_are_refused_in_a_line) {
   const std::string root = folder();
   ORIEL_SKIP_WITHOUT(!root.empty(), "vision/bad/");
@@ -387,16 +485,6 @@ TEST(Pictures, faulty_encoders_are_refused_in_a_line) {
     EXPECT_LT(encoder.log.errors().size(), 260u) << encoder.log.errors();
   }
   EXPECT_GE(refused, 48u);
-}
-
-cli::DecodedPicture numbered() {
-  cli::DecodedPicture picture;
-  picture.width = 3;
-  picture.height = 2;
-  for (uint8_t i = 0; i < 6; ++i) {
-    picture.rgb.insert(picture.rgb.end(), 3, i);
-  }
-  return picture;
 }
 
 // Exif: which side of the upright picture the file's first row and first column are.
@@ -569,3 +657,15 @@ TEST(Pictures, orientations_stand_upright) {
 
 }  // namespace
 }  // namespace oriel_internal::test::test_pictures
+
+#if defined(__GLIBC__) && defined(__LP64__)
+// Replaces the function of the C library, because the runtime is linked into this program.
+extern "C" int posix_fadvise64(int descriptor, off64_t offset, off64_t bytes, int advice) noexcept {
+  using namespace oriel_internal::test::test_pictures;  // NOLINT: of this file
+  if (announced != nullptr && advice == POSIX_FADV_WILLNEED) {
+    const auto begin = static_cast<uint64_t>(offset);
+    announced->push_back({begin, begin + static_cast<uint64_t>(bytes)});
+  }
+  return syscall(SYS_fadvise64, descriptor, offset, bytes, advice) == 0 ? 0 : errno;
+}
+#endif

@@ -10,7 +10,7 @@
 
 #include "base/checked.h"
 #include "base/xz.h"
-#include "cpu/x86_features.h"
+#include "cpu/simd.h"
 
 namespace oriel_internal::test::test_portable {
 namespace {

@@ -9,7 +9,7 @@
 #include "support/files.h"
 #include "support/jinja_template.h"
 #include "support/reply.h"
-#include "support/stopped.h"
+#include "support/timing.h"
 
 namespace oriel_internal::test::test_prepare {
 namespace {

@@ -12,7 +12,6 @@
 
 #include "support/encoding.h"
 #include "support/files.h"
-#include "support/nfc.h"
 #include "support/timing.h"
 #include "support/tokenizer_case.h"
 #include "text/normalise.h"

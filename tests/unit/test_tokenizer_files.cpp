@@ -9,7 +9,6 @@
 
 #include "support/encoding.h"
 #include "support/files.h"
-#include "support/nfc.h"
 #include "support/tokenizer_case.h"
 #include "text/pretokenizer.h"
 

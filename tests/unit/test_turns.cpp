@@ -13,7 +13,7 @@
 #include "exec/transcript.h"
 #include "support/encoding.h"
 #include "support/files.h"
-#include "support/own_text.h"
+#include "support/jinja_template.h"
 
 namespace oriel_internal::test::test_turns {
 namespace {

@@ -308,6 +308,7 @@ std::string neighbourTable(const Json& plan, const std::vector<Json>& neighbours
 std::pair<Json, uint64_t> kvBytesPerToken(const Json& shape, const char* formats) {
   oriel::Options options;
   options.memory_bytes = 1;
+  options.device = "cpu";  // caches take as much on every device, and a list has 200 plans
   options.set("kv", formats);
   const Json plan = PlanSource::ofShape(shape["name"], "").tryPlan(options);
   return plan.is_null()

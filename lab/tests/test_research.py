@@ -1,10 +1,13 @@
-"""lab/research/eviction.py computes what the program computes: test_eviction.py ORIEL MODEL"""
+"""lab/research: eviction.py computes what the program computes, and budget_plots.py draws the plots of docs/memory.md:
+test_research.py ORIEL MODEL"""
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
+import xml.dom.minidom
 
 import numpy as np
 
@@ -107,6 +110,26 @@ class Streaming(unittest.TestCase):
             cache.far_n[:] = np.clip(t + 1 - eviction.SINKS - cache.window, 0, REGION)
             loss = eviction.nll(cache.step(self.rows[:, t]), self.rows[:, t + 1])
             np.testing.assert_allclose(loss, self.oldest[t], atol=2e-4)
+
+
+class Plots(unittest.TestCase):
+    def test_each_of_the_page_is_drawn_again(self):
+        shapes = re.findall(r"\(budget-(.*?)\.svg\)", (ROOT / "docs/memory.md").read_text(encoding="utf-8"))
+        self.assertEqual(3, len(shapes))
+        with tempfile.TemporaryDirectory() as folder:
+            script = ROOT / "lab/research/budget_plots.py"
+            subprocess.run([sys.executable, script, ORIEL, *shapes, "--out", folder], check=True)
+            for shape in shapes:
+                now = (pathlib.Path(folder) / f"budget-{shape}.svg").read_text(encoding="utf-8")
+                kept = (ROOT / f"docs/budget-{shape}.svg").read_text(encoding="utf-8")
+                words = [node.firstChild.data for node in xml.dom.minidom.parseString(kept).getElementsByTagName("text")]
+                self.assertRegex(words[0], rf"^{shape}: [\d,]+ tokens in [\d,]+ MiB, [\d,]+ in [\d,]+ MiB")
+                self.assertEqual([], [word for word in words if re.search(r"\d{4}", word)], "no separators")
+                self.assertLess(len(kept), 60000)
+                # Plans may differ by a few bytes between versions, but the visible plot must not.
+                colours = [re.findall(r'stroke="(#\w+)"', text) for text in (kept, now)]
+                self.assertLess(abs(len(colours[0]) - len(colours[1])), 6, "run lab/research/budget_plots.py")
+                self.assertEqual(set(colours[0]), set(colours[1]), "run lab/research/budget_plots.py")
 
 
 if __name__ == "__main__":

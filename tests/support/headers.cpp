@@ -1,1 +1,0 @@
-// Compiled only for the tests' precompiled header: tests/CMakeLists.txt.
