@@ -129,6 +129,7 @@ class VulkanExecutor final : public Executor, private MatmulTuning {
   const Verdict& verdict() const {
     return options_.verdict != nullptr ? *options_.verdict : device_.verdict;
   }
+  bool kernelOf(StepList list, const Op& op, Kernel* kernel) const;
   void judgeKernel(uint32_t shader, bool right);
   Status choosePipelines();
   Status choosePipelines(StepList list, uint32_t index, double piece_work, OpHandles* handles);

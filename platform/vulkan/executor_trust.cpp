@@ -204,34 +204,34 @@ void VulkanExecutor::judgeKernel(uint32_t shader, bool right) {
   }
 }
 
+// False if the host or another op's kernel does its work.
+bool VulkanExecutor::kernelOf(StepList list, const Op& op, Kernel* kernel) const {
+  const uint32_t l = static_cast<uint32_t>(list);
+  const uint32_t index = static_cast<uint32_t>(&op - plan_.ops[l]);
+  const OpHandles* const handles = handles_ + plan_.opsBefore(l) + index;  // no host ops in a test
+  return !isDoneByHost(op) && handles->parts != 0 &&
+         chooseKernel(op, makerOf(plan_.ops[l], index, handles), kernelRows(plan_, list),
+                      device_.caps, choices_, Log(), kernel)
+             .ok();
+}
+
 bool VulkanExecutor::multipliesHalves(StepList list, const Op* ops, uint32_t count) const {
   constexpr uint32_t kHalf = featureBit(VulkanFeature::kFloat16);
-  for (uint32_t i = 0; i < count; ++i) {
+  return std::any_of(ops, ops + count, [&](const Op& op) {
     Kernel kernel;
-    if (chooseKernel(ops[i], nullptr, kernelRows(plan_, list), device_.caps, choices_, Log(),
-                     &kernel)
-            .ok() &&
-        (featuresOfKernel(kShaders[kernel.shader].name()) & kHalf) != 0) {
-      return true;
-    }
-  }
-  return false;
+    return kernelOf(list, op, &kernel) &&
+           (featuresOfKernel(kShaders[kernel.shader].name()) & kHalf) != 0;
+  });
 }
 
 // If several kernels contributed to a wrong result, blames the kernels with optional features.
 void VulkanExecutor::judge(StepList list, const Op* ops, uint32_t count, bool right) {
   const KernelRows rows = kernelRows(plan_, list);
-  const uint32_t l = static_cast<uint32_t>(list);
-  const uint32_t first = static_cast<uint32_t>(ops - plan_.ops[l]);
-  const OpHandles* const handles = handles_ + plan_.opsBefore(l) + first;  // no host ops in a test
   bool blamed = right;
   for (const bool optional : {true, false}) {
     for (uint32_t i = 0; i < count && (right || optional || !blamed); ++i) {
       Kernel kernel;
-      if (isDoneByHost(ops[i]) || handles[i].parts == 0 ||
-          !chooseKernel(ops[i], makerOf(plan_.ops[l], first + i, handles + i), rows, device_.caps,
-                        choices_, Log(), &kernel)
-               .ok() ||
+      if (!kernelOf(list, ops[i], &kernel) ||
           (featuresOfKernel(kShaders[kernel.shader].name()) != 0) != optional) {
         continue;
       }
