@@ -46,6 +46,6 @@ oriel_numpy=$(for python in python3 /usr/bin/python3; do "$python" -c 'import nu
 if [[ -z $tool ]]; then
   oriel_install_packages build runtime test || skip "packages are missing"
   oriel_configure -DORIEL_BUILD_TESTS=ON && cmake --build "$oriel_root/build/release" --target oriel_compile_plan >&2 || exit 1
-  tool=$oriel_root/build/release/tests/oriel_compile_plan
+  tool=$oriel_root/build/release/tests/compilers/oriel_compile_plan
 fi
 exec "$oriel_numpy" "$oriel_root/tests/compilers/gpu_compilers.py" "$tool" "$folder/root" "$folder/models" "${arguments[@]}"

@@ -47,4 +47,4 @@ oriel_limit_s=720  # for an ordinary run on two cores, from nothing
 oriel_say "packages took $installed s, building took $((SECONDS - installed)) s"
 
 # Some tests wait more than they compute: at a terminal, for a server.
-oriel_run_tests "$build" "$report" -j"$(($(nproc) + 2))" --timeout 900 "${quick[@]}" "$@"
+oriel_run_tests "$build" "$report" -j"$(($(nproc) + 4))" --timeout 900 "${quick[@]}" "$@"

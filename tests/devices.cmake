@@ -66,6 +66,7 @@ if(ORIEL_VULKAN AND ORIEL_LAVAPIPE_ICD)
   oriel_without(lavapipe all "${kernels_and_models}")
   foreach(feature subgroup integer_dot texel_buffers float16)
     oriel_without(lavapipe ${feature} "VulkanExecutor.a_step*:Device/Matmul.staged*:${whole_models}")
+    oriel_long_tests(lavapipe.without_${feature})
   endforeach()
   # In one process: with subgroups of other sizes than this machine's (8 lanes with AVX2; SwiftShader has 4); in an
   # emulator as what there is time for (cross.sh): there subgroups are left to the models, and the self-test to the

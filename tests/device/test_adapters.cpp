@@ -457,7 +457,6 @@ class EmbeddedFamilies : public testing::TestWithParam<FamilyParam> {
 };
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "gemma4");
 TEST_P(EmbeddedFamilies, vectors_equal_float64) {
   const Loaded whole = load(file_.path(), windowOptions(kSinks, kWindow, 64));
   ASSERT_TRUE(whole.session);

@@ -104,7 +104,7 @@ std::vector<BatchSetting> everyWay(const BatchSetting& setting) {
 class BatchFamilies : public testing::TestWithParam<FamilyParam> {};
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "qwen35", "gemma3");
+RUNS_ON(kOneDevice, "qwen35");
 TEST_P(BatchFamilies, decode_together_what_they_decode_alone) {
   const TemporaryModel file(GetParam()->model);
   for (const BatchSetting& setting : everyWay({})) {
@@ -134,8 +134,9 @@ INSTANTIATE_TEST_SUITE_P(Device, BatchFamilies, testing::ValuesIn(someFamilies()
 
 class BatchModels : public testing::TestWithParam<const char*> {};
 
-RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "llama_q4_k_m", "qwen3moe_q4_0");
+RUNS_ON(kNightly);
+RUNS_ON(kCpu, "llama_q4_0", "llama_f16", "llama_q6_k", "qwen3moe_q4_0");
+RUNS_ON(kOneDevice, "llama_q4_k_m");
 TEST_P(BatchModels, decode_together_what_they_decode_alone) {
   ORIEL_NEED_DATA(path, std::string("models/") + GetParam() + ".gguf");
   for (const BatchSetting& setting : everyWay({})) {

@@ -418,6 +418,8 @@ class LayerKinds : public testing::TestWithParam<const char*> {
   std::string path_;
 };
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "laguna");
 TEST_P(LayerKinds, go_on_from_a_snapshot_to_the_bit) {
   const Loaded loaded = fresh(40, 8);
   ASSERT_EQ(ORIEL_OK, append(loaded, someIds(70, 250)));
@@ -430,6 +432,8 @@ TEST_P(LayerKinds, go_on_from_a_snapshot_to_the_bit) {
   EXPECT_EQ(logitsOf(loaded), logitsOf(other));
 }
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "lfm3");
 TEST_P(LayerKinds, that_went_back_are_those_that_were_never_further) {
   const std::vector<int32_t> all = someIds(61, 250);
   const Loaded loaded = fresh(200, 8);
@@ -450,6 +454,8 @@ TEST_P(LayerKinds, that_went_back_are_those_that_were_never_further) {
 }
 
 // Far past the window, repeatedly with the same result.
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "bailingmoe3_small", "qwen35moe", "lfm3", "laguna");
 TEST_P(LayerKinds, stream_past_their_window) {
   const Loaded loaded = fresh(24, 7);
   std::vector<float> first;
@@ -465,6 +471,8 @@ TEST_P(LayerKinds, stream_past_their_window) {
   }
 }
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "gemma4_moe");
 TEST_P(LayerKinds, that_were_cancelled_go_on) {
   const std::vector<int32_t> all = someIds(60, 250);
   const Loaded loaded = fresh(200, 8);
@@ -483,6 +491,8 @@ TEST_P(LayerKinds, that_were_cancelled_go_on) {
 }
 
 // Right and wrong guesses change no token. Recurrent states cannot be rolled back, so models with them make no guesses.
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "qwen3next");
 TEST_P(LayerKinds, write_the_same_with_guesses) {
   Options options = windowOptions(kSinks, 24, 8);
   const Loaded plain = load(path_, options);
@@ -538,6 +548,8 @@ GgufWriter withScales(const std::string& path) {
   return writer;
 }
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "nemotron_h_moe_latent");
 TEST_P(LayerKinds, multiply_every_product_by_its_scale) {
   const std::vector<uint8_t> bytes = withScales(path_).build();
   const std::string scaled =

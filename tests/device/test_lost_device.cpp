@@ -230,6 +230,7 @@ TEST(Recovery, goes_on_to_the_bit_whatever_the_layers_remember) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Recovery, low_bit_caches_are_rounded_alike) {
   size_t number = 0;
   for (const oriel_kv_format format : {ORIEL_KV_INT4, ORIEL_KV_INT8}) {
@@ -244,6 +245,7 @@ TEST(Recovery, low_bit_caches_are_rounded_alike) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Recovery, a_cut_reply_keeps_what_was_shown) {
   for (const bool ahead : {false, true}) {
     SCOPED_TRACE(ahead);
@@ -378,6 +380,7 @@ TEST(Recovery, a_transcript_that_lacks_something_is_not_read) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Recovery, turns_marks_and_rewinds_are_there_again) {
   CapturedLog log;
   Twins twins(kTrained, recoveryOptions(&log));
@@ -402,6 +405,7 @@ TEST(Recovery, turns_marks_and_rewinds_are_there_again) {
   twins.expectSame();
 }
 
+RUNS_ON(kCpu);
 TEST(Recovery, each_session_is_recovered_behind_the_one_prefix) {
   CapturedLog log;
   Options options = recoveryOptions(&log, 160, 16);
@@ -447,6 +451,7 @@ TEST(Recovery, goes_on_on_the_cpu) {
   parted.expectSameAnswer();
 }
 
+RUNS_ON(kCpu);
 TEST(Recovery, a_failure_in_the_middle_leaves_all_to_be_done_again) {
   const Parted parted;
   Twins& twins = *parted.twins;
@@ -617,6 +622,7 @@ TEST_F(RecoveryCalls, a_loss_that_another_call_met_counts) {
   other = makeSession();
 }
 
+RUNS_ON(kCpu);
 TEST_F(RecoveryCalls, the_models_file_may_be_gone_and_come_back) {
   const fs::path path = folder_ / "model.gguf";
   fs::copy_file(kTrained, path);
@@ -728,6 +734,7 @@ TEST_F(RecoveryCalls, a_trimmed_model_without_a_session_gets_one_that_recovers_t
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(RecoveryCalls, sessions_recover_at_the_same_time) {
   other = makeSession();
   ASSERT_EQ(ORIEL_OK, say("My name is Ada."));

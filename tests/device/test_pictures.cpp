@@ -152,6 +152,8 @@ class Pictures : public ScratchFolder {
 
 class PictureChats : public Pictures, public testing::WithParamInterface<std::string> {};
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "gemma4v", "qwen3vl", "lfm2");
 TEST_P(PictureChats, equal_the_float64_reference) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   const bool together = GetParam() == kTogether;
@@ -205,7 +207,8 @@ class PictureTravels : public Pictures, public testing::WithParamInterface<std::
   }
 };
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "gemma4v");
 TEST_P(PictureTravels, two_pictures_are_the_same_after_going_back_a_fork_and_a_snapshot) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   open(GetParam(), 0, /*sessions=*/2);
@@ -240,6 +243,7 @@ TEST_P(PictureTravels, two_pictures_are_the_same_after_going_back_a_fork_and_a_s
   EXPECT_EQ(2, pictures.encoded) << "a snapshot has the rows";
 }
 
+RUNS_ON(kCpu);
 TEST_P(PictureTravels, held_pictures_are_read_again_from_the_transcript) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   open(GetParam(), 0);
@@ -269,6 +273,8 @@ INSTANTIATE_TEST_SUITE_P(, PictureTravels,
                            return text;
                          });
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "qwen3vl");
 TEST_P(PictureTravels, after_a_lost_device_and_with_drafts) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   open(GetParam(), 0);
@@ -297,7 +303,7 @@ TEST_P(PictureTravels, after_a_lost_device_and_with_drafts) {
   EXPECT_EQ(2, again.encoded) << "the rows are held";
 }
 
-RUNS_ON(kEachDevice, "qwen3vl_deepstack", "lfm2");
+RUNS_ON(kCpu);
 TEST_P(PictureTravels, in_a_shared_prefix_they_are_the_same_as_in_a_session_of_its_own) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   Options options;
@@ -370,6 +376,7 @@ TEST_P(PictureTravels, in_a_shared_prefix_they_are_the_same_as_in_a_session_of_i
   isSame(other);
 }
 
+RUNS_ON(kCpu);
 TEST_P(PictureTravels, other_pictures_are_another_prefix) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   Options options;
@@ -400,6 +407,7 @@ TEST_P(PictureTravels, other_pictures_are_another_prefix) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_P(PictureTravels, a_prefix_may_end_in_a_picture_only_with_room_for_its_rest) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   for (const bool has_room : {false, true}) {
@@ -467,7 +475,8 @@ class PictureRecall : public PictureTravels {
   std::vector<int32_t> cameBack() { return test::describe(loaded_.session)["recalled_ids"]; }
 };
 
-RUNS_ON(kEachDevice, "qwen3vl_deepstack");
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "qwen3vl_deepstack");
 TEST_P(PictureRecall, they_come_back_as_if_they_had_stayed_in_the_window) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   Options options;
@@ -517,6 +526,7 @@ TEST_P(PictureRecall, they_come_back_as_if_they_had_stayed_in_the_window) {
   EXPECT_EQ(next.logits, restored.logits);
 }
 
+RUNS_ON(kCpu);
 TEST_P(PictureRecall, they_stay_away_if_not_all_rows_have_room) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   Options options;
@@ -574,6 +584,7 @@ class PictureEncoders : public Pictures {
   }
 };
 
+RUNS_ON(kCpu);
 TEST_F(PictureEncoders, give_their_memory_back) {
   ORIEL_NEED_DATA(path, chatsOf("gemma4v"));
   open("gemma4v", 0);
@@ -614,6 +625,7 @@ TEST_F(PictureEncoders, are_made_again_after_they_lost_their_device) {
   EXPECT_EQ(want.logits, got.logits);
 }
 
+RUNS_ON(kCpu);
 TEST_F(Pictures, are_evicted_like_text) {
   ORIEL_NEED_DATA(path, chatsOf("gemma4v"));
   for (const std::string& name : {std::string("gemma4v"), std::string(kTogether)}) {
@@ -809,7 +821,7 @@ class TrainedEyes : public testing::Test {
   Loaded loaded_;
 };
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST_F(TrainedEyes, answer_by_the_picture) {
   for (const uint32_t batch : {0u, 7u}) {
     ASSERT_NO_FATAL_FAILURE(open(batch, 256));

@@ -249,6 +249,7 @@ TEST(LoadProgress, goes_on_while_memory_is_zeroed) {
   EXPECT_GE(many, few + (ledger.peak_bytes - peak) / (16 << 20) - 1);
 }
 
+RUNS_ON(kCpu);
 TEST(LoadProgress, a_load_that_is_stopped_at_any_ask_leaves_nothing_behind) {
   CapturedLog log;
   Options options = makeOptions(&log);

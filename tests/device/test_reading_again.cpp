@@ -164,7 +164,7 @@ TEST_F(ReadingAgain, memory_that_is_refused_costs_no_text) {
   expectSame(twins.other, twins.mine);
 }
 
-RUNS_ON(kOneDevice);
+RUNS_ON(kCpu);
 TEST_F(ReadingAgain, a_device_that_is_lost_is_recovered_to_where_it_was_to_go) {
   size_t number = 0;
   for (const uint32_t after : {3u, 1u, 7u}) {

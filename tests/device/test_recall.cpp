@@ -27,7 +27,7 @@ constexpr uint32_t kWindow = kRecallWindow;
 
 // In a model with one layer keys and values depend only on the token: the reference session has the recalled tokens as
 // additional sinks.
-RUNS_ON(kOneDevice);
+RUNS_ON(kCpu);
 TEST_F(Recall, what_came_back_is_seen_as_if_it_had_been_said_behind_the_sinks) {
   struct Case {
     const char* family;

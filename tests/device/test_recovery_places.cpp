@@ -333,6 +333,7 @@ TEST(RecoveryPlaces, a_session_and_its_fork) {
 // ---- Weights and prefixes in files -----------------------------------------------------------------
 
 // Embedding rows by layer, and experts: in few slots, whose contents are lost with the device.
+RUNS_ON(kCpu);
 TEST(RecoveryOnFile, weights_that_stay_in_their_file_are_found_again) {
   for (const char* const name : {"models/lfm2moe-q4_0.gguf", "models/gemma4-e-q8_0.gguf"}) {
     SCOPED_TRACE(name);
@@ -364,6 +365,7 @@ class RecoveryBehindAPrefix : public ScratchFolder {
   std::string prefix_;
 };
 
+RUNS_ON(kCpu);
 TEST_F(RecoveryBehindAPrefix, that_was_trained_it_is_read_from_its_file) {
   CapturedLog log;
   Options options = recoveryOptions(&log, 300, 16);

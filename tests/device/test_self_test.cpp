@@ -241,7 +241,7 @@ TEST(SelfTest, allows_attention_more_only_where_it_multiplies_in_f16) {
   }
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST(SelfTest, ends_when_asked_to) {
   Options options = makeOptions();
   options.progress = onProgress;

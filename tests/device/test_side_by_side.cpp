@@ -249,6 +249,7 @@ TEST(SideBySide, tokens_of_one_call_are_computed_in_one_step) {
 }
 
 // Running sessions wait for each other, independent of thread scheduling.
+RUNS_ON(kCpu);
 TEST(SideBySide, threads_meet) {
   constexpr uint32_t kTokens = 200;
   Watched watched(severalOptions(2), 2);
@@ -459,6 +460,7 @@ TEST(SideBySide, many_replies_are_refused_as_a_whole) {
   EXPECT_EQ(ORIEL_OK, replies[1].status);
 }
 
+RUNS_ON(kCpu);
 TEST(SideBySide, no_other_call_comes_between_many_replies) {
   constexpr uint32_t kSessions = 2;
   const Sessions sessions(kTrained, severalOptions(kSessions),
@@ -528,6 +530,7 @@ class Endless {
   std::thread thread_;
 };
 
+RUNS_ON(kCpu);
 TEST(SideBySide, of_replies_that_rest_any_can_be_cancelled) {
   std::vector<Part> parts(2, differentParts(1)[0]);
   for (Part& part : parts) {

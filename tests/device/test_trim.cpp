@@ -162,6 +162,7 @@ TEST_F(TrimOnDevice, going_back_after_a_trim_is_what_it_was_before_it) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, calls_that_need_the_device_say_what_to_do_and_others_work) {
   CapturedLog log;
   Loaded loaded = load(kTrained, sessionOptions(&log));
@@ -187,6 +188,7 @@ TEST_F(TrimOnDevice, calls_that_need_the_device_say_what_to_do_and_others_work) 
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, arguments_are_checked) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, sessionOptions(&log));
@@ -253,6 +255,7 @@ TEST_F(TrimOnDevice, a_conversation_that_is_kept_nowhere_is_not_given_up) {
   EXPECT_EQ(ORIEL_OK, add(loaded, "user", "Still there?"));
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, conversations_are_built_again_from_their_transcripts) {
   CapturedLog log;
   Options options = sessionOptions(&log);
@@ -303,6 +306,7 @@ TEST_F(TrimOnDevice, what_was_paused_first_is_built_again_too) {
   EXPECT_EQ(false, residentOf(loaded)["paused"]);
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, weights_come_from_the_file_that_was_loaded_or_not_at_all) {
   CapturedLog log;
   const std::string file = copyOfModel();
@@ -394,6 +398,7 @@ TEST_F(TrimOnDevice, the_cache_on_disk_has_no_name_and_any_change_is_noticed) {
 #endif
 #endif
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, memory_that_is_refused_leaves_the_model_trimmed_until_there_is_some) {
   CapturedLog log;
   Ledger ledger;
@@ -450,6 +455,7 @@ TEST_F(TrimOnDevice, a_resume_shows_progress_and_can_be_stopped) {
   EXPECT_EQ(last[1], last[0]);
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, several_sessions_behind_a_prefix_go_on_each_as_it_would_have) {
   CapturedLog log;
   Options options = sessionOptions(&log, 64, 8);
@@ -636,6 +642,7 @@ TEST_F(TrimOnDevice, a_trim_waits_for_the_reply_that_runs) {
   ASSERT_EQ(ORIEL_OK, resume(loaded));
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, from_inside_a_callback_nothing_is_given_back) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, sessionOptions(&log));

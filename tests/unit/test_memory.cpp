@@ -430,6 +430,7 @@ std::vector<std::string> shapesWithExperts() {
   return names;
 }
 
+RUNS_ON(kNightly);
 TEST(MoreMemory, is_never_worse_for_a_mixture_of_experts) {
   for (const std::string& shape : shapesWithExperts()) {
     expectNeverWorse(shape, Options());
