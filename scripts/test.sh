@@ -3,9 +3,9 @@
 #
 #   scripts/test.sh [--all | --quick] [CTEST_ARGS...]         e.g. scripts/test.sh -R kv
 #
-# Without --all the Vulkan devices, which are software here, run the tests of their tiers (tests/support/tiers.h), and
-# packages and some ways to build the library are not tried (tests/package/CMakeLists.txt). --quick runs the unit tests and
-# those on the CPU. --all also builds and tests lab/ and contrib/.
+# Without --all the Vulkan devices, which are software here, run the tests of their tiers (tests/support/tiers.h), and long
+# tests, packages and some ways to build the library are not tried; the end of the output lists them. --quick runs the unit
+# tests and those on the CPU. --all also builds and tests lab/ and contrib/.
 #
 # The last line is `N passed, N failed`, followed by `, N skipped` where tests were skipped. The exit
 # code is 0 only if none failed and at least one passed.
