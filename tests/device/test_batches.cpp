@@ -415,9 +415,9 @@ uint32_t bitsOfLowBitWeights(const Loaded& loaded) {
 
 TEST_F(CpuExecutor, chooses_the_width_of_activations_by_the_weights_and_the_processor) {
   const std::pair<const char*, bool> models[] = {
-      {"llama-q4_0", true},   {"llama-q4_k_m", true}, {"llama-iq4_nl", true},
-      {"llama-q2_k", true},   {"lfm2moe-q4_0", true}, {"gpt-oss-mxfp4", true},
-      {"llama-q8_0", false},  {"lfm2-q8_0", false},   {"llama-f32", false}};
+      {"llama-q4_0", true},  {"llama-q4_k_m", true}, {"llama-iq4_nl", true},
+      {"llama-q2_k", true},  {"lfm2moe-q4_0", true}, {"gpt-oss-mxfp4", true},
+      {"llama-q8_0", false}, {"lfm2-q8_0", false},   {"llama-f32", false}};
   for (const auto& [name, low] : models) {
     SCOPED_TRACE(name);
     ORIEL_NEED_DATA(path, std::string("models/") + name + ".gguf");
@@ -465,8 +465,8 @@ TEST_F(CpuExecutor, reads_and_writes_with_the_chosen_width) {
     options.set("prefill_batch", batch);
     options.set("activation_bits", bits);
     const Loaded loaded = load(path, options);
-    EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr,
-                                             nullptr));
+    EXPECT_EQ(ORIEL_OK,
+              oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
     const std::vector<float> logits = logitsOf(loaded);
     *text = greedy(loaded, 60);
     return std::pair(logits, planOf(loaded).count("activation_bits"));
