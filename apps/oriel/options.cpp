@@ -181,6 +181,12 @@ oriel::Options memoryOptions(const CommonOptions& options, uint32_t pinned_token
   return planOptions(without_speed, pinned_tokens);
 }
 
+void use16BitActivations(CommonOptions* options) {
+  if (!options->load.has("activation_bits")) {
+    options->load.set("activation_bits", "16");
+  }
+}
+
 oriel::ReplyOptions replyOptions(const Settings& reply) {
   Settings settings = reply;
   settings.erase("seed");        // every number is a valid seed

@@ -51,6 +51,8 @@ void addModelOption(CLI::App* command, CommonOptions* options);
 oriel::Options planOptions(const CommonOptions& options, uint32_t pinned_tokens = 0);
 /// The same for questions of memory instead of speed.
 oriel::Options memoryOptions(const CommonOptions& options, uint32_t pinned_tokens = 0);
+/// For commands whose numbers are compared: activations of 16 bits unless the user chose.
+void use16BitActivations(CommonOptions* options);
 oriel::ReplyOptions replyOptions(const Settings& reply);
 /// True if a reply is constrained, which the model must reserve memory for.
 bool constrains(const Settings& reply);

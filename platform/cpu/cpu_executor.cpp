@@ -576,6 +576,11 @@ bool cpuExecutorUsable() {
   return chooseSimdTarget(kBestSimdTarget, &target);
 }
 
+bool cpuGainsFrom8Bits() {
+  SimdTarget target;
+  return chooseSimdTarget(kBestSimdTarget, &target) && gainsFrom8Bits(target);
+}
+
 const char* cpuExecutorDriver() {
   SimdTarget target;
   return chooseSimdTarget(kBestSimdTarget, &target) ? simdTargetName(target) : "";

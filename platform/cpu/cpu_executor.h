@@ -55,6 +55,8 @@ void sortRoutes(const SortRoutesPush& push, uint32_t n_tokens, const Routes& rou
 /// False if this processor lacks the instructions of all compiled targets (the reference
 /// executor runs everywhere).
 bool cpuExecutorUsable();
+/// True if activations of 8 bits were measured to be faster than 16 with the kernels of this processor.
+bool cpuGainsFrom8Bits();
 /// Name of the CPU executor for oriel_device_describe and driverName().
 const char* cpuExecutorDriver();
 

@@ -25,6 +25,10 @@ constexpr uint32_t kSimdTargets = 4;
 constexpr SimdTarget kBestSimdTarget = static_cast<SimdTarget>(kSimdTargets - 1);
 const char* simdTargetName(SimdTarget target);
 
+/// True for kernels that multiply faster with activations of 8 bits than of 16 (notes/performance.md). Only products of
+/// VNNI do; on Arm 8 bits were not measured.
+constexpr bool gainsFrom8Bits(SimdTarget target) { return target == SimdTarget::kAvx512; }
+
 /// The best compiled target that this processor supports, up to `most`. False: not even the
 /// baseline.
 bool chooseSimdTarget(SimdTarget most, SimdTarget* target);

@@ -202,7 +202,7 @@ struct PreparedModel {
   uint32_t prefix_tokens = 0;
   TemplateOnce learned;           // filled when the prefix was counted
   uint32_t drafts = 0;            // requested
-  uint32_t activation_bits = 16;  // requested
+  uint32_t activation_bits = 16;  // chosen
   uint64_t draft_host_bytes = 0;  // the part of the host bytes that drafting needs
   bool constraints = false;       // replies can be constrained by a grammar
   uint64_t trie_bytes = 0;        // the part of model_host_bytes for the token trie
@@ -314,9 +314,9 @@ constexpr uint32_t sinksOf(const LoadOptions& options) {
                                              : options.sink_tokens;
 }
 
-constexpr uint32_t activationBits(const LoadOptions& options) {
-  return options.activation_bits != 0 ? options.activation_bits : 16;
-}
+/// Bits of activations if the model runs on the CPU: as asked, else 8 where that was measured to pay
+/// (notes/performance.md, "Activations of 8 bits"). Encoders use 16: their results are compared with each other.
+uint32_t activationBits(const LoadOptions& options, const WorkShape& work);
 // Checks device_test and the feature names; ORIEL_ERROR_ARGUMENT if one is wrong.
 Status checkDeviceTrust(const LoadOptions& options, const Log& log);
 
@@ -333,6 +333,7 @@ struct SharedParts {
   ExpertFetch* experts = nullptr;       ///< null: the plan holds all of them
   PreparedWeights* prepared = nullptr;  ///< null: weights are written
   const Executor* beside = nullptr;  ///< as in ExecutorOptions; decides between the CPU and Vulkan
+  uint32_t activation_bits = 0;      ///< PreparedModel::activation_bits; 0: as asked, else 16
 };
 
 /// On the device that the options name.

@@ -222,6 +222,18 @@ void trust(const LoadOptions& options, ExecutorUse use, KernelTester* tester,
 
 }  // namespace
 
+uint32_t activationBits(const LoadOptions& options, const WorkShape& work) {
+  if (options.activation_bits != 0) {
+    return options.activation_bits;
+  }
+#if ORIEL_CPU_SIMD
+  return work.isLowBit() && !work.model->encoder && cpuGainsFrom8Bits() ? 8 : 16;
+#else
+  (void)work;
+  return 16;
+#endif
+}
+
 Status checkDeviceTrust(const LoadOptions& options, const Log& log) {
   uint32_t bits = 0;
   for (const char* names : {options.disabled_features, options.enabled_features}) {
@@ -247,7 +259,9 @@ Status createExecutor(const LoadOptions& options, ExecutorUse use, const Plan& p
     executor_options.timeout_ms = options.device_timeout_ms;
   }
   executor_options.cpu_threads = std::min(options.cpu_threads, allowedProcessors());
-  executor_options.activation_bits = activationBits(options);
+  const uint32_t bits =
+      shared.activation_bits != 0 ? shared.activation_bits : options.activation_bits;
+  executor_options.activation_bits = bits != 0 ? bits : executor_options.activation_bits;
   executor_options.cache_dir = folderOrNone(options.cache_dir);
   executor_options.disabled_features = options.disabled_features;
   executor_options.allocator = &allocator;

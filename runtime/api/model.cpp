@@ -279,10 +279,11 @@ Status loadInto(const LoadOptions& options, const char* path, PreparedModel* pre
       ORIEL_TRY(mapWeights(options, *prepared, files, *progress, log, &hash, model));
     }
     ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
-    ORIEL_TRY(createExecutor(maps ? model->wish.on(DeviceKind::kCpu, 0) : model->wish.asked(),
-                             ExecutorUse::kModel, model->plan, model->executor_memory,
-                             model->allocator, {experts, maps ? &model->prepared : nullptr}, shared,
-                             &stop, &model->executor));
+    ORIEL_TRY(createExecutor(
+        maps ? model->wish.on(DeviceKind::kCpu, 0) : model->wish.asked(), ExecutorUse::kModel,
+        model->plan, model->executor_memory, model->allocator,
+        {experts, maps ? &model->prepared : nullptr, nullptr, model->plan_result.activation_bits},
+        shared, &stop, &model->executor));
     if (!maps) {
       // Uses the future session's memory, which is still free.
       ORIEL_TRY(loadWeights(files, model->plan, *progress,

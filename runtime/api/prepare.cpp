@@ -132,10 +132,6 @@ Status readRequest(const LoadOptions& options, const Log& log, BudgetRequest* re
     return log.fail(ORIEL_ERROR_ARGUMENT, "a cache format is not known: use f16, int8 or int4");
   }
   readWantedState(options.state_format, &request->fixed_state, &request->formats.state);
-  if (activationBits(options) != 16 && activationBits(options) != 8) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "activations of %u bits are not known: use 16 or 8",
-                    options.activation_bits);
-  }
   ORIEL_TRY(options.calibration != nullptr
                 ? checkResult(options.calibration, "oriel_calibration", log)
                 : kOk);
@@ -331,7 +327,6 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   prepared->drafts = options.draft_tokens != 0        ? options.draft_tokens
                      : options.draft_model != nullptr ? kModelDrafts
                                                       : 0;
-  prepared->activation_bits = activationBits(options);
   ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log, stop));
   const GgufFile& file = prepared->source.gguf();
   NamingLog named(log, path);
@@ -397,6 +392,7 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   prepared->text_host_bytes = model_arena.used();
   FilePlanner planner = {path, options, stop, prepared};
   ORIEL_TRY(chooseOnFile(options, named.log(), {FilePlanner::plan, &planner}, request, prepared));
+  prepared->activation_bits = activationBits(options, prepared->work);
   takeWindowProfile(prepared);
   return kOk;
 }

@@ -194,7 +194,8 @@ Status Recovery::tryDevice(const DeviceChoices::One& choice) {
   ExpertFetch* const experts = model_.on_file != nullptr ? &model_.on_file->experts : nullptr;
   Executor* executor = nullptr;
   ORIEL_TRY(createExecutor(model_.wish.on(choice.kind, choice.number), ExecutorUse::kModel,
-                           model_.plan, model_.executor_memory, model_.allocator, {experts},
+                           model_.plan, model_.executor_memory, model_.allocator,
+                           {experts, nullptr, nullptr, model_.plan_result.activation_bits},
                            model_.device_log.log(), nullptr, &executor));
   use(executor);
   ORIEL_TRY(loadPictures(model_.wish.on(choice.kind, choice.number), ExecutorUse::kModel,

@@ -6,6 +6,7 @@
 
 #include "budget/expert_choice.h"
 #include "plan/memory_layout.h"
+#include "plan/weight_placement.h"
 
 namespace oriel_internal {
 namespace {
@@ -110,6 +111,20 @@ void WorkShape::addTail(uint32_t tensor_type, uint64_t weights) {
   for (uint32_t i = 0; i < n_matrices; ++i) {
     matrices[i].tail_weights += matrices[i].tensor_type == tensor_type ? weights : 0;
   }
+}
+
+bool WorkShape::isLowBit() const {
+  constexpr uint32_t kCols = 256;  // whole blocks of every type
+  uint64_t low = 0;
+  uint64_t all = 0;
+  for (uint32_t i = 0; i < n_matrices; ++i) {
+    const uint64_t row_bytes = fileRowBytes(matrices[i].tensor_type, kCols);
+    const uint64_t weights = matrices[i].body_weights + matrices[i].expert_weights;
+    const uint64_t bytes = weights / kCols * row_bytes;
+    all += bytes;
+    low += 8 * row_bytes < 6 * kCols ? bytes : 0;
+  }
+  return low > all / 2;
 }
 
 double WorkShape::expertShare(uint32_t tokens) const {

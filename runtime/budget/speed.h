@@ -106,6 +106,8 @@ struct WorkShape {
   void add(uint32_t tensor_type, uint64_t body, uint64_t head, uint64_t experts = 0);
   /// Counts weights that were already added as part of the tail.
   void addTail(uint32_t tensor_type, uint64_t weights);
+  /// True if matrices of types below 6 bits a weight are more than half of the layers' bytes.
+  bool isLowBit() const;
   /// The expected share of a layer's experts that a step of `tokens` tokens uses (expert_choice.h).
   double expertShare(uint32_t tokens) const;
   /// The expected share of a token's choices that are in a slot. 1: all experts are in memory.

@@ -43,7 +43,7 @@ constexpr OptionWord kTestWords[] = {{"auto", DeviceTest::kAuto},
                                      {"always", DeviceTest::kAlways},
                                      {"never", DeviceTest::kNever},
                                      {nullptr, 0}};
-constexpr OptionWord kBitsWords[] = {{"16", 16}, {"8", 8}, {nullptr, 0}};
+constexpr OptionWord kBitsWords[] = {{"auto", 0}, {"16", 16}, {"8", 8}, {nullptr, 0}};
 constexpr OptionWord kCalibrationWords[] = {
     {"auto", kNullText}, {"none", kEmptyText}, {nullptr, 0}};
 constexpr OptionWord kEvictWords[] = {{"turns", 0}, {"tokens", 1}, {nullptr, 0}};
@@ -153,7 +153,8 @@ const OptionRow kOptions[] = {
      Scope::kLoad, Type::kCount, Layer::kAdvanced, Store::kU32, LOAD(prefix_tokens), 0, kMostTokens, nullptr},
     {TEXTS("prefix_file", "", "none", "Snapshot, or trained keys and values, that every session begins with"),
      Scope::kLoad, Type::kFile, Layer::kAdvanced, Store::kText, LOAD(prefix_file), 0, 0, nullptr},
-    {TEXTS("activation_bits", "activations", "16", "Bits of activations on the CPU; 8: faster prompts, less exact"),
+    {TEXTS("activation_bits", "activations", "auto",
+           "Bits of activations on the CPU; auto: 8 for weights below 6 bits with AVX-512 VNNI, else 16"),
      Scope::kLoad, Type::kChoice, Layer::kAdvanced, Store::kU32, LOAD(activation_bits), 0, 0, kBitsWords},
     {TEXTS("device_timeout_ms", "", "60000", "Longest wait for a Vulkan device, in milliseconds"),
      Scope::kLoad, Type::kCount, Layer::kAdvanced, Store::kU32, LOAD(device_timeout_ms), 0, kMost32, nullptr},

@@ -70,6 +70,7 @@ struct SpeedTarget {
   uint32_t kernels[kMaxWorkTypes] = {};  ///< the device's chosen matmul variant for each type
   uint32_t n_matrices = 0;
   uint64_t features = 0;  ///< a hash of the device's active optional features
+  uint32_t activation_bits = 16;
 
   /// Equal for models with equal rates.
   uint64_t hash() const;

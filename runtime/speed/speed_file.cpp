@@ -92,7 +92,7 @@ void writeSpeedFile(const char* dir, const DeviceSpeed& speed, const Log& log) {
 
 uint64_t SpeedTarget::hash() const {
   const uint32_t dims[] = {shape.n_layers, shape.n_embd, shape.n_heads, shape.n_kv_heads,
-                           shape.head_dim, shape.n_ff,   shape.n_vocab};
+                           shape.head_dim, shape.n_ff,   shape.n_vocab, activation_bits};
   uint64_t hash = hashBytes(dims, sizeof(dims), hashBytes(&features, sizeof(features)));
   for (uint32_t i = 0; i < n_matrices; ++i) {
     const uint64_t work[] = {matrices[i].tensor_type, matrices[i].body_weights,

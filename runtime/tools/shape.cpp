@@ -120,6 +120,7 @@ Status prepareShape(const char* name, const LoadOptions& options, PreparedModel*
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   ShapePlanner planner = {shape, type, prepared};
   ORIEL_TRY(chooseOnFile(options, log, {ShapePlanner::plan, &planner}, request, prepared));
+  prepared->activation_bits = activationBits(options, prepared->work);
   takeWindowProfile(prepared);
   return kOk;
 }

@@ -15,13 +15,14 @@ namespace {
 struct DeviceChoice {
   const LoadOptions* options;
   oriel_allocator allocator;
+  SharedParts shared;
 };
 
 Status makeExecutor(const void* context, const Plan& plan, const ExecutorMemory& memory,
                     Executor** executor) {
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
-  return createExecutor(*choice.options, ExecutorUse::kProbe, plan, memory, choice.allocator, {},
-                        logOf(*choice.options), nullptr, executor);
+  return createExecutor(*choice.options, ExecutorUse::kProbe, plan, memory, choice.allocator,
+                        choice.shared, logOf(*choice.options), nullptr, executor);
 }
 
 Status checkDevice(const LoadOptions& options) {
@@ -114,11 +115,13 @@ oriel_status readCost(const char* json, size_t bytes, PlanCost* cost) {
              : ORIEL_ERROR_STATE;
 }
 
-Status measure(const SpeedTarget& target, bool again, const LoadOptions& options,
+Status measure(SpeedTarget target, const WorkShape& work, bool again, const LoadOptions& options,
                oriel_speed* speed) {
+  target.activation_bits = activationBits(options, work);
   DeviceChoice choice;
   choice.options = &options;
   choice.allocator = allocatorOf(options);
+  choice.shared.activation_bits = target.activation_bits;
   // Stored rates are for the default number of threads.
   const char* const cache_dir =
       options.cpu_threads == 0 ? folderOrNone(options.cache_dir) : nullptr;
@@ -134,15 +137,15 @@ Status measureFile(const char* path, bool again, const LoadOptions& options, ori
   const Log log = logOf(options);
   ORIEL_TRY(checkDevice(options));
   if (path == nullptr) {
-    return measure(anySpeedTarget(), again, options, speed);
+    return measure(anySpeedTarget(), {}, again, options, speed);
   }
   ModelFile source;
   ModelDesc desc;
   TensorIndex tensors;
   ORIEL_TRY(source.open(path, allocatorOf(options), log));
   ORIEL_TRY(readModelDesc(source.gguf(), allocatorOf(options), log, &desc, &tensors));
-  ORIEL_TRY(
-      measure(speedTargetOf(desc, workOf(tensors, desc, PlanTotals())), again, options, speed));
+  const WorkShape work = workOf(tensors, desc, PlanTotals());
+  ORIEL_TRY(measure(speedTargetOf(desc, work), work, again, options, speed));
   ORIEL_TRY(
       measureFileSpeed(source, tensors, desc, allocatorOf(options), log, &speed->file_bytes_per_s));
   return source.expectUnchanged(log);
@@ -155,7 +158,8 @@ Status measureShape(const char* name, bool again, const LoadOptions& options, or
   ORIEL_TRY(readShape(name, logOf(options), &shape, &type));
   const ModelDesc desc = modelDescOf(*shape);
   const WorkShape work = workOf(*shape, desc, type);
-  return measure(work.known ? speedTargetOf(desc, work) : anySpeedTarget(), again, options, speed);
+  return measure(work.known ? speedTargetOf(desc, work) : anySpeedTarget(), work, again, options,
+                 speed);
 }
 
 }  // namespace
@@ -312,7 +316,9 @@ Status OpTimer::load() {
   ORIEL_TRY(take(measuring.used(), &blocks_[0]));
   Arena arena(blocks_[0].data, measuring.used());
   ORIEL_TRY(build(&arena));
-  ORIEL_TRY(createExecutor(options_, ExecutorUse::kProbe, plan_, memory, allocator_, {}, log_,
+  SharedParts shared;
+  shared.activation_bits = prepared_.activation_bits;
+  ORIEL_TRY(createExecutor(options_, ExecutorUse::kProbe, plan_, memory, allocator_, shared, log_,
                            nullptr, &executor_));
   ORIEL_TRY(loadWeights(prepared_.source.gguf(), plan_, LoadProgress(), {allocator_}, log_,
                         executor_, nullptr));

@@ -25,6 +25,7 @@ Options Device::options() const {
   options.memory_bytes = 256u << 20;
   options.device = option.c_str();
   options.set("device_timeout_ms", test::deviceTimeoutMs());
+  options.set("activation_bits", "16");
   if (!disabled.empty()) {
     options.set("disable_features", disabled);
   }

@@ -23,6 +23,12 @@ static const char* formatName(oriel_kv_format format) {
   return format == ORIEL_KV_F16 ? "f16" : format == ORIEL_KV_INT8 ? "int8" : "int4";
 }
 
+static unsigned activationBits(void) {
+  static const char kField[] = "\"activation_bits\": ";
+  const char* const at = strstr(json, kField);
+  return at != NULL ? (unsigned)strtoul(at + sizeof(kField) - 1, NULL, 10) : 0;
+}
+
 static void print(const char* name, const oriel_plan* plan) {
   printf(
       "\"%s\": {\"fits\": %s, \"memory_bytes\": %llu, \"total_bytes\": %llu, \"weights_bytes\": "
@@ -31,14 +37,15 @@ static void print(const char* name, const oriel_plan* plan) {
       "%llu, "
       "\"minimum_bytes\": %llu, \"window_tokens\": %u, \"sink_tokens\": %u, "
       "\"chunk_tokens\": %u, \"k_format\": \"%s\", \"v_format\": \"%s\", \"calibrated\": %s, "
-      "\"loss_nats\": %.17g}, ",
+      "\"activation_bits\": %u, \"loss_nats\": %.17g}, ",
       name, plan->fits ? "true" : "false", (unsigned long long)plan->memory_bytes,
       (unsigned long long)plan->total_bytes, (unsigned long long)plan->weights_bytes,
       (unsigned long long)plan->kv_bytes, (unsigned long long)plan->activation_bytes,
       (unsigned long long)plan->staging_bytes, (unsigned long long)plan->host_bytes,
       (unsigned long long)plan->minimum_bytes, plan->window_tokens, plan->sink_tokens,
       plan->prefill_batch_tokens, formatName(plan->k_format), formatName(plan->v_format),
-      strstr(json, "\"calibrated\": true") != NULL ? "true" : "false", plan->loss_nats);
+      strstr(json, "\"calibrated\": true") != NULL ? "true" : "false", activationBits(),
+      plan->loss_nats);
 }
 
 int main(int argc, char** argv) {

@@ -101,6 +101,21 @@ def test_eval():
     fails("eval of a missing file", 1, "eval", SMALL, "--tokens-file", scratch / "none.json", *FIXED)
 
 
+def test_width_of_activations():
+    """`eval` and `embed` use 16 bits, whatever the width of chats."""
+    ids = write_ids(list(range(3, 40)))
+    low = DATA / "models/llama-q4_0.gguf"
+    got = {bits: json_of(f"eval with {bits}", "eval", low, "--tokens-file", ids, "--nll", *FIXED,
+                         *(["--activations", bits] if bits else []))["nll_mean"]
+           for bits in ("", "16", "8")}
+    check("eval: 16 bits unless 8 are asked for", got[""] == got["16"] != got["8"], got)
+    got = {bits: succeeds(f"embed with {bits}", "embed", low, *FIXED, *(["--activations", bits] if bits else []),
+                          stdin=b"Some words\n").out for bits in ("", "16", "8")}
+    check("embed: 16 bits unless 8 are asked for", got[""] == got["16"] != got["8"], got)
+    check("plan: a width that is asked for is the plan's", all(
+        json_of("plan", "plan", low, "--activations", bits)["activation_bits"] == int(bits) for bits in ("8", "16")))
+
+
 # ---- eval --against -------------------------------------------------------------------------------
 
 

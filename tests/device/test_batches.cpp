@@ -15,6 +15,7 @@
 #include "support/kernel_rig.h"
 #include "support/product.h"
 #include "support/random_families.h"
+#include "support/reply.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_batches {
@@ -191,6 +192,17 @@ TEST(Batches, heads_that_share_no_whole_tile_give_the_bits_of_one_token) {
   model.n_kv_heads = 1;
   const TemporaryModel file(model);
   expectSame(file.path(), everyWay({}).back());
+}
+
+RUNS_ON(kCpu);
+TEST(Batches, have_the_bits_of_one_token_with_activations_of_8_bits) {
+  for (const char* name : {"llama-q4_0", "llama-q4_k_m", "llama-iq4_nl", "lfm2moe-q4_0"}) {
+    SCOPED_TRACE(name);
+    ORIEL_NEED_DATA(path, std::string("models/") + name + ".gguf");
+    BatchSetting setting;
+    setting.activation_bits = 8;
+    expectSame(path, setting);
+  }
 }
 
 RUNS_ON(kEachDevice);
@@ -388,6 +400,111 @@ TEST_F(CpuExecutor, a_model_reads_text_with_activations_of_8_bits_and_says_so) {
   options.set("activation_bits", 4);
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kModel, &options, &model));
+}
+
+TEST_F(CpuExecutor, kernels_that_gain_from_8_bits_are_those_that_were_measured) {
+  for (uint32_t target = 0; target < kSimdTargets; ++target) {
+    EXPECT_EQ(static_cast<SimdTarget>(target) == SimdTarget::kAvx512,
+              gainsFrom8Bits(static_cast<SimdTarget>(target)));
+  }
+}
+
+/// The bits that models of low-bit weights get here.
+uint32_t bitsOfLowBitWeights(const Loaded& loaded) {
+  const std::string driver = describe(loaded.model.get())["driver"];
+  return driver.find("VNNI") != std::string::npos ? 8 : 16;
+}
+
+TEST_F(CpuExecutor, chooses_the_width_of_activations_by_the_weights_and_the_processor) {
+  const std::pair<const char*, bool> models[] = {
+      {"llama-q4_0", true},   {"llama-q4_k_m", true}, {"llama-iq4_nl", true}, {"llama-q2_k", true},
+      {"lfm2moe-q4_0", true}, {"llama-q8_0", false},  {"lfm2-q8_0", false},   {"llama-f32", false}};
+  for (const auto& [name, low] : models) {
+    SCOPED_TRACE(name);
+    ORIEL_NEED_DATA(path, std::string("models/") + name + ".gguf");
+    Options options = makeOptions();
+    for (const char* asked : {"auto", "8", "16"}) {
+      options.set("activation_bits", asked);
+      const Loaded loaded = load(path, options);
+      ASSERT_TRUE(loaded.session);
+      const uint32_t want = *asked != 'a' ? static_cast<uint32_t>(std::stoul(asked))
+                            : low         ? bitsOfLowBitWeights(loaded)
+                                          : 16;
+      EXPECT_EQ(want, planOf(loaded).count("activation_bits")) << asked;
+      EXPECT_EQ(want, describePlan(path, options)["activation_bits"]) << asked;
+    }
+  }
+  const Json q4 = describeShape("llama-3.2-1b:q4_0", Options());
+  EXPECT_EQ(cpuGainsFrom8Bits() ? 8 : 16, q4["activation_bits"]);
+  EXPECT_EQ(16, describeShape("llama-3.2-1b:q8_0", Options())["activation_bits"]);
+}
+
+TEST_F(CpuExecutor, encoders_have_activations_of_16_bits_by_default) {
+  ModelDesc desc;
+  WorkShape work;
+  work.model = &desc;
+  work.add(static_cast<uint32_t>(TensorType::kQ4_0), 1u << 20, 0);
+  LoadOptions options = {};
+  EXPECT_EQ(cpuGainsFrom8Bits() ? 8u : 16u, activationBits(options, work));
+  desc.encoder = true;
+  EXPECT_EQ(16u, activationBits(options, work));
+  options.activation_bits = 8;
+  EXPECT_EQ(8u, activationBits(options, work));
+}
+
+// The same products with 8 bits as asked and as chosen; a prompt in batches and token by token leads to the same text.
+TEST_F(CpuExecutor, reads_and_writes_with_the_chosen_width) {
+  const std::string path = ORIEL_TEST_Q4_0;
+  if (path.empty()) {
+    GTEST_SKIP() << "CMake found no python3, which makes the model in Q4_0";
+  }
+  const std::string prompt =
+      "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n";
+  const auto run = [&](const char* bits, uint32_t batch, std::vector<int32_t>* text) {
+    Options options = makeOptions();
+    options.window_tokens = 128;
+    options.set("kv", "f16");
+    options.set("prefill_batch", batch);
+    options.set("activation_bits", bits);
+    const Loaded loaded = load(path, options);
+    const std::vector<int32_t> ids = tokens(loaded, prompt, ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS);
+    EXPECT_EQ(ORIEL_OK,
+              oriel_session_append(loaded.session.get(), ids.data(), ids.size(), nullptr, nullptr));
+    const std::vector<float> logits = logitsOf(loaded);
+    *text = greedy(loaded, 24);
+    return std::pair(logits, planOf(loaded).count("activation_bits"));
+  };
+  std::vector<int32_t> chosen_text;
+  const auto [chosen, bits] = run("auto", 16, &chosen_text);
+  std::vector<int32_t> text;
+  EXPECT_EQ(chosen, run(std::to_string(bits).c_str(), 16, &text).first);
+  EXPECT_EQ(chosen_text, text);
+  EXPECT_NE(chosen, run(bits == 8 ? "16" : "8", 16, &text).first);
+  (void)run("auto", 1, &text);
+  EXPECT_EQ(chosen_text, text) << "token by token";
+  (void)run("8", 16, &chosen_text);
+  (void)run("8", 1, &text);
+  EXPECT_EQ(chosen_text, text) << "token by token";
+}
+
+TEST_F(CpuExecutor, a_snapshot_continues_with_another_width) {
+  const auto loadWith = [](uint32_t bits) {
+    Options options = makeOptions();
+    options.window_tokens = 128;
+    options.set("activation_bits", bits);
+    return load(kModel, options);
+  };
+  const Loaded coarse = loadWith(8);
+  const std::vector<int32_t> ids = someIds(20, 2048);
+  ASSERT_EQ(ORIEL_OK,
+            oriel_session_append(coarse.session.get(), ids.data(), ids.size(), nullptr, nullptr));
+  const std::vector<uint8_t> saved = savedBytes(coarse.session.get());
+  const Loaded fine = loadWith(16);
+  ASSERT_EQ(ORIEL_OK, oriel_snapshot_restore(fine.session.get(), saved.data(), saved.size(),
+                                             ORIEL_RESTORE_EXACT, nullptr));
+  EXPECT_EQ(logitsOf(coarse), logitsOf(fine));
+  EXPECT_EQ(saved, savedBytes(fine.session.get()));
+  EXPECT_NE(evaluate(coarse, {7}), evaluate(fine, {7}));
 }
 
 TEST_F(CpuExecutor, a_token_alone_in_the_last_part_of_a_chunk_is_as_good_as_the_others) {

@@ -15,11 +15,12 @@
 
 namespace oriel_internal::test {
 
-/// Options for the device under test; logs to `log` if given.
+/// Options for the device under test; logs to `log` if given. Activations of 16 bits: references are exact.
 inline Options makeOptions(CapturedLog* log = nullptr) {
   Options options;
   options.device = targetDevice();
   options.set("device_timeout_ms", deviceTimeoutMs());
+  options.set("activation_bits", "16");
   if (disabledFeatures() != nullptr) {
     options.set("disable_features", disabledFeatures());
   }

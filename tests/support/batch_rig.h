@@ -41,6 +41,7 @@ struct BatchSetting {
   const char* disabled = nullptr;  ///< features; null: the environment's
   uint32_t simd_level = UINT32_MAX;
   uint32_t threads = 0;  ///< one per core
+  uint32_t activation_bits = 16;
 };
 
 /// A session's state after a token.
@@ -188,6 +189,7 @@ class BatchRig {
     options.divide_as_gpu = setting_.divide_as_gpu;
     options.cpu_simd_level = setting_.simd_level;
     options.cpu_threads = setting_.threads;
+    options.activation_bits = setting_.activation_bits;
 #ifdef ORIEL_VULKAN
     if (onVulkan()) {
       return createVulkanExecutor(plan, options, memory, &executor);

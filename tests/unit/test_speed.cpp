@@ -584,6 +584,44 @@ TEST(SpeedTarget, is_another_for_other_layers_types_and_kernels) {
   other = small;
   other.features = 1;
   EXPECT_NE(small.hash(), other.hash()) << "and of the features that were in use";
+  other = small;
+  other.activation_bits = 8;
+  EXPECT_NE(small.hash(), other.hash()) << "and of the width of activations";
+}
+
+bool isLowBit(const std::vector<std::pair<TensorType, uint64_t>>& layers,
+              TensorType head = TensorType::kQ8_0) {
+  WorkShape work;
+  for (const auto& [type, weights] : layers) {
+    work.add(static_cast<uint32_t>(type), weights, 0);
+  }
+  work.add(static_cast<uint32_t>(head), 0, 1u << 30);
+  return work.isLowBit();
+}
+
+// Bits a weight, scales included, from the definitions of the formats: 4.25 (IQ4_XS, MXFP4), 4.5 (Q4_0, Q4_K), 5.5
+// (Q5_0, Q5_K), 6 (Q5_1), 6.5625 (Q6_K), 8.5 (Q8_0).
+TEST(WorkShape, is_low_bit_if_most_bytes_of_the_layers_are_below_6_bits_a_weight) {
+  for (const TensorType type :
+       {TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ4_K, TensorType::kQ5_0,
+        TensorType::kQ5_K, TensorType::kIq4Xs, TensorType::kMxfp4, TensorType::kQ2_K}) {
+    EXPECT_TRUE(isLowBit({{type, 1u << 20}, {TensorType::kF32, 1u << 10}}))
+        << static_cast<int>(type);
+  }
+  for (const TensorType type : {TensorType::kQ5_1, TensorType::kQ6_K, TensorType::kQ8_0,
+                                TensorType::kF16, TensorType::kBf16, TensorType::kF32}) {
+    EXPECT_FALSE(isLowBit({{type, 1u << 20}}, TensorType::kQ4_0)) << static_cast<int>(type);
+  }
+  // Q4_K_M: about a fifth of the weights in Q6_K.
+  EXPECT_TRUE(isLowBit({{TensorType::kQ4_K, 800u << 10}, {TensorType::kQ6_K, 200u << 10}}));
+  // Of 4.5 and 8.5 bits, bytes are equal at 17 to 9 weights.
+  EXPECT_TRUE(isLowBit({{TensorType::kQ4_0, 18u << 10}, {TensorType::kQ8_0, 9u << 10}}));
+  EXPECT_FALSE(isLowBit({{TensorType::kQ4_0, 16u << 10}, {TensorType::kQ8_0, 9u << 10}}));
+  EXPECT_FALSE(isLowBit({}));
+  WorkShape experts;
+  experts.add(static_cast<uint32_t>(TensorType::kQ8_0), 1u << 10, 0);
+  experts.add(static_cast<uint32_t>(TensorType::kQ4_0), 0, 0, 1u << 20);
+  EXPECT_TRUE(experts.isLowBit()) << "experts are matrices, too";
 }
 
 }  // namespace

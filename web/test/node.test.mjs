@@ -55,7 +55,7 @@ for (const { engine, skip } of engines) for (const threads of [1, 2]) {
       for (const family of families) {
         const path = join(familyFolder, `${family}.gguf`);
         const reference = native(['eval', path, '--kv', 'f16', '--tokens-file', join(folder, 'ids'), '--nll']);
-        const other = await Oriel.load(path, { engine, kv: 'f16', threads });
+        const other = await Oriel.load(path, { engine, kv: 'f16', activationBits: 16, threads });
         const { nllMean } = await other.session().score(ids);
         await other.dispose();
         assert.ok(Math.abs(nllMean - reference.nll_mean) < 2e-3, `${family}: ${nllMean} and ${reference.nll_mean}`);

@@ -122,6 +122,7 @@ class Measuring {
     CommonOptions whole = options_.common;
     whole.load.set("kv", "f16");
     whole.load.set("state", "f32");
+    whole.load.set("activation_bits", "16");
     whole.load.set("calibration", "none");  // the existing calibration will be replaced
     prepare(&whole);
     const Model reference(whole, Load::kDevice);

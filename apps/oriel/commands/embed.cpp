@@ -297,7 +297,10 @@ Command addEmbedCommand(CLI::App* program) {
   app->add_flag("--document", options->is_document, "The same for texts that queries should find")
       ->excludes(query);
   addCommonOptions(app, &options->common, Uses::kModel);
-  return {app, [options] { return runEmbed(*options); }};
+  return {app, [options] {
+            use16BitActivations(&options->common);
+            return runEmbed(*options);
+          }};
 }
 
 Command addRerankCommand(CLI::App* program) {
@@ -309,7 +312,10 @@ Command addRerankCommand(CLI::App* program) {
   app->add_option("--query", options->query, "Query to score each line against")->type_name("TEXT");
   addTokensOption(app, options.get());
   addCommonOptions(app, &options->common, Uses::kModel);
-  return {app, [options] { return runRerank(*options); }};
+  return {app, [options] {
+            use16BitActivations(&options->common);
+            return runRerank(*options);
+          }};
 }
 
 }  // namespace cli

@@ -448,6 +448,7 @@ Command addEvalCommand(CLI::App* program) {
       ->transform(wholeNumber(0, SIZE_MAX));
   addCommonOptions(app, &options->common, Uses::kModel);
   return {app, [options, tokens, text, messages, image_rows] {
+            use16BitActivations(&options->common);
             if (!messages->empty()) {
               return evalMessages(*options);
             }

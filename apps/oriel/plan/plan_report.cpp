@@ -560,7 +560,8 @@ std::string explained(const Settings& load, const oriel_speed* speed, const Json
                 : line("checkpoints", "none: going back reads the conversation again");
   }
   if (numberIn(plan, "activation_bits") == 8) {
-    text += line("activations", "8 bits on the CPU: faster prompts, less exact");
+    text +=
+        line("activations", "8 bits on the CPU: faster prompts; --activations 16 is more exact");
   }
   for (const auto& [field, what] : {std::pair("raised_by_bias", "extreme key biases"),
                                     std::pair("raised_by_norm", "wide key norms")}) {
