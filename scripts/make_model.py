@@ -26,7 +26,7 @@ except ImportError:
     sys.exit("make_model.py: numpy is missing: install python3-numpy")
 
 from lib.made_up_vocabulary import add_vocabulary
-from lib.model_shapes import SHAPES, file_keys, tiny, with_layers, with_vocabulary
+from lib.model_shapes import SHAPES, file_keys, tiny, with_layers, with_prediction, with_vocabulary
 from lib.model_tensors import FILE_TYPES, TYPES, list_tensors
 
 CHUNK_BYTES = 1 << 24  # size of one written piece
@@ -131,6 +131,7 @@ def main(words=None):
     parser.add_argument("--pre", help="the pre-tokenizer to name instead of the family's own")
     parser.add_argument("--layers", type=int, help="so many layers instead of all")
     parser.add_argument("--vocab", type=int, help="so many tokens (at least 1024) instead of all")
+    parser.add_argument("--prediction", action="store_true", help="with a prediction block (Qwen 3.5)")
     parser.add_argument("--tiny", action="store_true", help="a few MB of the same kind, for tests")
     parser.add_argument("--hollow", action="store_true", help="no weights but a hole in the file: enough for plans")
     parser.add_argument("--seed", type=int, default=1)
@@ -152,6 +153,8 @@ def main(words=None):
         shape = with_layers(shape, args.layers)
     if args.vocab:
         shape = with_vocabulary(shape, args.vocab)
+    if args.prediction:
+        shape = with_prediction(shape)
     write_model(args.out, shape, args.type, args.pure, args.pre, args.seed, args.hollow)
 
 

@@ -323,9 +323,11 @@ void describeDrafts(const PreparedModel& prepared, PlanResult* plan) {
   cache.drafts = 0;
   const uint64_t host_bytes =
       budget.bytes.host - tokenIdBytes(budget.cache) - prepared.draft_host_bytes;
-  plan->draft_bytes = budget.bytes.total() - budgetBytes(prepared.desc, prepared.totals, host_bytes,
-                                                         cache, budget.formats, budget.chunk)
-                                                 .total();
+  ModelDesc desc = prepared.desc;
+  desc.predicts = false;
+  plan->draft_bytes =
+      budget.bytes.total() -
+      budgetBytes(desc, prepared.totals, host_bytes, cache, budget.formats, budget.chunk).total();
 }
 
 // The slots in all sessions, and the index over their files. A longer window could use this memory.

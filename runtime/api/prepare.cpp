@@ -268,6 +268,33 @@ Status addDraftModel(const LoadOptions& options, const Log& log, const StopCheck
   return joinDraft(desc, tensors, named.log(), &prepared->desc, &prepared->tensors);
 }
 
+// Adds the file's prediction block, if guesses are wanted. A block that cannot run is left out with a line.
+Status addPrediction(const GgufFile& file, const Log& log, PreparedModel* prepared) {
+  if (prepared->drafts == 0 || prepared->desc.extra_layers == 0 || prepared->sessions.count > 1) {
+    return kOk;
+  }
+  ErrorLine why;
+  const Status status =
+      readPrediction(file, Log{nullptr, nullptr, &why}, &prepared->desc, &prepared->tensors);
+  if (status.passing()) {
+    return log.fail(status.code(), "%s", why.text());
+  }
+  if (!status.ok()) {
+    log.write(ORIEL_LOG_WARNING, "the prediction block is not used: %s", why.text());
+  }
+  return kOk;
+}
+
+// A plan has either of these. Tokens that come back have no keys in the block.
+void dropPrediction(const Log& log, PreparedModel* prepared) {
+  const bool recalls = prepared->recall.tokens != 0;
+  if (prepared->desc.has_prediction && (recalls || prepared->desc.pictures != nullptr)) {
+    log.write(ORIEL_LOG_WARNING, "the prediction block is not used with %s",
+              recalls ? "\"retrieval_tokens\"" : "pictures");
+    prepared->desc.has_prediction = false;
+  }
+}
+
 void measureTemplate(const GgufFile& file, Arena* arena) {
   ChatTemplate chat = recogniseChat(file);
   keepTemplate(arena, &chat);
@@ -359,6 +386,7 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
   ORIEL_TRY(
       readModelDesc(file, allocatorOf(options), named.log(), &prepared->desc, &prepared->tensors));
   ORIEL_TRY(addDraftModel(options, log, stop, prepared));
+  ORIEL_TRY(addPrediction(file, named.log(), prepared));
   ORIEL_TRY(prepared->adapters.open(options, file, log, stop, &prepared->desc, &prepared->tensors));
   ORIEL_TRY(prepared->pictures.open(options, file, log, stop));
   ORIEL_TRY(describeInput(prepared->pictures.desc, prepared->pictures.image_rows, file, named.log(),
@@ -389,11 +417,17 @@ Status prepareModel(const char* path, const LoadOptions& options, PreparedModel*
               prepared->recall.tokens);
   }
   request.recall = prepared->recall.tokens;
+  dropPrediction(named.log(), prepared);
   prepared->text_host_bytes = model_arena.used();
   FilePlanner planner = {path, options, stop, prepared};
   ORIEL_TRY(chooseOnFile(options, named.log(), {FilePlanner::plan, &planner}, request, prepared));
   prepared->activation_bits = activationBits(options, prepared->work);
   takeWindowProfile(prepared);
+  if (prepared->desc.has_prediction && !prepared->desc.predicts &&
+      draftsOf(*prepared, prepared->totals.on_file) != 0) {
+    named.log().write(ORIEL_LOG_WARNING,
+                      "the prediction block is not used: it does not fit next to this window");
+  }
   return kOk;
 }
 
@@ -542,7 +576,10 @@ uint64_t measureSession(const PreparedModel& prepared, const Plan& plan, uint32_
 
 }  // namespace
 
-Status planWith(const OnFile& on_file, const char* path, const LoadOptions& options, const Log& log,
+namespace {
+
+// With or without the prediction block, as desc.predicts says.
+Status planOnce(const OnFile& on_file, const char* path, const LoadOptions& options, const Log& log,
                 PreparedModel* prepared, BudgetRequest* request) {
   ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, on_file, log, &prepared->totals));
   prepared->totals.mapped = prepared->maps_weights && on_file.expert_slots == 0;
@@ -589,6 +626,34 @@ Status planWith(const OnFile& on_file, const char* path, const LoadOptions& opti
     prepared->session_host_bytes -= session_drafts;
   }
   return kOk;
+}
+
+// True if a plan with the prediction block gives nothing up for it.
+bool keepsAll(const ModelDesc& desc, const Budget& with, const Budget& without) {
+  const Memory memory = predictionMemory(desc, with.cache);
+  return with.fits && with.loss <= without.loss && with.cache.window >= without.cache.window &&
+         with.chunk >= without.chunk && with.cache.checkpoints >= without.cache.checkpoints &&
+         with.cache.drafts >= std::min(without.cache.drafts, kModelDrafts) &&
+         memory.sideBytes(0) <= kMaxBindingBytes;
+}
+
+}  // namespace
+
+Status planWith(const OnFile& on_file, const char* path, const LoadOptions& options, const Log& log,
+                PreparedModel* prepared, BudgetRequest* request) {
+  prepared->desc.predicts = false;
+  ORIEL_TRY(planOnce(on_file, path, options, log, prepared, request));
+  const Budget without = prepared->budget;
+  if (!prepared->desc.has_prediction || !without.fits || without.cache.drafts == 0) {
+    return kOk;
+  }
+  prepared->desc.predicts = true;
+  if (planOnce(on_file, path, options, Log(), prepared, request).ok() &&
+      keepsAll(prepared->desc, prepared->budget, without)) {
+    return kOk;
+  }
+  prepared->desc.predicts = false;
+  return planOnce(on_file, path, options, log, prepared, request);
 }
 
 }  // namespace oriel_internal

@@ -196,8 +196,10 @@ uint32_t Drafter::guess(const DraftText& text, uint32_t room, int32_t* ids) {
 
 namespace {
 
-// If guesses do not pay, one is made per this number of tokens.
+// If guesses do not pay, one is made per this number of tokens, or fewer: they take at most 1/kTrialShare of the time.
 constexpr uint32_t kWait = 16;
+constexpr uint32_t kTrialShare = 100;
+constexpr double kMostWait = 1000;
 // Assumed time of a guess before the first measurement, relative to a step.
 constexpr double kAssumedTime = 0.1;
 
@@ -207,17 +209,25 @@ uint32_t ModelDrafter::surenessOf(double share) {
   return share < 0.3 ? 0 : share < 0.5 ? 1 : share < 0.7 ? 2 : share < 0.9 ? 3 : 4;
 }
 
+// The time of a guess, relative to a step of one row.
+double ModelDrafter::each(const DraftCost& cost) const {
+  return cost.oneMs() == 0 ? 0 : guess_ms_ == 0 ? kAssumedTime : guess_ms_ / cost.oneMs();
+}
+
+// Tokens from one guess to the next if guesses do not pay.
+uint32_t ModelDrafter::interval(const DraftCost& cost) const {
+  return std::max(kWait, static_cast<uint32_t>(std::min(kTrialShare * each(cost), kMostWait)));
+}
+
 uint32_t ModelDrafter::best(const DraftCost& cost, uint32_t most) const {
-  const double each = cost.oneMs() == 0 ? 0
-                      : guess_ms_ == 0  ? kAssumedTime
-                                        : guess_ms_ / cost.oneMs();
   double shares[Drafter::kMost];
   std::fill_n(shares, most, any_.value());
-  return cost.cheapest(shares, most, each);
+  return cost.cheapest(shares, most, each(cost));
 }
 
 bool ModelDrafter::pays(const DraftCost& cost, uint32_t most, DraftUse use) const {
-  return most != 0 && (use == DraftUse::kAlways || waited_ + 1 >= kWait || best(cost, most) != 0);
+  return most != 0 &&
+         (use == DraftUse::kAlways || waited_ + 1 >= interval(cost) || best(cost, most) != 0);
 }
 
 uint32_t ModelDrafter::wanted(const DraftCost& cost, uint32_t most, DraftUse use) const {
@@ -227,15 +237,19 @@ uint32_t ModelDrafter::wanted(const DraftCost& cost, uint32_t most, DraftUse use
   if (!cost.knowsOne()) {
     return 0;
   }
-  const uint32_t count = best(cost, most);
-  return count == 0 && waited_ >= kWait ? std::min(most, 1u) : count;
+  // The first guess only measures the time.
+  const uint32_t count = guess_ms_ == 0 ? std::min(best(cost, most), 1u) : best(cost, most);
+  return count == 0 && waited_ >= interval(cost) ? std::min(most, 1u) : count;
 }
 
 uint32_t ModelDrafter::made(const ModelGuess* guesses, uint32_t count, double ms, DraftCost* cost,
                             DraftUse use) {
   count_ = count;
   next_ = waited_ = 0;
-  std::copy_n(guesses, count, guesses_);
+  for (uint32_t i = 0; i < count; ++i) {
+    ids_[i] = guesses[i].id;
+    sureness_[i] = static_cast<uint8_t>(guesses[i].sureness);
+  }
   if (count == 0) {
     return 0;
   }
@@ -255,9 +269,8 @@ void ModelDrafter::chosen(int32_t id) {
   if (next_ == count_) {
     return;
   }
-  const ModelGuess& guess = guesses_[next_++];
-  const bool right = guess.id == id;
-  right_[guess.sureness].judged(right);
+  const bool right = ids_[next_] == id;
+  right_[sureness_[next_++]].judged(right);
   any_.judged(right);
   count_ = right ? count_ : next_;  // later guesses were for other tokens
 }

@@ -190,12 +190,15 @@ class ModelDrafter {
 
  private:
   uint32_t best(const DraftCost& cost, uint32_t most) const;
+  double each(const DraftCost& cost) const;
+  uint32_t interval(const DraftCost& cost) const;
 
   GuessShare right_[kClasses] = {0.3, 0.45, 0.6, 0.75, 0.9};
-  GuessShare any_ = {0.8, 64};  ///< all guesses: some are made only to measure
-  double guess_ms_ = 0;         ///< one guess, near the median; 0: unknown
-  uint32_t waited_ = 0;         ///< tokens since the last guess
-  ModelGuess guesses_[Drafter::kMost];
+  GuessShare any_ = {0.8, 64};        ///< all guesses: some are made only to measure
+  double guess_ms_ = 0;               ///< one guess, near the median; 0: unknown
+  uint32_t waited_ = 0;               ///< tokens since the last guess
+  int32_t ids_[Drafter::kMost] = {};  ///< the latest guesses
+  uint8_t sureness_[Drafter::kMost] = {};
   uint32_t count_ = 0;
   uint32_t next_ = 0;  ///< the guess of the next token
 };

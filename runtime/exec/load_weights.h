@@ -20,7 +20,7 @@ namespace oriel_internal {
 struct WeightFiles {
   WeightFiles(const GgufFile& model,
               const GgufFile* draft_model = nullptr)  // NOLINT: implicit on purpose
-      : of{&model, draft_model} {}
+      : of{&model, draft_model != nullptr ? draft_model : &model} {}
   const GgufFile* of[kAdapterFile + kMaxAdapters] = {};
   bool inMemory() const {
     return std::all_of(std::begin(of), std::end(of),

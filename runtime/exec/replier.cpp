@@ -511,9 +511,9 @@ Status Replier::guessByModel(int32_t id, uint32_t room) {
   const double begin_ms = nowMs();
   WipedArray<ModelGuess, Drafter::kMost> made;
   uint32_t count = 0;
-  uint32_t row = static_cast<uint32_t>(first);
-  for (; count < wanted; ++count, row = 0) {
-    const Status status = stepper_.guess(count == 0 ? id : made[count - 1].id, row, &made[count]);
+  for (; count < wanted; ++count) {
+    const Status status = stepper_.guess(count == 0 ? id : made[count - 1].id, count,
+                                         static_cast<uint32_t>(first), &made[count]);
     if (status.lost()) {
       at_.unfinished = id;
       return status;

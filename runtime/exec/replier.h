@@ -370,7 +370,7 @@ class Replier {
   DraftText draftText(int32_t id) const { return DraftText(memory_.ids, memory_.held(), id); }
   bool takeGuess(int32_t id, bool ahead);
   Status verify(int32_t id, bool ahead);
-  bool hasDraftModel() const { return context_.model->draft.n_layers != 0; }
+  bool hasDraftModel() const { return context_.model->makesGuesses(); }
   Status guessByModel(int32_t id, uint32_t room);
 
   const SessionContext& context_;

@@ -76,7 +76,7 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
                          Arena* arena) {
   static_assert(alignof(Session) <= Arena::kAlignment, "raise kAlignment");
-  constexpr size_t kUnused = 0;  // keeps the planned number of bytes unchanged
+  constexpr size_t kUnused = 24;  // keeps the planned number of bytes unchanged
   void* const room = arena->take<uint8_t>(sizeof(Session) + kUnused);
   Rooms rooms;
   rooms.take(context, arena);

@@ -38,11 +38,26 @@ void Stepper::reset() {
   verified_rows_ = 0;
   has_top_ = ahead_ = false;
   hidden_row_ = -1;
+  fed_ = {};
+}
+
+// The session may have gone back, or got tokens from elsewhere. The next token is then read without a vector before it,
+// like the first of a text.
+void Stepper::alignFed() {
+  if (fed_.to != at_.position) {
+    const bool holds = fed_.from <= at_.position && at_.position < fed_.to;
+    fed_ = {holds ? fed_.from : at_.position, at_.position, Fed::kNoRow};
+  }
 }
 
 void Stepper::fillStep(const int32_t* ids, uint32_t count, StepOutputs outputs, uint32_t states) {
   memory_.willStore(at_.position + count, states);
   fillBlock(context_.executor->step(), at_.position, ids, count, outputs);
+  if (predicts()) {
+    alignFed();
+    StepBlock(context_.executor->step()).header().tail =
+        fed_.row != Fed::kNoRow ? fed_.row : HiddenRows{context_.plan->chunk_tokens}.zeros();
+  }
   if (memory_.pictures != nullptr) {
     fillPictures(ids, count);
   }
@@ -84,8 +99,10 @@ Status Stepper::submit(StepRun what, bool may_stop) {
   hidden_row_ = -1;
   verified_rows_ = 0;
   const double begin = nowMs();
+  fed_.row = hasBody(what) ? Fed::kNoRow : fed_.row;
   ORIEL_TRY(context_.executor->run(what, may_stop ? call_.stopOfStep() : StopCheck()));
   call_.worked(nowMs() - begin);
+  fed_.row = hasBody(what) ? HiddenRows::kBefore : fed_.row;
   if (hasHead(what)) {
     has_top_ = true;
     top_row_ = 0;
@@ -158,6 +175,8 @@ Status Stepper::read(const int32_t* ids, uint32_t count, bool last, bool alone) 
 
 void Stepper::commit(const int32_t* ids, uint32_t count, bool kept) {
   memory_.commit(ids, count, kept);
+  fed_.to = at_.position;
+  fed_.row = HiddenRows::kFirst + count - 1;
   for (uint32_t i = 0; i < count; ++i) {
     if (!TokenIds::isRow(ids[i])) {
       sampler_.accept(ids[i]);
@@ -179,8 +198,12 @@ Status Stepper::decode(int32_t id, bool ahead, bool begins) {
   if (more) {
     const int32_t unknown = 0;
     fillBlock(context_.executor->aheadStep(), at_.position + 1, &unknown, 1, {0, 1});
+    if (predicts()) {
+      StepBlock(context_.executor->aheadStep()).header().tail = HiddenRows::kFirst;
+    }
   }
   ahead_ = false;
+  fed_.row = Fed::kNoRow;
   const double begin = nowMs();
   const Status status =
       runs_ahead ? context_.executor->runAhead(&more) : submit(StepRun::kDecode, false);
@@ -210,6 +233,7 @@ Status Stepper::leaveDevice() {
   verified_rows_ = 0;
   has_top_ = false;
   hidden_row_ = -1;
+  fed_ = {};
   return kOk;
 }
 
@@ -251,7 +275,9 @@ Status Stepper::ownLogits(const float** values) const {
 Status Stepper::settle() {
   if (ahead_) {
     ahead_ = false;
+    fed_.row = Fed::kNoRow;
     ORIEL_TRY(context_.executor->dropAhead());
+    fed_.row = HiddenRows::kBefore;
   }
   verified_rows_ = 0;
   if (!at_.has_logits || logits_row_ == 0 || context_.sharesDevice()) {
@@ -399,15 +425,23 @@ bool Stepper::take(int32_t id, uint32_t row, bool ahead) {
   commit(&id, 1, !ahead);
   logits_row_ = top_row_ = row;
   hidden_row_ = static_cast<int32_t>(row);
+  fed_.row = HiddenRows::kFirst + row;
   has_top_ = true;
   at_.has_logits = 1;
   return true;
 }
 
 int32_t Stepper::takeHiddenRow() {
-  const int32_t row = ahead_ ? -1 : hidden_row_;
-  if (row < 0) {
-    return row;
+  int32_t row = hidden_row_;
+  if (predicts()) {
+    alignFed();
+    const bool lost = fed_.row == Fed::kNoRow || fed_.row == HiddenRows::kBefore;
+    // A view cannot hide some sinks.
+    const bool hides = fed_.from == 0 || at_.position >= memory_.cache().sinkRoom();
+    row = !lost && hides ? static_cast<int32_t>(fed_.row) : -1;
+  }
+  if (row < 0 || ahead_) {
+    return -1;
   }
   hidden_row_ = -1;
   setLogits(at_.has_logits != 0 &&
@@ -415,15 +449,21 @@ int32_t Stepper::takeHiddenRow() {
   return row;
 }
 
-// All guesses use the place of the chosen token, whose key and value are not there yet. Their attention leaves out that
-// place.
-void Stepper::fillGuess(int32_t id, uint32_t row) const {
+// All guesses of a draft model use the place of the chosen token, whose key and value are not there yet. Their attention
+// leaves out that place. A prediction block stores a key and a value of each, at the places of the next tokens.
+void Stepper::fillGuess(int32_t id, uint32_t index, uint32_t row) const {
   void* const step = context_.executor->step();
   fillHeader(step, 1, 1);
-  memory_.fillToken(step, 0, at_.position, at_.position, id, 0);
+  memory_.fillToken(step, 0, at_.position, at_.position + (predicts() ? index : 0), id, 0);
   const StepBlock block(step);
-  block.header().tail = row;
+  block.header().tail = index == 0   ? row
+                        : predicts() ? HiddenRows{context_.plan->chunk_tokens}.guess()
+                                     : 0;
   block.token(0).place = context_.plan->draft_place;
+  if (predicts()) {
+    hideUnfed(index);
+    return;
+  }
   for (uint32_t view = 0; view < context_.model->n_views; ++view) {
     View& seen = block.view(0, view);
     uint32_t& own = seen.count != 0 ? seen.count : seen.n_sinks;
@@ -431,8 +471,23 @@ void Stepper::fillGuess(int32_t id, uint32_t row) const {
   }
 }
 
-Status Stepper::guess(int32_t id, uint32_t row, ModelGuess* guess) {
-  fillGuess(id, row);
+// A guess sees no tokens before fed_.from.
+void Stepper::hideUnfed(uint32_t index) const {
+  View& seen = StepBlock(context_.executor->step()).view(0, 0);
+  const uint64_t first = at_.position + index + 1 - seen.count;
+  if (fed_.from == 0) {
+    return;
+  }
+  seen.n_sinks = 0;
+  if (fed_.from > first) {
+    const uint64_t hidden = fed_.from - first;
+    seen.begin = static_cast<uint32_t>((seen.begin + hidden) % seen.ring);
+    seen.count -= static_cast<uint32_t>(hidden);
+  }
+}
+
+Status Stepper::guess(int32_t id, uint32_t index, uint32_t row, ModelGuess* guess) {
+  fillGuess(id, index, row);
   ORIEL_TRY(context_.executor->run(StepRun::kDraft));
   const TopTokens& top = context_.executor->top()[context_.plan->draft_place];
   if (top.count == 0) {

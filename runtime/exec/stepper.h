@@ -41,6 +41,8 @@ class Stepper {
   void forgetHidden() {
     has_top_ = has_top_ && at_.has_logits != 0;
     hidden_row_ = -1;
+    fed_ = {};
+    alignFed();
   }
   RowCache row_cache;  ///< rows that stay in the file
 
@@ -70,9 +72,10 @@ class Stepper {
   Status verify(const int32_t* ids, uint32_t count, bool ahead);
   /// Commits this token, which is guess number `row` of the latest verify(). False: that row is lost.
   bool take(int32_t id, uint32_t row, bool ahead);
-  /// Runs the draft model: its guess of the token after `id`, from row `row` of the latest head.
-  Status guess(int32_t id, uint32_t row, ModelGuess* guess);
-  /// Returns and forgets the row with the vector for the latest token's logits; -1: none.
+  /// Runs the draft model or the prediction block: guess number `index` in a row, of the token after `id`. `row`: from
+  /// takeHiddenRow(); later guesses read the vector of the guess before.
+  Status guess(int32_t id, uint32_t index, uint32_t row, ModelGuess* guess);
+  /// Returns the row with the vector for the latest token's logits; -1: none. A draft model reads it only once.
   int32_t takeHiddenRow();
   bool isAhead() const { return ahead_; }
   /// Waits for pending work. Also call it after a guess: the next step overwrites all rows except the first, even if it
@@ -105,7 +108,10 @@ class Stepper {
   void fillStep(const int32_t* ids, uint32_t count, StepOutputs outputs, uint32_t states = 1);
   void fillBlock(void* step, uint64_t position, const int32_t* ids, uint32_t count,
                  StepOutputs outputs) const;
-  void fillGuess(int32_t id, uint32_t row) const;
+  void fillGuess(int32_t id, uint32_t index, uint32_t row) const;
+  void hideUnfed(uint32_t index) const;
+  bool predicts() const { return context_.model->predicts; }
+  void alignFed();
   Status fillRows(const int32_t* ids, uint32_t count);
   void fillPictures(const int32_t* ids, uint32_t count) const;
   Status submit(StepRun what, bool may_stop);
@@ -136,6 +142,16 @@ class Stepper {
   int32_t hidden_row_ = -1;     ///< row with the vector for its logits; -1: lost
   uint32_t verified_rows_ = 0;  ///< rows of the latest step, if that was verify()
   bool ahead_ = false;          ///< the executor has begun a step with its best token
+
+  /// What a prediction block has read (ModelDesc::predicts).
+  struct Fed {
+    static constexpr uint32_t kNoRow = UINT32_MAX;
+
+    uint64_t from = 0;  ///< it has keys of tokens [from, to)
+    uint64_t to = 0;
+    uint32_t row = kNoRow;  ///< of HiddenRows: the vector of the latest token; kNoRow: lost
+  };
+  Fed fed_;
 };
 
 }  // namespace oriel_internal

@@ -536,7 +536,7 @@ constexpr Traits kGemma4AssistantTraits = traits([](Traits* t) {
 constexpr Traits kQwen35Traits = traits([](Traits* t) {
   t->state = StateRule::kDelta;
   t->state_layers = StateLayers::kMost;
-  t->gated = t->extra_layers = true;
+  t->gated = t->extra_layers = t->predicts = true;
   t->rope_sections = RopeSections::kInterleaved;
 });
 constexpr Traits kGraniteHybridTraits = traits([](Traits* t) {
@@ -588,7 +588,7 @@ constexpr Traits kLfm3Traits = traits([](Traits* t) {
 constexpr Traits kQwen35MoeTraits = mixture([](Traits* t) {
   t->state = StateRule::kDelta;
   t->state_layers = StateLayers::kMost;
-  t->gated = t->extra_layers = true;
+  t->gated = t->extra_layers = t->predicts = true;
   t->rope_sections = RopeSections::kInterleaved;
   t->expert_normalised = t->shared_expert = t->shared_by_width = t->shared_gate = true;
 });

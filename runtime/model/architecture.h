@@ -251,6 +251,7 @@ struct Traits {
 
   bool feed_forward_by_tensor : 1;  ///< n_ff comes from ffn_gate; the key is unreliable
 
+  bool predicts : 1;  ///< the extra layer is a prediction block that this build can run
   /// A draft model: its layers read the KV cache of a target model. It cannot be loaded alone.
   bool drafts : 1;
 };

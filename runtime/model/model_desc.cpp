@@ -548,6 +548,117 @@ Status readDraftDesc(const GgufFile& file, const oriel_allocator& allocator, con
   return readAnyDesc(file, true, allocator, log, desc, tensors);
 }
 
+// --- Prediction blocks ---------------------------------------------------------------------------
+
+namespace {
+
+// The tensors of a prediction block besides those of its layer (docs/decisions/015-speculation.md).
+// clang-format off
+constexpr TensorRule kPredictionRules[] = {
+    {TensorRole::kEmbeddingNorm, "nextn.enorm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kHiddenNorm, "nextn.hnorm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kDraftIn, "nextn.eh_proj.weight", Where::kEveryLayer, Extent::kEmbedding, Extent::kTargetTwice, true},
+    {TensorRole::kOutputNorm, "nextn.shared_head_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, false},
+    {TensorRole::kTokenEmbedding, "nextn.embed_tokens.weight", Where::kEveryLayer, Extent::kVocabulary, Extent::kEmbedding, false},
+    {TensorRole::kOutput, "nextn.shared_head_head.weight", Where::kEveryLayer, Extent::kVocabulary, Extent::kEmbedding, false}};
+// clang-format on
+
+/// Calls visit(rule) for the tensors of the block in layer n_layers.
+template <typename Visit>
+void forEachPredictionRule(const Architecture& architecture, const ModelDesc& desc,
+                           const Visit& visit) {
+  for (const TensorRule& rule : kPredictionRules) {
+    visit(rule);
+  }
+  forEachRule(architecture, [&](const TensorRule& rule) {
+    if (ofLayers(rule) && isIn(rule, desc, desc.n_layers)) {
+      visit(rule);
+    }
+  });
+}
+
+/// Makes layer n_layers like the last layer, which must have full attention.
+Status describePrediction(const Architecture& architecture, const Log& log, ModelDesc* desc) {
+  if (!architecture.traits.predicts || desc->extra_layers != 1) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "the file has %" PRIu32
+                    " layers for prediction, this build runs one, of Qwen 3.5: use another file",
+                    desc->extra_layers);
+  }
+  const uint32_t last = desc->n_layers - 1;
+  const LayerKind& kind = desc->kind(last);
+  if (kind.mixer != Mixer::kAttention || !kind.gate_beside || kind.view != 0 ||
+      desc->views[0].kind != ViewKind::kSession || desc->layers[last].memory_of != last) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "layer %" PRIu32
+                    " has no full attention, which its prediction block needs: use another file",
+                    last);
+  }
+  desc->layers[desc->n_layers] = desc->layers[last];
+  desc->layers[desc->n_layers].memory_of = static_cast<uint16_t>(desc->n_layers);
+  return kOk;
+}
+
+}  // namespace
+
+Status readPrediction(const GgufFile& file, const Log& log, ModelDesc* desc, TensorIndex* tensors) {
+  GgufString name;
+  (void)file.getString("general.architecture", &name);
+  const Architecture& architecture = *findArchitecture(name);
+  ModelDesc described = *desc;
+  described.target_embd = desc->n_embd;
+  ORIEL_TRY(describePrediction(architecture, log, &described));
+  const uint32_t block = desc->n_layers;
+  const auto forEachTensor = [&](const auto& visit) -> Status {
+    uint64_t cursor = 0;
+    GgufTensor tensor;
+    while (file.nextTensor(&cursor, &tensor)) {
+      uint32_t layer = 0;
+      GgufString rest = tensor.name;
+      if (splitLayer(tensor.name, &layer, &rest) && layer == block && !isIgnored(rest)) {
+        ORIEL_TRY(visit(rest, tensor));
+      }
+    }
+    return kOk;
+  };
+  uint64_t count = 0;
+  ORIEL_TRY(forEachTensor([&](const GgufString& rest, const GgufTensor& tensor) -> Status {
+    const TensorRule* found = nullptr;
+    forEachPredictionRule(architecture, described, [&](const TensorRule& rule) {
+      found = rest.equals(rule.name) ? &rule : found;
+    });
+    ++count;
+    return found == nullptr
+               ? log.fail(ORIEL_ERROR_UNSUPPORTED,
+                          "tensor %s %s, which this build cannot run: use another file",
+                          PrintableText(tensor.name).text, unknownTensorPurpose(tensor.name))
+               : checkTensor(tensor, *found, described, described.kind(block), log);
+  }));
+  Status status = kOk;
+  forEachPredictionRule(architecture, described, [&](const TensorRule& rule) {
+    GgufTensor tensor;
+    if (status.ok() && rule.required && !file.findTensor(TensorName(rule, block).text, &tensor)) {
+      status = log.fail(ORIEL_ERROR_FORMAT,
+                        "tensor %s is missing from the GGUF file: convert the model again",
+                        TensorName(rule, block).text);
+    }
+  });
+  ORIEL_TRY(status);
+  ORIEL_TRY(tensors->extend(count, 1, log));
+  ORIEL_TRY(forEachTensor([&](const GgufString& rest, GgufTensor tensor) -> Status {
+    tensor.file = kDraftFile;  // results do not depend on it
+    forEachPredictionRule(architecture, described, [&](const TensorRule& rule) {
+      if (rest.equals(rule.name)) {
+        tensors->add(rule.role, block, tensor);
+      }
+    });
+    return kOk;
+  }));
+  desc->layers[block] = described.layers[block];
+  desc->has_prediction = true;
+  return kOk;
+}
+
 // --- Kinds ---------------------------------------------------------------------------------------
 
 namespace {

@@ -269,7 +269,7 @@ struct PictureInput;  // model/model_desc.h
 struct ModelDesc {
   const char* architecture = "";  ///< NUL-terminated constant
   uint32_t n_layers = 0;
-  uint32_t extra_layers = 0;  ///< extra layers of the file for multi-token prediction: not run
+  uint32_t extra_layers = 0;  ///< extra layers of the file for multi-token prediction
   uint32_t n_embd = 0;
   uint32_t n_vocab = 0;
   uint32_t context_train = 0;  ///< tokens; 0: not stated
@@ -331,11 +331,16 @@ struct ModelDesc {
   uint32_t textCols() const { return labels != 0 ? labels : n_embd; }
   /// Values of an output row: of a text, or logits.
   uint32_t outputCols() const { return encoder ? textCols() : n_vocab; }
-  uint32_t target_embd = 0;                ///< draft model: n_embd of its target
+  uint32_t target_embd = 0;  ///< draft model: n_embd of its target
+  /// readPrediction() has described the file's prediction block: layers[n_layers], and that layer of the TensorIndex.
+  bool has_prediction = false;
+  bool predicts = false;                   ///< plans use the prediction block
   DraftDesc draft;                         ///< the draft model of this model
   const Adapters* adapters = nullptr;      ///< adapters loaded with the model; null: none
   const PictureInput* pictures = nullptr;  ///< null: the model takes no pictures
 
+  /// True if a draft model or a prediction block guesses tokens.
+  bool makesGuesses() const { return draft.n_layers != 0 || predicts; }
   const LayerKind& kind(uint32_t layer) const { return kinds[layers[layer].kind]; }
   bool ownsMemory(uint32_t layer) const {
     return layers[layer].memory_of == layer && kind(layer).mixer != Mixer::kNone;
@@ -454,7 +459,7 @@ enum class TensorRole : uint8_t {
   kLatentKeys,            // [n_heads][latent_dim][head_dim - rope_dim]
   kLatentValues,          // [n_heads][value_dim][latent_dim]
   kLatentKeysValues,      // [n_heads][head_dim - rope_dim + value_dim][latent_dim]
-  kDraftIn,               // [n_embd][2 target_embd]
+  kDraftIn,               // [n_embd][2 target_embd]; of a prediction block: [n_embd][2 n_embd]
   kDraftOut,              // [target_embd][n_embd]
   kAttentionGate,         // [n_heads or attended cols][n_embd]
   kScoreBeside,           // [n_heads], an additional score of each head (attention sink)
@@ -506,8 +511,9 @@ enum class TensorRole : uint8_t {
   kDirection,                // [n_embd], of a control vector
   kStateKeyTaps,             // [key cols][conv_taps]; kStateTaps: taps of queries
   kStateValueTaps,           // [value cols][conv_taps]
+  kHiddenNorm,               // [n_embd], of the vector that a prediction block reads
 };
-constexpr uint32_t kMatrixRoles = 110;
+constexpr uint32_t kMatrixRoles = 111;
 /// Role of the factors of a matrix's products: one number, or a number per expert.
 constexpr TensorRole scaleOf(TensorRole matrix) {
   return static_cast<TensorRole>(static_cast<uint32_t>(matrix) + kMatrixRoles);
@@ -527,6 +533,9 @@ bool runsAsMatrix(uint32_t tensor_type);
 /// tensors to `tensors`, which must be empty.
 Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
                      ModelDesc* desc, TensorIndex* tensors);
+/// Adds the file's prediction block as layer n_layers of `desc` and `tensors`. Fails if the file has no such block, or
+/// one that this build cannot run; the model is then as before.
+Status readPrediction(const GgufFile& file, const Log& log, ModelDesc* desc, TensorIndex* tensors);
 /// Reads a draft model as its own description.
 Status readDraftDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
                      ModelDesc* desc, TensorIndex* tensors);

@@ -112,7 +112,7 @@ const OptionRow kOptions[] = {
            "Earlier states that models with recurrent layers keep, to go back without reading again"),
      Scope::kLoad, Type::kCount, Layer::kAdvanced, Store::kU32, LOAD(checkpoints), 0, 32, kNoneIsMost},
     {TEXTS("speculate", "draft", "0",
-           "Next tokens to guess from the conversation and verify in one step; replies are the same"),
+           "Next tokens to guess and verify in one step; replies are the same"),
      Scope::kLoad, Type::kCount, Layer::kAdvanced, Store::kU32, LOAD(draft_tokens), 0, 15, nullptr},
     {TEXTS("draft_model", "", "none",
            "GGUF file of a Gemma 4's assistant, which guesses where the conversation gives no guess"),

@@ -32,7 +32,7 @@ class Draft {
                       {act_.head_normed, act_.embd_stride, 0}, Write::kOver));
     ORIEL_TRY(product({{TensorRole::kTokenEmbedding, first_}}, normed_,
                       {act_.draft_logits, model_.n_vocab, 0}, Write::kOver));
-    best();
+    emitBestGuess(model_, act_, top_, &ops_);
     return kOk;
   }
 
@@ -143,17 +143,6 @@ class Draft {
     });
   }
 
-  // A cap of logits is omitted: it does not change their order.
-  void best() {
-    Op blocks = ops_.make(OpKind::kTopBlocks, {act_.draft_logits, act_.device_step, act_.top_keys});
-    blocks.push.top = {model_.n_vocab, topBlocks(model_.n_vocab), 0};
-    ops_.toDraft(blocks);
-    Op best =
-        ops_.make(OpKind::kTopTokens, {act_.draft_logits, act_.device_step, top_, act_.top_keys});
-    best.push.top = blocks.push.top;
-    ops_.toDraft(best);
-  }
-
   const ModelDesc& model_;
   const DraftDesc& draft_;
   const ActivationLayout& act_;
@@ -171,6 +160,18 @@ class Draft {
 Status emitDraft(const ModelDesc& model, const ActivationLayout& act, const BufferRef& top,
                  const RotationTables& rotations, const DraftMemory* memories, OpList* ops) {
   return Draft(model, act, top, rotations, memories, ops).run();
+}
+
+// A cap of logits is omitted: it does not change their order.
+void emitBestGuess(const ModelDesc& model, const ActivationLayout& act, const BufferRef& top,
+                   OpList* ops) {
+  Op blocks = OpList::make(OpKind::kTopBlocks, {act.draft_logits, act.device_step, act.top_keys});
+  blocks.push.top = {model.n_vocab, topBlocks(model.n_vocab), 0};
+  ops->toDraft(blocks);
+  Op best =
+      OpList::make(OpKind::kTopTokens, {act.draft_logits, act.device_step, top, act.top_keys});
+  best.push.top = blocks.push.top;
+  ops->toDraft(best);
 }
 
 }  // namespace oriel_internal

@@ -37,6 +37,10 @@ class Forward {
                           sides_[memory.layer][0] = sides[0];
                           sides_[memory.layer][1] = sides[1];
                         });
+    if (model.predicts) {
+      std::copy_n(act_.prediction_sides, 2, sides_[model.n_layers]);
+      pair_ = {act_.draft_residual, act_.draft_stride, model.n_embd};
+    }
   }
 
   Status run() {
@@ -44,6 +48,9 @@ class Forward {
       outputNorm();
     }
     ORIEL_TRY(embedding());
+    if (model_.predicts) {
+      ORIEL_TRY(predictionEmbedding());
+    }
     if (model_.layer_input != 0) {
       ORIEL_TRY(layerInputs());
     }
@@ -75,13 +82,16 @@ class Forward {
       }
     }
     ops_.endRepeated();
+    if (model_.predicts) {
+      ORIEL_TRY(readPairs());
+    }
     if (model_.encoder) {
       ORIEL_TRY(textHead());
       return ops_.finish();
     }
     ORIEL_TRY(outputMatrix());
     bestTokens();
-    ORIEL_TRY(draft());
+    ORIEL_TRY(model_.predicts ? predict() : draft());
     return ops_.finish();
   }
 
@@ -159,6 +169,11 @@ class Forward {
       if (model_.draft.n_layers != 0) {
         op.bindings[kOpOut] = act_.draft_in.resized(sizeof(float) * uint64_t{model_.n_embd});
         push.out_stride = act_.draft_in_stride;
+        ops_.toDraft(op);
+      }
+      if (model_.predicts && !ops_.has(TensorRole::kTokenEmbedding, model_.n_layers)) {
+        op.bindings[kOpOut] = pair_.place;
+        push.out_stride = pair_.stride;
         ops_.toDraft(op);
       }
       if (model_.tied_output && !model_.encoder) {
@@ -492,20 +507,27 @@ class Forward {
   }
 
   void rotateAndRemember(uint32_t layer, const LayerKind& kind) {
-    const Memory memory = memoryOfLayer(layer);
-    const BufferRef* const sides = sides_[model_.layers[layer].memory_of];
-    Op op = ops_.make(OpKind::kRopeAppend,
-                      {act_.qkv, act_.device_step, act_.queries, sides[0], sides[1]});
+    Op op = rope(layer, kind.n_heads, model_.ownsMemory(layer) ? kind.n_kv_heads : 0);
     if (kind.norms_after_rope) {
       op.bindings[op.n_bindings++] = ops_.vectors(
           {{TensorRole::kQueryNorm, kind.head_dim}, {TensorRole::kKeyNorm, kind.head_dim}}, layer);
     }
-    op.k_format = memory.formats[0];
-    op.v_format = memory.formats[1];
-    ops_.rotation(model_, kind, memory, rotations_, &op.push.rope_append);
-    op.push.rope_append.n_kv_heads = model_.ownsMemory(layer) ? kind.n_kv_heads : 0;
     ops_.toBody(op);
     remembered(layer);
+  }
+
+  // Rotates these heads of qkv, and stores the keys and values.
+  Op rope(uint32_t layer, uint32_t n_heads, uint32_t n_kv_heads) const {
+    const Memory memory = memoryOfLayer(layer);
+    const BufferRef* const sides = sides_[model_.layers[layer].memory_of];
+    Op op = ops_.make(OpKind::kRopeAppend,
+                      {act_.qkv, act_.device_step, act_.queries, sides[0], sides[1]});
+    op.k_format = memory.formats[0];
+    op.v_format = memory.formats[1];
+    ops_.rotation(model_, model_.kind(layer), memory, rotations_, &op.push.rope_append);
+    op.push.rope_append.n_heads = n_heads;
+    op.push.rope_append.n_kv_heads = n_kv_heads;
+    return op;
   }
 
   void attend(uint32_t layer, const LayerKind& kind) {
@@ -772,6 +794,10 @@ class Forward {
     op.push.matmul.of_outputs = 1;
     ops_.countHead(slice.place.size_bytes);
     ops_.toHead(op);
+    if (n_head_slices_ < kMostHeadSlices) {
+      head_slices_[n_head_slices_] = slice;
+    }
+    ++n_head_slices_;
   }
 
   void bestTokens() {
@@ -820,13 +846,134 @@ class Forward {
       std::copy_n(sides_[of], 2, memories[layer].sides);
     }
     ORIEL_TRY(emitDraft(model_, act_, io_.top, rotations_, memories, &ops_));
-    ops_.countDraft(read_bytes);
+    ops_.countDraft(read_bytes, ops_.counts().read_bytes_per_token - read_bytes);
     return kOk;
+  }
+
+  // --- The prediction block: layer n_layers, after the model's own --------------------------------
+  // It reads pairs: a token's embedding, and the vector after the model's last norm at the token before. It stores a key
+  // and a value of every token's pair. Only a guess needs the rest of the layer.
+
+  // The first half of the pairs. Rows of the body are in the residual stream before the first layer.
+  Status predictionEmbedding() {
+    const uint32_t block = model_.n_layers;
+    const BufferRef weight = ops_.vector(TensorRole::kEmbeddingNorm, block, model_.n_embd);
+    const Rows half = {act_.draft_in, act_.draft_in_stride, model_.n_embd};
+    const bool own = ops_.has(TensorRole::kTokenEmbedding, block);
+    if (own) {
+      ops_.sendToDraft(OpList::Guesses::kAlso);
+      ORIEL_TRY(ops_.matrices(MatrixParts({{TensorRole::kTokenEmbedding, block}}), model_.n_embd,
+                              [&](const MatrixSlice& slice) {
+                                Op op = embed(slice, pair_);
+                                op.push.embed.scale = model_.embedding_scale;
+                                ops_.toBody(op);
+                                ops_.countRead(slice.first_row == 0 ? slice.geometry.rowBytes()
+                                                                    : 0);
+                              }));
+      ops_.sendToDraft(OpList::Guesses::kNo);
+    }
+    ops_.toBody(ops_.norm(weight, own ? pair_ : residual_, half, model_.rms_eps, Write::kOver));
+    ops_.toDraft(ops_.norm(weight, pair_, half, model_.rms_eps, Write::kOver));
+    return kOk;
+  }
+
+  // Keys and values, from the pairs of a step's tokens or of a guess.
+  Status readPairs() {
+    const uint32_t block = model_.n_layers;
+    const LayerKind& kind = model_.kind(block);
+    const uint64_t read_bytes = ops_.counts().read_bytes_per_token;
+    const Rows hidden = {act_.hidden, act_.hidden_stride, model_.n_embd};
+    const Rows pairs = {act_.draft_in, act_.draft_in_stride, 2 * model_.n_embd};
+    ops_.sendToDraft(OpList::Guesses::kAlso);
+    Op before = ops_.make(OpKind::kTail,
+                          {hidden.place, act_.device_step, hiddenRows(HiddenRows::kBefore, 1)});
+    before.push.tail = {model_.n_embd, hidden.stride};
+    ops_.toBody(before);
+    Op last = loop_norm_;
+    last.bindings[kOpOut] = hiddenRows(HiddenRows::kFirst, plan_->chunk_tokens);
+    last.push.rms_norm.out_stride = hidden.stride;
+    ops_.sendToDraft(OpList::Guesses::kNo);
+    ops_.toBody(last);
+    ops_.sendToDraft(OpList::Guesses::kAlso);
+    Op norm =
+        ops_.norm(TensorRole::kHiddenNorm, block, hidden, pairs, model_.rms_eps, Write::kOver);
+    norm.push.rms_norm.out_first = model_.n_embd;
+    ops_.toBody(norm);
+    ORIEL_TRY(
+        ops_.product({{TensorRole::kDraftIn, block}}, pairs, pair_, act_.queries, Write::kOver));
+    ops_.toBody(
+        ops_.norm(TensorRole::kAttentionNorm, block, pair_, normed_, model_.rms_eps, Write::kOver));
+    ORIEL_TRY(ops_.product({{TensorRole::kKey, block}, {TensorRole::kValue, block}}, normed_,
+                           {act_.qkv, act_.qkv_stride, 0}, act_.queries, Write::kOver));
+    normHeads(TensorRole::kKeyNorm, block, kind, kind.n_kv_heads, 0);
+    ops_.toBody(rope(block, 0, kind.n_kv_heads));
+    ops_.sendToDraft(OpList::Guesses::kNo);
+    ops_.endFill();
+    pair_bytes_ = ops_.counts().read_bytes_per_token - read_bytes;
+    return kOk;
+  }
+
+  // The rest of a guess. Writes its vector, which the next guess reads, and its logits.
+  Status predict() {
+    const uint32_t block = model_.n_layers;
+    const LayerKind& kind = model_.kind(block);
+    const uint64_t read_bytes = ops_.counts().read_bytes_per_token;
+    const Rows qkv = {act_.qkv, act_.qkv_stride, 0};
+    const uint32_t dim = kind.head_dim;
+    ops_.sendToDraft(OpList::Guesses::kOnly);
+    ORIEL_TRY(ops_.product({{TensorRole::kQuery, block, dim, 0, 2 * dim}}, normed_, qkv,
+                           act_.queries, Write::kOver));
+    ORIEL_TRY(ops_.product({{TensorRole::kQuery, block, dim, dim, 2 * dim}}, normed_,
+                           gateRows(kind), act_.queries, Write::kOver));
+    normHeads(TensorRole::kQueryNorm, block, kind, kind.n_heads, 0);
+    ops_.toBody(rope(block, kind.n_heads, 0));
+    attend(block, kind);
+    gateHeads(kind);
+    const Rows residual = residual_;
+    residual_ = pair_;
+    const Branch out = {TensorRole::kAttentionOut, TensorRole::kAttentionOutBias,
+                        TensorRole::kAttentionPostNorm};
+    ORIEL_TRY(addBranch(out, block, {act_.attended, act_.attended_stride, kind.attendedCols()},
+                        act_.queries));
+    ORIEL_TRY(feedForward(block));
+    residual_ = residual;
+    const Rows guess = {hiddenRows(HiddenRows{plan_->chunk_tokens}.guess(), 1), act_.hidden_stride,
+                        model_.n_embd};
+    const bool own_norm = ops_.has(TensorRole::kOutputNorm, block);
+    ops_.toBody(ops_.norm(own_norm ? ops_.vector(TensorRole::kOutputNorm, block, model_.n_embd)
+                                   : loop_norm_.bindings[3],
+                          pair_, guess, model_.rms_eps, Write::kOver));
+    const Rows logits = {act_.draft_logits, model_.n_vocab, model_.n_vocab};
+    const auto score = [&](const MatrixSlice& slice) {
+      ops_.toBody(ops_.matmul(slice, guess, logits, BufferRef(), Write::kOver));
+    };
+    const bool own_head = ops_.has(TensorRole::kOutput, block);
+    if (own_head) {
+      ORIEL_TRY(ops_.matrices(MatrixParts({{TensorRole::kOutput, block}}), model_.n_embd, score));
+    }
+    const uint64_t block_bytes = pair_bytes_ + ops_.counts().read_bytes_per_token - read_bytes;
+    if (!own_head && n_head_slices_ > kMostHeadSlices) {
+      return ORIEL_ERROR_UNSUPPORTED;  // then the block is not used
+    }
+    std::for_each_n(head_slices_, own_head ? 0 : n_head_slices_, score);
+    ops_.countDraft(read_bytes, block_bytes);
+    ops_.sendToDraft(OpList::Guesses::kNo);
+    emitBestGuess(model_, act_, io_.top, &ops_);
+    return kOk;
+  }
+
+  // Rows `first` to first + count - 1.
+  BufferRef hiddenRows(uint32_t first, uint32_t count) const {
+    const uint64_t row_bytes = sizeof(float) * uint64_t{act_.hidden_stride};
+    return act_.hidden.part(first * row_bytes, count * row_bytes);
   }
 
   // ------------------------------------------------------------------------------------------------
 
   Memory memoryOfLayer(uint32_t layer) const {
+    if (layer == model_.n_layers) {
+      return predictionMemory(model_, plan_->cache);
+    }
     return memoryOf(model_, plan_->cache, plan_->formats, model_.layers[layer].memory_of);
   }
 
@@ -843,7 +990,13 @@ class Forward {
   // If LayerKind::hasBranches().
   Rows beside_;
   Rows branch_;
-  Op loop_norm_;   ///< the last norm, between passes
+  Op loop_norm_;  ///< the last norm, between passes
+  // For a prediction block.
+  static constexpr uint32_t kMostHeadSlices = 16;
+  Rows pair_;                                 ///< its residual stream
+  uint64_t pair_bytes_ = 0;                   ///< weights that readPairs() reads
+  MatrixSlice head_slices_[kMostHeadSlices];  ///< of the output matrix
+  uint32_t n_head_slices_ = 0;
   Rows parallel_;  ///< input of the feed-forward in a parallel layer
 };
 

@@ -111,7 +111,29 @@ uint64_t mostSplits(const CacheShape& cache) {
   return std::min<uint64_t>(ceilDiv(visibleSlots(cache), kMinSplitSlots), kMaxSplits);
 }
 
+// The pieces of a prediction block that the body leaves alone.
+void layoutPrediction(const ModelDesc& model, const CacheShape& cache, uint32_t chunk,
+                      PieceCounter* kept, ActivationLayout* layout) {
+  const uint64_t vector = 4ull * chunk;
+  layout->draft_in_stride = paddedCols(2 * model.n_embd);
+  layout->draft_stride = paddedCols(model.n_embd);
+  // Rows are bound one by one.
+  layout->hidden_stride =
+      static_cast<uint32_t>(alignUp(4ull * model.n_embd, kBufferAlignment) / sizeof(float));
+  layout->draft_in = kept->take(vector * layout->draft_in_stride);
+  layout->draft_residual = kept->take(vector * layout->draft_stride);
+  layout->hidden = kept->take(4ull * HiddenRows{chunk}.count() * layout->hidden_stride);
+  const Memory memory = predictionMemory(model, cache);
+  for (uint32_t side = 0; side < 2; ++side) {
+    layout->prediction_sides[side] = kept->take(memory.sideBytes(side));
+  }
+}
+
 }  // namespace
+
+Memory predictionMemory(const ModelDesc& model, const CacheShape& cache) {
+  return memoryOf(model, cache, CacheFormats(), model.n_layers);
+}
 
 AttentionSplit decodeSplit(const CacheShape& cache) {
   const uint64_t slots = visibleSlots(cache);
@@ -252,9 +274,13 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
         kept.take(std::max(vector * layout.thin_stride, 4 * routes * layout.thin_expert_stride));
     layout.thin_gated = kept.take(vector * layout.thin_stride);
   }
-  layout.draft_in = kept.take(4ull * layout.draft_in_stride);
-  layout.draft_residual = kept.take(4ull * layout.draft_stride);
-  layout.draft_normed = kept.take(4ull * layout.draft_stride);
+  if (model.predicts) {
+    layoutPrediction(model, cache, chunk, &kept, &layout);
+  } else {
+    layout.draft_in = kept.take(4ull * layout.draft_in_stride);
+    layout.draft_residual = kept.take(4ull * layout.draft_stride);
+    layout.draft_normed = kept.take(4ull * layout.draft_stride);
+  }
   const uint32_t batch = batchRows(cache, chunk);
   const uint32_t sessions = cache.sessionCount();
   if (model.encoder) {
@@ -321,14 +347,16 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
     const BufferRef staged = layout.stagedAt(piece, layout.embd_stride, chunk);
     return staged.offset_bytes + staged.size_bytes;
   };
+  const BufferRef staged_pair = layout.stagedAt(layout.queries, layout.draft_in_stride, chunk);
+  const uint64_t pairs_end = model.predicts ? staged_pair.offset_bytes + staged_pair.size_bytes : 0;
   const uint64_t end = std::max(
-      {attention.used(), latents_end, convolution.used(), states.used(), feed_forward.used(),
-       mixture.used(), value_cols != 0 ? endOfStaged(layout.state_mixed) : 0,
+      {attention.used(), pairs_end, latents_end, convolution.used(), states.used(),
+       feed_forward.used(), mixture.used(), value_cols != 0 ? endOfStaged(layout.state_mixed) : 0,
        experts.count != 0 ? endOfStaged(layout.expert_gated) : 0, endOfStaged(layout.queries),
        endOfStaged(layout.gated), has_convs ? endOfStaged(layout.convolved) : 0});
   // A guess's logits use the place of the second row of a batch's logits.
   const uint64_t row_bytes = 4ull * model.n_vocab;
-  if (draft.n_layers != 0) {
+  if (model.makesGuesses()) {
     layout.draft_logits = layout.logits.resized(row_bytes);
     layout.draft_logits.offset_bytes =
         alignUp(layout.logits.offset_bytes + row_bytes, kBufferAlignment);
@@ -346,7 +374,8 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   const uint64_t outputs_end =
       alignUp(layout.logits.offset_bytes + 4ull * batch * model.n_vocab, kBufferAlignment) +
       layout.stagedAt(layout.qkv, layout.embd_stride, batch).size_bytes;
-  const uint64_t draft_end = draft.n_layers != 0 ? layout.draft_logits.offset_bytes + row_bytes : 0;
+  const uint64_t draft_end =
+      model.makesGuesses() ? layout.draft_logits.offset_bytes + row_bytes : 0;
   layout.bytes =
       alignUp(std::max({end, draft_end, texts_end, batch > 1 && !model.encoder ? outputs_end : 0}),
               kArenaGranularity);
@@ -373,7 +402,7 @@ IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
   IoLayout layout;
   layout.step = pieces.take(stepBytes(model, chunk, chunk));
   layout.step_ahead = pieces.take(stepBytes(model, chunk, 1));
-  tops += model.draft.n_layers != 0 ? 1 : 0;
+  tops += model.makesGuesses() ? 1 : 0;
   layout.top = pieces.take(uint64_t{tops} * sizeof(TopTokens));
   // All logits reach the host through the upload ring.
   layout.upload = pieces.take(std::max<uint64_t>(2 * upload_half, 4ull * model.outputCols()));

@@ -103,6 +103,19 @@ constexpr uint32_t topBlocks(uint32_t n_vocab) {
   return n_vocab < kMaxTopBlocks ? n_vocab : kMaxTopBlocks;
 }
 
+/// Rows of ActivationLayout::hidden: vectors that a prediction block reads.
+struct HiddenRows {
+  static constexpr uint32_t kBefore = 0;  ///< the vector before the latest step's first token
+  static constexpr uint32_t kFirst = 1;   ///< and after its tokens, row by row
+  uint32_t chunk = 1;
+  uint32_t zeros() const { return kFirst + chunk; }
+  uint32_t guess() const { return zeros() + 1; }  ///< the block's own vector, for its next guess
+  uint32_t count() const { return guess() + 1; }
+};
+
+/// Keys and values of a prediction block, in f16: the slots of the session's view. They are outside the cache.
+Memory predictionMemory(const ModelDesc& model, const CacheShape& cache);
+
 /// Vectors between kernels, all float32: [chunk][stride words].
 struct ActivationLayout {
   BufferRef device_step;
@@ -140,11 +153,15 @@ struct ActivationLayout {
   BufferRef state_in;  ///< [chunk]: channels and gates, before their convolution; same place as qkv
   BufferRef state_mixed;  ///< [chunk]: as in StateInputsPush; then state_out, gated
   BufferRef state_out;    ///< [chunk][heads * value_dim]
-  // A draft model has one token at a time. It also uses pieces of the body and of a batch's heads.
+  // A draft model has one token at a time. It also uses pieces of the body and of a batch's heads. A prediction block
+  // reads all tokens.
   BufferRef draft_in;        ///< [2 n_embd]: an embedding, then a vector after the last norm
   BufferRef draft_residual;  ///< [its n_embd]
-  BufferRef draft_normed;    ///< [its n_embd]
-  BufferRef draft_logits;    ///< [n_vocab]: same place as the second row of logits
+  BufferRef draft_normed;    ///< [its n_embd]; not for a prediction block
+  // For a prediction block; both keep their contents between steps.
+  BufferRef hidden;               ///< [HiddenRows::count()][n_embd]
+  BufferRef prediction_sides[2];  ///< as in predictionMemory()
+  BufferRef draft_logits;         ///< [n_vocab]: same place as the second row of logits
   // The adapters' products: A's output, and that times its gate. Segments of several pairs, kThinColumns apart. For
   // experts `thin` is [routes][thin_expert_stride].
   BufferRef thin;            ///< [chunk][thin_stride]
@@ -158,7 +175,7 @@ struct ActivationLayout {
   uint32_t conv_stride = 0, gate_up_stride = 0, gated_stride = 0;
   uint32_t layer_inputs_stride = 0, scores_stride = 0;
   uint32_t state_in_stride = 0, state_mixed_stride = 0, state_out_stride = 0;
-  uint32_t draft_in_stride = 0, draft_stride = 0, dense_stride = 0;
+  uint32_t draft_in_stride = 0, draft_stride = 0, dense_stride = 0, hidden_stride = 0;
   uint32_t compressed_stride = 0, query_heads_stride = 0, sums_stride = 0, gates_stride = 0;
   uint32_t expert_gate_up_stride = 0, expert_gated_stride = 0;  ///< words
   uint32_t thin_stride = 0, thin_expert_stride = 0;

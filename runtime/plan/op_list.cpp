@@ -99,6 +99,12 @@ void OpList::toDecode(const Op& op) {
   if (model_.encoder) {
     return;  // all steps consist of texts
   }
+  if (guesses_ != Guesses::kNo) {
+    toDraft(op);
+  }
+  if (guesses_ == Guesses::kOnly) {
+    return;
+  }
   emitTo(StepList::kDecode, op);
   if (plan_->batch_rows > 1) {
     emitTo(StepList::kBatch, op);

@@ -74,7 +74,11 @@ class OpList {
 
   void toDecode(const Op& op);
   void toTail(const Op& op) { emitTo(StepList::kTail, op); }
-  void toChunk(const Op& op) { emitTo(StepList::kChunk, op); }
+  void toChunk(const Op& op) {
+    if (guesses_ != Guesses::kOnly) {
+      emitTo(StepList::kChunk, op);
+    }
+  }
   /// To kDecode and kChunk.
   void toBody(const Op& op);
   void toHead(const Op& op);
@@ -86,6 +90,9 @@ class OpList {
   }
 
   void toDraft(const Op& op) { emitTo(StepList::kDraft, op); }
+  /// Sends the ops for one token of a body to the list kDraft: also, or only.
+  enum class Guesses : uint8_t { kNo, kAlso, kOnly };
+  void sendToDraft(Guesses guesses) { guesses_ = guesses; }
 
   /// The ops that follow are only for tokens whose logits are needed. They also go to the list kTail.
   void beginTail() { in_tail_ = true; }
@@ -257,9 +264,9 @@ class OpList {
   /// Counts a row of a matrix that is only looked up.
   void countRead(uint64_t bytes) { read_bytes_ += bytes; }
   void countHead(uint64_t bytes) { head_bytes_ += bytes; }
-  /// Moves the bytes counted since `read_bytes` to the draft model. Tokens of the target do not read them.
-  void countDraft(uint64_t read_bytes) {
-    draft_bytes_ = read_bytes_ - read_bytes;
+  /// The weights of the draft model have `draft_bytes`. Tokens of the target read only `read_bytes`.
+  void countDraft(uint64_t read_bytes, uint64_t draft_bytes) {
+    draft_bytes_ = draft_bytes;
     read_bytes_ = read_bytes;
   }
 
@@ -300,6 +307,7 @@ class OpList {
   Plan* plan_;
   WeightPlacement weights_;
   bool in_tail_ = false;
+  Guesses guesses_ = Guesses::kNo;
   BufferRef ones_;
   uint64_t read_bytes_ = 0;
   uint64_t head_bytes_ = 0;
@@ -355,5 +363,8 @@ struct DraftMemory {
 /// ActivationLayout::draft_in. `memories`: one per layer of the draft model.
 Status emitDraft(const ModelDesc& model, const ActivationLayout& act, const BufferRef& top,
                  const RotationTables& rotations, const DraftMemory* memories, OpList* ops);
+/// Emits the choice of the best tokens of a guess's logits, the end of kDraft.
+void emitBestGuess(const ModelDesc& model, const ActivationLayout& act, const BufferRef& top,
+                   OpList* ops);
 
 }  // namespace oriel_internal

@@ -120,6 +120,7 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
        {activations.residual, activations.qkv, activations.queries, activations.partials,
         activations.conv, activations.gate_up, activations.layer_inputs, activations.expert_gate_up,
         activations.expert_out, activations.query_heads, activations.latent_queries,
+        activations.hidden, activations.prediction_sides[0], activations.prediction_sides[1],
         activations.sums, io.step, io.file_rows, io.picture_rows}) {
     if (piece.size_bytes > kMaxBindingBytes) {
       return log.fail(ORIEL_ERROR_UNSUPPORTED, "a chunk of %u tokens is too large: ask for less",

@@ -88,10 +88,10 @@ inline uint32_t embeddedRow(const EmbedPush& p, const StepBlock& block, uint32_t
 ///   kBatch      up to batch_rows tokens, each from another session, or consecutive tokens of one session
 ///   kBatchHead  logits of all tokens of kBatch
 ///   kDraft      a guess, from one token and the vector after the last norm in row `tail` of the latest head; writes
-///               the input vector of the next guess to row 0
+///               the input vector of the next guess to row 0. With a prediction block: rows of ActivationLayout::hidden
 ///
 /// kBatch and kBatchHead give the same bits as kDecode and kHead for each token. Both are empty in a plan for one
-/// session without guesses. kDraft is empty without a draft model.
+/// session without guesses. kDraft is empty without a draft model or a prediction block.
 enum class StepList : uint8_t {
   kDecode,
   kChunk,
@@ -264,7 +264,7 @@ struct PlanTotals {
   uint64_t upload_half_bytes = 0;  ///< half of the upload ring
   uint64_t weights_read_bytes_per_token = 0;
   uint64_t head_read_bytes = 0;  ///< part of these: the output matrix
-  /// Part of weights_bytes: the bytes that a draft model's guess reads.
+  /// Part of weights_bytes: the bytes that a draft model's guess reads, or a prediction block's without the model's head.
   uint64_t draft_weights_bytes = 0;
   uint64_t adapter_bytes = 0;  ///< part of weights_bytes
   bool mapped =

@@ -71,6 +71,7 @@ class Shape:
     n_shared_layers: int = 0  # of gemma4: the last ones, which read an earlier layer's cache
     doubles_ff: bool = False  # of gemma4: those have feed-forward layers twice as wide
     per_layer_width: int = 0  # of gemma4: what each layer gets of the token besides
+    predicts: bool = False  # of qwen35 and qwen35moe: a prediction block follows the layers
     # Multipliers of granite and minicpm, by key.
     scales: dict = dataclasses.field(default_factory=dict)
     # Further keys of the file: {key: (kind, value)}
@@ -99,7 +100,7 @@ class Shape:
         return self.local_head_dim if self.is_local(layer) else self.head_dim
 
     def owns_cache(self, layer):
-        return layer < self.n_layers - self.n_shared_layers
+        return not self.n_shared_layers or layer < self.n_layers - self.n_shared_layers
 
     def ff_of(self, layer):
         return self.n_ff if self.owns_cache(layer) or not self.doubles_ff else 2 * self.n_ff
@@ -381,6 +382,13 @@ def with_layers(shape, n_layers):
         periods = max(1, round(n_layers * owners / shape.n_layers / shape.local_period))
         shared = max(0, n_layers - periods * shape.local_period)
     return dataclasses.replace(shape, n_layers=n_layers, n_shared_layers=shared)
+
+
+def with_prediction(shape):
+    if not shape.is_qwen35:
+        raise SystemExit(f"make_model.py: {shape.name} has no prediction block: only Qwen 3.5 has one")
+    extra = {**shape.extra, "block_count": ("uint32", shape.n_layers + 1), "nextn_predict_layers": ("uint32", 1)}
+    return dataclasses.replace(shape, predicts=True, extra=extra)
 
 
 def tiny_state(shape):

@@ -395,10 +395,26 @@ class TensorList:
             self.matrix("output.weight", shape.n_embd, shape.n_vocab, 2.5)
 
 
+    def prediction_block(self, layer):
+        """Of Qwen 3.5: guesses the next tokens from a token and the vector of the one before."""
+        shape = self.shape
+        embd = shape.n_embd
+        for norm in ("nextn.enorm", "nextn.hnorm", "nextn.shared_head_norm", "attn_norm", "post_attention_norm"):
+            self.norm(f"{norm}.weight", embd, layer)
+        self.matrix("nextn.eh_proj.weight", 2 * embd, embd, 1.0, layer)
+        self.attention(layer)
+        if shape.n_experts:
+            self.experts(layer)
+        else:
+            self.feed_forward(layer)
+
+
 def list_tensors(shape, file_type, pure, rng):
     tensors = TensorList(shape, file_type, pure, rng)
     tensors.before_layers()
     for layer in range(shape.n_layers):
         tensors.layer(layer)
+    if shape.predicts:
+        tensors.prediction_block(shape.n_layers)
     tensors.after_layers()
     return tensors.tensors

@@ -326,5 +326,20 @@ def test_families_run_that_this_build_runs():
             print(f"skipped {shape}: {reason}")
 
 
+def test_prediction_blocks_guess_and_change_no_text():
+    for shape in ("qwen3.5-0.8b", "qwen3.5-35b-a3b"):
+        model = make(shape, "q4_0", "--tiny", "--pure", "--prediction")
+        keys, dims = header(model)
+        arch = keys["general.architecture"]
+        block = keys[f"{arch}.block_count"] - 1
+        check(f"{shape} has a block", keys[f"{arch}.nextn_predict_layers"] == 1
+              and dims[f"blk.{block}.nextn.eh_proj.weight"] == (512, 256), dims)
+        plan = oriel("plan", model, "--draft", "3")
+        check(f"the plan for {shape} has it", plan["draft_weights_bytes"] > 100000, plan)
+        args = ("run", model, "--raw", "--prompt", "Some new text", "--tokens", "40", "--greedy", "--ignore-stop",
+                "--device", "cpu")
+        check(f"{shape} writes the same", oriel(*args)["token_ids"] == oriel(*args, "--draft", "3")["token_ids"])
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))

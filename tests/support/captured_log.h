@@ -28,6 +28,14 @@ class CapturedLog {
     }
     return all;
   }
+  /// All lines.
+  std::string text() const {
+    std::string all;
+    for (const Line& line : lines) {
+      all += line.text + "\n";
+    }
+    return all;
+  }
   bool says(const std::string& part) const { return errors().find(part) != std::string::npos; }
   void clear() { lines.clear(); }
 

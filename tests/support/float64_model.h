@@ -698,6 +698,9 @@ class Float64Prediction {
     before_ = last_norm;
   }
 
+  /// The next token is read as if it were the first.
+  void forgetVector() { before_.assign(n_embd_, 0); }
+
   /// Logits of `count` guesses in a row after `id`, the token chosen next. They see the first `sinks` and the last
   /// `window` tokens, themselves included. Keeps nothing.
   std::vector<std::vector<double>> guesses(int32_t id, size_t count, size_t sinks, size_t window) {

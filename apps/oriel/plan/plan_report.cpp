@@ -156,7 +156,7 @@ std::string draftText(const Json& plan) {
   return "up to " + plan["draft_tokens"].dump() + " guesses a step, in " +
          sizeIn(plan, "draft_bytes") +
          (numberIn(plan, "draft_weights_bytes") != 0
-              ? ", and a model of " + sizeIn(plan, "draft_weights_bytes") + " of the weights"
+              ? ", and " + sizeIn(plan, "draft_weights_bytes") + " of weights"
               : "");
 }
 
