@@ -13,6 +13,7 @@
 #include "support/allocators.h"
 #include "support/describe.h"
 #include "support/target.h"
+#include "support/tiers.h"
 
 namespace oriel_internal::test_memory {
 namespace {
