@@ -198,6 +198,7 @@ namespace oriel_internal::test::test_recovery {
 
 namespace {
 
+RUNS_ON(kCpu);
 TEST(Recovery, goes_on_to_the_bit_whatever_the_layers_remember) {
   for (const RandomFamily& family : randomFamilies()) {
     SCOPED_TRACE(family.name);

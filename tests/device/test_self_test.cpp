@@ -241,7 +241,7 @@ TEST(SelfTest, allows_attention_more_only_where_it_multiplies_in_f16) {
   }
 }
 
-RUNS_ON(kOneDevice);
+RUNS_ON(kCpu);
 TEST(SelfTest, ends_when_asked_to) {
   Options options = makeOptions();
   options.progress = onProgress;
@@ -419,6 +419,7 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
       << "times repeat to the bit only when read";
 }
 
+RUNS_ON(kCpu);
 TEST_F(SpeedOnDevice, measuring_tells_how_far_it_is_and_ends_when_told_to_keeping_nothing) {
   uint64_t last = 0;
   Options options = makeOptions(&log_);

@@ -430,7 +430,7 @@ TEST_P(Kernels, gated_norm_gates_before_or_after_it_norms_also_in_place) {
 }
 
 // Each token of a batch writes a slot. Tokens of one session follow each other, and give the bits of single steps.
-RUNS_ON(kOneDevice);
+RUNS_ON(kCpu);
 RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, a_batch_writes_the_state_after_each_of_its_tokens) {
   constexpr uint32_t kTaps = 4, kTokens = 7, kSlots = kTokens + 1;
