@@ -49,7 +49,7 @@ int onProgress(uint64_t done, uint64_t total, void* user) {
   return done >= steps->stop_at ? 1 : 0;
 }
 
-RUNS_ON(kOneDevice | kValidated);
+RUNS_ON(kCpu);
 TEST(SelfTest, passes_every_check_on_this_device_counts_them_and_tells_how_far_it_is) {
   CapturedLog log;
   Options options = makeOptions(&log);
