@@ -361,7 +361,7 @@ INSTANTIATE_TEST_SUITE_P(Device, FusedOps,
                            return name;
                          });
 
-RUNS_ON(kCpu);
+RUNS_ON(kNightly);
 TEST(FusedOpsOfSpans, merge_split_windows_and_give_the_bits_of_ops_apart) {
   if (!onVulkan()) {
     GTEST_SKIP() << "the CPU executor groups ops in its own way";
