@@ -58,8 +58,9 @@ class Server:
             out, err = self.process.communicate()
         return self.process.returncode, out, err.decode()
 
-    def raw(self, data, wait=10, half_close=False):
-        """All that comes back for these bytes, until the server closes or says nothing for `wait` seconds."""
+    def raw(self, data, wait=10, half_close=False, least=0):
+        """All that comes back for these bytes, until the server closes or says nothing for `wait` seconds. A busy machine
+        has longer for the first `least` answers."""
         with self.connect() as connection:
             connection.settimeout(wait * PATIENCE)
             got = b""
@@ -68,6 +69,7 @@ class Server:
                 if half_close:
                     connection.shutdown(socket.SHUT_WR)
                 while True:
+                    connection.settimeout((60 if got.count(b"HTTP/1.1 ") < least else wait) * PATIENCE)
                     more = connection.recv(65536)
                     if not more:
                         return got
