@@ -135,9 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Device, BatchFamilies, testing::ValuesIn(someFamilies()
 
 class BatchModels : public testing::TestWithParam<const char*> {};
 
-RUNS_ON(kNightly);
-RUNS_ON(kCpu, "llama_q4_0", "llama_f16", "llama_q6_k", "qwen3moe_q4_0");
-RUNS_ON(kOneDevice, "llama_q4_k_m");
+RUNS_ON(kCpu);
 TEST_P(BatchModels, decode_together_what_they_decode_alone) {
   ORIEL_NEED_DATA(path, std::string("models/") + GetParam() + ".gguf");
   for (const BatchSetting& setting : everyWay({})) {

@@ -274,7 +274,7 @@ TEST_P(CancelPrefill, from_another_thread_ends_it_before_another_piece_begins) {
   EXPECT_EQ(kBefore, statsOf(wrapped.loaded).position) << "in its first chunk";
 }
 
-RUNS_ON(kCpu, "mixed_windows", "short_convolutions");
+RUNS_ON(kCpu);
 TEST_P(CancelPrefill, leaves_a_session_that_goes_on_as_if_the_chunk_had_not_begun) {
   Wrapped plain(path());
   Wrapped wrapped(path());
@@ -290,7 +290,7 @@ TEST_P(CancelPrefill, leaves_a_session_that_goes_on_as_if_the_chunk_had_not_begu
 }
 
 // They are computed in rows that the next chunk overwrites.
-RUNS_ON(kCpu, "mixed_windows", "short_convolutions");
+RUNS_ON(kCpu);
 TEST_P(CancelPrefill, leaves_the_logits_of_an_evaluation) {
   Wrapped wrapped(path());
   ASSERT_NE(nullptr, wrapped.executor);
@@ -300,7 +300,7 @@ TEST_P(CancelPrefill, leaves_the_logits_of_an_evaluation) {
   EXPECT_TRUE(rows.back() == logitsOf(wrapped.loaded));
 }
 
-RUNS_ON(kCpu, "mixed_windows", "short_convolutions");
+RUNS_ON(kCpu);
 TEST_P(CancelPrefill, does_not_let_go_back_to_what_its_chunk_may_have_overwritten) {
   Wrapped wrapped(path());
   ASSERT_NE(nullptr, wrapped.executor);

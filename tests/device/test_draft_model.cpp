@@ -217,6 +217,7 @@ class OnReference {
 };
 
 // Token by token, through windows that fill and move on: the first draft after each token and two more.
+RUNS_ON(kCpu);
 TEST_F(DraftModel, guesses_are_those_of_the_reference) {
   const bool all = !onVulkan() || allCases();
   for (const char* name :
@@ -296,6 +297,7 @@ TEST_F(DraftModel, guesses_are_those_of_the_reference) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(DraftModel, guesses_of_the_reference_executor_are_the_same) {
   const TemporaryModel target(targetOf());
   const TemporaryDraft draft{RandomDraft(targetOf())};

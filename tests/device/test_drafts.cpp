@@ -358,7 +358,6 @@ TEST_P(DraftsOfFiles, any_history_leads_to_the_same_place) {
 }
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "qwen35");
 TEST_P(DraftsOf, states_of_every_format_are_the_same) {
   for (const char* const format : {"f32", "f16", "int8"}) {
     SCOPED_TRACE(format);

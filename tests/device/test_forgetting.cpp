@@ -75,6 +75,8 @@ struct Memory {
 
 class ForgettingOnDevice : public testing::TestWithParam<Memory> {};
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "int4", "convolved");
 TEST_P(ForgettingOnDevice, a_reset_and_a_destroy_leave_zeros_on_the_device) {
   CapturedLog log;
   Options options = sessionOptions(&log, 48, 8);
@@ -107,6 +109,8 @@ TEST_P(ForgettingOnDevice, a_reset_and_a_destroy_leave_zeros_on_the_device) {
   }
 }
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "f16");
 TEST_P(ForgettingOnDevice, texts_that_became_vectors_leave_zeros) {
   CapturedLog log;
   Options options = sessionOptions(&log, 48, 8);
@@ -312,7 +316,7 @@ const StackCase kStackCases[] = {
      }},
 };
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST(Forgetting, no_stack_says_which_tokens_were_read) {
   const std::string secret = "Quetzalcoatl-5591";
   const std::string folder = testing::TempDir();

@@ -80,6 +80,8 @@ const Place kPlaces[] = {
 
 class LostDevice : public testing::TestWithParam<Place> {};
 
+RUNS_ON(kCpu);
+RUNS_ON(kOneDevice, "ahead", "restore", "prefill");
 TEST_P(LostDevice, is_one_line_and_every_call_fails_at_once_but_the_tokens_are_there) {
   const Place& place = GetParam();
   for (const oriel_status how : {ORIEL_ERROR_DEVICE, ORIEL_ERROR_TIMEOUT}) {
@@ -654,6 +656,7 @@ TEST_F(RecoveryCalls, the_models_file_may_be_gone_and_come_back) {
   EXPECT_EQ(ORIEL_OK, oriel_session_recover(other.get(), nullptr, 0, nullptr, nullptr, nullptr));
 }
 
+RUNS_ON(kCpu);
 TEST_F(RecoveryCalls, what_was_trimmed_is_taken_again) {
   ASSERT_EQ(ORIEL_OK, say("My name is Ada."));
   const std::vector<float> before = logits();

@@ -131,6 +131,7 @@ TEST(Memory, what_is_not_used_yet_is_not_touched) {
   EXPECT_LT(more(), cache_bytes / 4) << "freed";
 }
 
+RUNS_ON(kCpu);
 TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
   struct Case {
     std::string path;
@@ -224,6 +225,7 @@ void expectTightMinimum(const std::string& path, oriel_kv_format format) {
   EXPECT_EQ(log.errors().find('\n'), std::string::npos);
 }
 
+RUNS_ON(kCpu);
 TEST(Memory, the_minimum_is_enough_and_one_byte_less_is_refused) {
   expectTightMinimum(kSmall, ORIEL_KV_F16);
   expectTightMinimum(kSmall, ORIEL_KV_AUTO);

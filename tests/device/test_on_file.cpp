@@ -68,7 +68,7 @@ void expectSame(const Said& held, const Said& on_file, const std::string& where)
   }
 }
 
-RUNS_ON(kOneDevice);
+RUNS_ON(kCpu);
 TEST(RowsOnFile, give_the_bits_of_rows_that_are_held) {
   ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
   size_t number = 0;
@@ -436,7 +436,7 @@ TEST_F(ExpertsOnChangedFile, are_refused_and_the_session_stays) {
 }
 
 // A failed step's data in slots is not mistaken for an expert.
-RUNS_ON(kOneDevice);
+RUNS_ON(kCpu);
 TEST_F(ExpertsOnChangedFile, come_from_the_file_again_once_it_can_be_read) {
   ORIEL_NEED_DATA(model, "models/qwen3moe-q4_0.gguf");
   const std::string file = copyOf(model);

@@ -153,7 +153,7 @@ class Pictures : public ScratchFolder {
 class PictureChats : public Pictures, public testing::WithParamInterface<std::string> {};
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "gemma4v", "qwen3vl", "lfm2");
+RUNS_ON(kOneDevice, "qwen3vl");
 TEST_P(PictureChats, equal_the_float64_reference) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   const bool together = GetParam() == kTogether;
@@ -208,7 +208,6 @@ class PictureTravels : public Pictures, public testing::WithParamInterface<std::
 };
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "gemma4v");
 TEST_P(PictureTravels, two_pictures_are_the_same_after_going_back_a_fork_and_a_snapshot) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   open(GetParam(), 0, /*sessions=*/2);
@@ -476,7 +475,6 @@ class PictureRecall : public PictureTravels {
 };
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "qwen3vl_deepstack");
 TEST_P(PictureRecall, they_come_back_as_if_they_had_stayed_in_the_window) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   Options options;
@@ -606,6 +604,7 @@ TEST_F(PictureEncoders, give_their_memory_back) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(PictureEncoders, are_made_again_after_they_lost_their_device) {
   ORIEL_NEED_DATA(path, chatsOf("gemma4v"));
   open("gemma4v", 0);

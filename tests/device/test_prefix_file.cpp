@@ -166,6 +166,7 @@ class PrefixFile : public testing::Test {
   const std::string path_;
 };
 
+RUNS_ON(kCpu);
 TEST_F(PrefixFile, of_a_texts_own_keys_and_values_is_that_text_to_the_bit) {
   CapturedLog log;
   // A window of 64: the following text evicts tokens, and sees the prefix as sinks.

@@ -395,6 +395,7 @@ TEST(Streaming, far_from_zero_is_as_exact_as_near_it) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Streaming, before_the_window_fills_a_ring_equals_a_full_cache_to_the_bit) {
   const std::string model = ORIEL_TEST_DATA "/models/llama-q8_0.gguf";
   const std::vector<int32_t> ids = someIds(64, 384);

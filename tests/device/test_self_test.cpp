@@ -142,7 +142,7 @@ uint32_t failuresWith(double factor, uint32_t* passed) {
   return result.failed;
 }
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kCpu);
 TEST(SelfTest, fails_kernels_of_which_one_value_is_off_or_no_number) {
   uint32_t passed = 0;
   EXPECT_EQ(failuresWith(1.0, &passed), 0u);
@@ -258,11 +258,8 @@ TEST(SelfTest, ends_when_asked_to) {
   EXPECT_LT(findings.checks.size(), 100u);
 }
 
-RUNS_ON(kNightly);
+RUNS_ON(kNightlyGpu);
 TEST(SelfTest, keeps_the_fastest_candidates_in_the_cache_folder) {
-  if (!onVulkan()) {
-    GTEST_SKIP() << "the target is not Vulkan";
-  }
   const fs::path folder =
       fs::temp_directory_path() / ("oriel-self-test-" + std::to_string(getpid()));
   fs::create_directories(folder);

@@ -567,7 +567,7 @@ TEST_F(Sampling, reads_the_best_tokens_only_and_draws_what_it_would_from_all_log
   }
 }
 
-RUNS_ON(kOneDevice | kValidated);
+RUNS_ON(kOneDevice);
 TEST_F(Sampling, asks_for_all_logits_where_any_token_may_be_drawn) {
   ReplyOptions sampling = options();
   sampling.set("top_k", 0);
@@ -583,7 +583,7 @@ TEST_F(Sampling, asks_for_all_logits_where_any_token_may_be_drawn) {
 }
 
 // The executor's best tokens then belong to another step than the session's logits.
-RUNS_ON(kOneDevice | kValidated);
+RUNS_ON(kOneDevice);
 TEST_F(Sampling, goes_on_from_a_snapshot_with_the_logits_that_it_holds) {
   const ReplyOptions sampling = options();
   (void)draw(sampling);
@@ -599,7 +599,7 @@ TEST_F(Sampling, goes_on_from_a_snapshot_with_the_logits_that_it_holds) {
 }
 
 // All logits are copied to a buffer that uploads and snapshots also use.
-RUNS_ON(kOneDevice | kValidated);
+RUNS_ON(kOneDevice);
 TEST_F(Sampling, logits_are_there_again_after_a_snapshot_went_where_they_lay) {
   (void)draw(options());
   const std::vector<float> logits = logitsOf(model_->loaded);

@@ -124,7 +124,6 @@ TEST_P(SeveralSessions, each_is_to_the_bit_what_it_is_alone) {
 }
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "qwen35");
 TEST_P(SeveralSessions, a_prefix_is_seen_as_if_each_had_it) {
   constexpr uint32_t kSessions = 3, kPrefix = 21;
   const std::vector<int32_t> prefix = someIds(kPrefix, 9);
@@ -169,7 +168,6 @@ TEST_P(SeveralSessions, a_prefix_is_seen_as_if_each_had_it) {
 }
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "qwen35");
 TEST_P(SeveralSessions, a_fork_and_its_source_go_on_to_the_bit) {
   for (const bool shares : {false, true}) {
     Options options = sessionOptions(nullptr, 48, 8);

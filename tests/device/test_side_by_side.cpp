@@ -68,6 +68,7 @@ Options severalOptions(uint32_t sessions, uint32_t window = 96, uint32_t chunk =
   return options;
 }
 
+RUNS_ON(kCpu);
 TEST(SideBySide, each_says_what_it_says_alone) {
   constexpr uint32_t kSessions = 6;
   Options options = severalOptions(kSessions);

@@ -180,7 +180,7 @@ TEST_F(SnapshotTravel, between_formats_it_goes_on_as_the_unbroken_one) {
   }
 }
 
-RUNS_ON(kOneDevice);
+RUNS_ON(kCpu);
 TEST_F(SnapshotTravel, on_this_device_as_on_any) {
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8, int4 = ORIEL_KV_INT4;
   const auto here = [&](const Layout& layout) {

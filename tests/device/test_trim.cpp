@@ -79,6 +79,7 @@ std::string reply(const Loaded& loaded, const std::string& message, uint64_t see
   return listen(oriel_chat_reply, loaded, wildOptions(9, seed)).text;
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, every_level_and_back_again_and_again_keeps_bytes_and_words) {
   Ledger ledger;
   CapturedLog log;

@@ -76,4 +76,5 @@ endif()
 
 oriel_test_program(oriel_fuzz_replay "" ${fuzz_targets} ${fuzz}/replay.cpp)
 target_link_libraries(oriel_fuzz_replay PRIVATE oriel_fuzz_common ${replayed})
-gtest_discover_tests(oriel_fuzz_replay TEST_PREFIX fuzz. NO_PRETTY_VALUES DISCOVERY_TIMEOUT 120)
+add_test(NAME fuzz COMMAND oriel_fuzz_replay)
+oriel_long_tests(fuzz PROGRAMS oriel_fuzz_replay oriel_fuzz_common)

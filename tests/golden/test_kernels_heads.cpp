@@ -19,6 +19,8 @@
 namespace oriel_internal::test::test_kernels_heads {
 namespace {
 
+FILE_RUNS_ON(kNightly, "shared");  // where GPUs have no arithmetic in subgroups: lavapipe.without_all
+
 constexpr uint32_t kChunk = 5, kSinks = 3, kRing = 150;
 constexpr KvFormat kFormats[] = {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4};
 
@@ -239,7 +241,7 @@ class Layer {
   AttentionPush attend_ = {};
 };
 
-RUNS_ON(kNightly, "shared");
+RUNS_ON(kCpu);
 TEST_P(Kernels, heads_of_any_size_are_stored_and_seen_in_every_pair_of_formats) {
   // 512: Gemma 4's full layers. 258: just above a former limit, not a multiple of the vector size.
   const HeadCase cases[] = {{8, 1, 512, 512, 3}, {8, 2, 512, 128, 1}, {4, 1, 320, 320, 2},
@@ -345,7 +347,6 @@ void expectBest(const TopTokens& top, const std::vector<float>& logits) {
   }
 }
 
-RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, top_tokens_are_the_first_of_all_that_are_sorted) {
   for (const uint32_t n_vocab :
        {1u, 5u, 127u, 128u, 129u, 160u, 161u, 300u, 2047u, 2048u, 2049u, 5000u, 49152u, 262144u}) {

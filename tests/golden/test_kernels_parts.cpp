@@ -12,6 +12,8 @@
 namespace oriel_internal::test::test_kernels_parts {
 namespace {
 
+FILE_RUNS_ON(kNightly, "shared");  // where GPUs have no arithmetic in subgroups: lavapipe.without_all
+
 double real(float value) { return static_cast<double>(value); }
 
 StepRun runOf(uint32_t n_tokens) { return n_tokens == 1 ? StepRun::kDecode : StepRun::kChunk; }

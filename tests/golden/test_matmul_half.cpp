@@ -125,6 +125,7 @@ PackedMatrix matrixOfBytes(uint32_t rows, uint32_t cols, float scale, int8_t qua
 }
 
 RUNS_ON(kEachGpu);
+RUNS_ON(kNightlyGpu, "as_gpu");
 TEST_P(MatmulInHalves, inputs_of_any_size_are_multiplied) {
   // Sizes of tokens: ordinary, about the largest that f16 holds, far above, about the smallest, far below.
   constexpr float kSizes[] = {1.0f,  2e4f,  65504.0f, 7e4f,  1e6f,   3e9f,   1e20f,
@@ -157,6 +158,7 @@ TEST_P(MatmulInHalves, inputs_of_any_size_are_multiplied) {
 }
 
 RUNS_ON(kEachGpu);
+RUNS_ON(kNightlyGpu, "as_gpu");
 TEST_P(MatmulInHalves, weights_of_any_size_are_multiplied) {
   constexpr uint32_t kRows = 5, kTokens = 3;
   const std::vector<float> half_sizes = {6e4f, 7e-4f, 1.0f, 3e-2f};
@@ -182,6 +184,7 @@ TEST_P(MatmulInHalves, weights_of_any_size_are_multiplied) {
 }
 
 RUNS_ON(kEachGpu);
+RUNS_ON(kNightlyGpu, "as_gpu");
 TEST_P(MatmulInHalves, the_largest_weights_with_the_largest_inputs_do_not_overflow) {
   constexpr uint32_t kRows = 5, kTokens = 3, kCols = 4 * kUnit;
   const uint8_t candidate = firstOf(WeightType::kQ8_0, "half");

@@ -263,7 +263,7 @@ struct Loss {
   Copier copier;
 };
 
-RUNS_ON(kOneGpu);
+RUNS_ON(kNightlyGpu);
 TEST_F(VulkanExecutor, a_lost_device_is_one_line_and_one_wait_wherever_it_was_lost) {
   for (const VkResult result : {VK_TIMEOUT, VK_ERROR_DEVICE_LOST}) {
     for (const int way : {0, 1, 2, 3, 4}) {
@@ -476,7 +476,7 @@ struct LongChunk {
   std::vector<BufferRef> outs;
 };
 
-RUNS_ON(kEachGpu);
+RUNS_ON(kOneGpu);
 TEST_F(VulkanExecutor, a_long_step_is_several_submissions_and_all_of_it_is_done) {
   VulkanTap tap;
   LongChunk chunk;
@@ -499,7 +499,7 @@ TEST_F(VulkanExecutor, a_long_step_is_several_submissions_and_all_of_it_is_done)
   }
 }
 
-RUNS_ON(kEachGpu);
+RUNS_ON(kOneGpu);
 TEST_F(VulkanExecutor, nothing_is_submitted_once_a_step_was_told_to_stop) {
   VulkanTap tap;
   LongChunk chunk;

@@ -22,12 +22,12 @@ inline const char* disabledFeatures() { return std::getenv("ORIEL_DISABLE"); }
 /// Runs every case of large tests: the environment's ORIEL_TEST_ALL (set by scripts/test.sh --all).
 inline bool allCases() { return std::getenv("ORIEL_TEST_ALL") != nullptr; }
 /// True if an ordinary run leaves a case to another device, or to the other of a device's two paths. Software drivers
-/// compile for a second, so each case runs on one of three. The environment's ORIEL_TEST_SHARE gives the share of a
-/// device's first path; the CPU runs all.
+/// compile for a second, so each has one case of five. The environment's ORIEL_TEST_SHARE gives the share of a device's
+/// first path; the CPU runs all.
 inline bool isOthersTurn(size_t number, bool second_path) {
   const char* const share = std::getenv("ORIEL_TEST_SHARE");
   const size_t own = (share != nullptr ? std::strtoul(share, nullptr, 10) : 0) + second_path;
-  return onVulkan() && !allCases() && number % 3 != own % 3;
+  return onVulkan() && !allCases() && number % 5 != own % 5;
 }
 
 }  // namespace oriel_internal::test

@@ -1,6 +1,6 @@
 // Tiers: where a test runs. A mark above a test names its tier; a mark with cases holds for these cases of a TEST_P.
-// The last mark that holds for a case counts. FILE_RUNS_ON(kCpu) holds for the tests of its file that have no mark. Other
-// tests without a mark are unit tests in tests/unit, kOneDevice elsewhere.
+// FILE_RUNS_ON, with or without cases, holds for all tests of its file. The last mark that holds for a case counts, those
+// of the file before those of the test. Without a mark, tests are unit tests in tests/unit, kOneDevice elsewhere.
 //
 //   RUNS_ON(kCpu);                                         RUNS_ON(kEachDevice, "llama_q4_k_m");
 //   TEST(Turns, take_no_more_than_planned) {               TEST_P(ModelLogits, equal_the_float64_reference) {
@@ -21,8 +21,9 @@ namespace oriel_internal::test {
 
 enum Place : uint32_t { kOnCpu = 1, kOnFirstGpu = 2, kOnSecondGpu = 4, kOnValidatedGpu = 8 };
 
-// The tiers of an ordinary run. The CPU never runs kOneGpu and kEachGpu.
+// The tiers of an ordinary run. The CPU never runs those that are called after GPUs.
 constexpr uint32_t kNightly = 0;
+constexpr uint32_t kNightlyGpu = 16;  // no place
 constexpr uint32_t kCpu = kOnCpu;
 constexpr uint32_t kOneGpu = kOnFirstGpu;
 constexpr uint32_t kEachGpu = kOnFirstGpu | kOnSecondGpu;
@@ -52,9 +53,9 @@ inline bool addMark(const char* file, int line, uint32_t places, std::vector<std
   [[maybe_unused]] static const bool ORIEL_MARK_NAME(__COUNTER__) = \
       ::oriel_internal::test::addMark(__FILE__, __LINE__, tier, {__VA_ARGS__})
 
-#define FILE_RUNS_ON(tier)                                       \
-  [[maybe_unused]] static const bool runs_on_of_the_whole_file = \
-      ::oriel_internal::test::addMark(__FILE__, 0, tier, {})
+#define FILE_RUNS_ON(tier, ...)                                     \
+  [[maybe_unused]] static const bool ORIEL_MARK_NAME(__COUNTER__) = \
+      ::oriel_internal::test::addMark(__FILE__, 0, tier, {__VA_ARGS__})
 
 struct TestPlace {
   std::string name;  // SUITE.TEST or PREFIX/SUITE.TEST/CASE
@@ -87,12 +88,13 @@ inline Tiers tiersOf(const std::vector<TestPlace>& tests, const std::vector<Mark
   for (const TestPlace& test : tests) {
     marked[test.file][test.line];
   }
-  std::map<std::string, uint32_t> of_files;
+  std::map<std::string, std::vector<const Mark*>> of_files;
   std::map<const Mark*, std::vector<std::string>> unused;
   Tiers tiers;
   for (const Mark& mark : marks) {
     if (mark.line == 0 && !marked[mark.file].empty()) {
-      of_files[mark.file] = mark.places;
+      of_files[mark.file].push_back(&mark);
+      unused[&mark] = mark.cases;
       continue;
     }
     std::map<int, std::vector<const Mark*>>& lines = marked[mark.file];
@@ -107,10 +109,12 @@ inline Tiers tiersOf(const std::vector<TestPlace>& tests, const std::vector<Mark
   }
   for (const TestPlace& test : tests) {
     const std::string name = test.name.substr(test.name.rfind('/') + 1);
-    const auto of_file = of_files.find(test.file);
-    uint32_t places = of_file != of_files.end() ? of_file->second : unmarked;
+    std::vector<const Mark*> all = of_files[test.file];
+    const std::vector<const Mark*>& own = marked[test.file][test.line];
+    all.insert(all.end(), own.begin(), own.end());
+    uint32_t places = unmarked;
     uint32_t of_any_case = places;
-    for (const Mark* mark : marked[test.file][test.line]) {
+    for (const Mark* mark : all) {
       std::vector<std::string>& left = unused[mark];
       left.erase(std::remove(left.begin(), left.end(), name), left.end());
       const bool holds =

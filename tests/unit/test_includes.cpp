@@ -72,6 +72,22 @@ TEST(Tiers, of_a_file_are_for_its_tests_without_a_mark) {
   EXPECT_EQ(Names({"gone.cpp:0: no test follows RUNS_ON"}), faultsOf({{"gone.cpp", 0, kCpu, {}}}));
 }
 
+TEST(Tiers, of_a_file_may_be_those_of_a_case) {
+  const std::vector<Mark> marks = {{"a.cpp", 0, kNightly, {"f16"}}, {"a.cpp", 19, kCpu, {}}};
+  EXPECT_EQ(
+      Names({"Turns.plain", "Models/Logits.equal/q8_0", "Executor.layers", "Executor.nightly"}),
+      tiersOf(kTests, marks, kOnFirstGpu, kOneDevice, false).tests);
+  EXPECT_EQ(Names({"a.cpp:0: no case is called q9"}), faultsOf({{"a.cpp", 0, kNightly, {"q9"}}}));
+}
+
+TEST(Tiers, of_gpus_at_night_are_never_the_cpus) {
+  std::vector<Mark> marks = kMarks;
+  marks.back().places = kNightlyGpu;
+  EXPECT_EQ(at(kOnFirstGpu), tiersOf(kTests, marks, kOnFirstGpu, kOneDevice, false).tests);
+  EXPECT_EQ(6u, tiersOf(kTests, marks, kOnSecondGpu, kOneDevice, true).tests.size());
+  EXPECT_EQ(4u, tiersOf(kTests, marks, kOnCpu, kOneDevice, true).tests.size());
+}
+
 TEST(Tiers, that_match_nothing_are_faults) {
   EXPECT_EQ(Names({"a.cpp:31: no test follows RUNS_ON"}), faultsOf({{"a.cpp", 31, kCpu, {}}}));
   EXPECT_EQ(Names({"gone.cpp:1: no test follows RUNS_ON"}), faultsOf({{"gone.cpp", 1, kCpu, {}}}));
