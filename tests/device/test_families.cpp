@@ -36,7 +36,7 @@ class Families : public testing::TestWithParam<FamilyParam> {
 };
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "mamba2", "minicpm3");
+RUNS_ON(kOneDevice, "mamba2");
 TEST_P(Families, streaming_past_every_window_equals_float64) {
   struct Setting {
     uint32_t sinks, window, chunk;
@@ -433,7 +433,6 @@ TEST_P(LayerKinds, go_on_from_a_snapshot_to_the_bit) {
 }
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "lfm3");
 TEST_P(LayerKinds, that_went_back_are_those_that_were_never_further) {
   const std::vector<int32_t> all = someIds(61, 250);
   const Loaded loaded = fresh(200, 8);
@@ -472,7 +471,6 @@ TEST_P(LayerKinds, stream_past_their_window) {
 }
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "gemma4_moe");
 TEST_P(LayerKinds, that_were_cancelled_go_on) {
   const std::vector<int32_t> all = someIds(60, 250);
   const Loaded loaded = fresh(200, 8);

@@ -76,7 +76,7 @@ struct Memory {
 class ForgettingOnDevice : public testing::TestWithParam<Memory> {};
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "int4", "convolved");
+RUNS_ON(kOneDevice, "convolved");
 TEST_P(ForgettingOnDevice, a_reset_and_a_destroy_leave_zeros_on_the_device) {
   CapturedLog log;
   Options options = sessionOptions(&log, 48, 8);

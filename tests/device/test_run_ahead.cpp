@@ -102,7 +102,7 @@ TEST_F(RunningAhead, gives_the_same_tokens_and_leaves_the_same_session) {
 }
 
 // The early step reads the state slot that the previous step writes.
-RUNS_ON(kOneDevice);
+RUNS_ON(kCpu);
 TEST_F(RunningAhead, gives_the_same_tokens_where_layers_keep_states) {
   std::vector<RandomFamily> families;
   addStateFamilies(&families);
@@ -128,7 +128,7 @@ TEST_F(RunningAhead, gives_the_same_tokens_where_layers_keep_states) {
   skipIfTooSlow(begun);
 }
 
-RUNS_ON(kOneDevice);
+RUNS_ON(kCpu);
 TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
   const std::string question = "Hello there!";
   bool stopped = false;

@@ -271,6 +271,7 @@ TEST_F(ShortConvolutions, see_the_same_however_the_text_is_cut) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(ShortConvolutions, take_no_bytes_for_a_longer_window) {
   const FullPlan narrow = planOf(fresh(windowOptions(kSinks, 100, 16)));
   // Two layers of attention, two heads of 16 in f16, keys and values.
@@ -344,6 +345,7 @@ TEST_F(ShortConvolutions, start_from_zeros_after_going_back_to_the_beginning_or_
 
 // ---- Cancelling ----------------------------------------------------------------------------------
 
+RUNS_ON(kCpu);
 TEST_F(ShortConvolutions, a_reply_that_was_cut_short_leaves_what_its_tokens_left) {
   const Options options = windowOptions(kSinks, 24, 8);
   for (const bool greedily : {true, false}) {
@@ -432,6 +434,7 @@ TEST_F(ShortConvolutions, a_snapshot_of_an_empty_session_has_zeros_before_it) {
 }
 
 // As in Snapshot.says_nothing_of_what_was_taken_back: it contains no column of a removed token.
+RUNS_ON(kCpu);
 TEST_F(ShortConvolutions, a_snapshot_says_nothing_of_what_was_taken_back) {
   const Loaded loaded = fresh(windowOptions(kSinks, 24, 16));
   std::vector<std::vector<uint8_t>> snapshots;

@@ -278,6 +278,7 @@ void checkExperts(const KernelRig& rig, const Stack& stack, const RouteTable& ro
   }
 }
 
+RUNS_ON(kCpu);
 TEST_P(Kernels, expert_matmul_multiplies_each_token_with_its_experts) {
   constexpr uint32_t kChunk = 40;
   using T = WeightType;

@@ -51,6 +51,7 @@ void addHeads(KernelRig* rig, const HeadShape& shape, const std::vector<PackedMa
   }
 }
 
+RUNS_ON(kCpu);
 TEST_P(Kernels, head_matmul_multiplies_every_head_with_its_own_matrix) {
   constexpr uint32_t kChunk = 11;
   for (uint32_t type = 0; type < kWeightTypes; ++type) {
@@ -302,6 +303,7 @@ struct Seen {
   uint32_t n_sinks, begin, count;
 };
 
+RUNS_ON(kCpu);
 TEST_P(Kernels, latent_attention_is_the_softmax_weighted_sum_of_what_each_token_sees) {
   constexpr uint32_t kChunk = 7;
   size_t number = 0;

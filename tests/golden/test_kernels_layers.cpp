@@ -16,7 +16,8 @@
 namespace oriel_internal::test::test_kernels_layers {
 namespace {
 
-FILE_RUNS_ON(kNightly, "shared");  // where GPUs have no arithmetic in subgroups: lavapipe.without_all
+FILE_RUNS_ON(kNightly,
+             "shared");  // where GPUs have no arithmetic in subgroups: lavapipe.without_all
 
 double rmsNormed(const std::vector<float>& in, size_t row, uint32_t cols, uint32_t c,
                  const std::vector<float>& weight) {
@@ -269,11 +270,11 @@ struct LowBitCase {
 TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
   constexpr uint32_t kChunk = 5, kSinks = 3, kRing = 300, kSeen = 290;  // some whole blocks
   constexpr KvFormat kF = KvFormat::kF16, k8 = KvFormat::kInt8, k4 = KvFormat::kInt4;
-  const LowBitCase cases[] = {{k8, k8, 9, 3, 64, 1}, {k8, k4, 9, 3, 64, 3},  {k4, k4, 9, 3, 64, 3},
-                              {kF, k8, 4, 1, 64, 3}, {k8, k4, 5, 1, 128, 2}, {k4, k8, 2, 1, 128, 1},
-                              {k8, k4, 2, 2, 96, 3}, {k4, k4, 3, 1, 48, 2},  {k8, k4, 3, 1, 20, 2},
-                              {k8, k8, 3, 1, 48, 2}, {k8, k8, 8, 1, 512, 3}, {k4, k4, 8, 2, 512, 1},
-                              {k8, k4, 3, 1, 510, 2}};
+  const LowBitCase cases[] = {
+      {k8, k8, 9, 3, 64, 1},  {k8, k4, 9, 3, 64, 3},  {k4, k4, 9, 3, 64, 3}, {kF, k8, 4, 1, 64, 3},
+      {k8, k4, 5, 1, 128, 2}, {k4, k8, 2, 1, 128, 1}, {k8, k4, 2, 2, 96, 3}, {k4, k4, 3, 1, 48, 2},
+      {k8, k4, 3, 1, 20, 2},  {k8, k8, 8, 1, 512, 3}, {k8, k8, 3, 1, 48, 2}, {k4, k4, 8, 2, 512, 1},
+      {k8, k4, 3, 1, 510, 2}};
   for (const LowBitCase& shape : cases) {
     if (isOthersTurn(static_cast<size_t>(&shape - cases))) {
       continue;

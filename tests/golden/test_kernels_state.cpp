@@ -154,6 +154,7 @@ std::vector<float> scanInputs(const StateCase& shape, uint32_t stride, Random* r
   return in;
 }
 
+RUNS_ON(kCpu);
 TEST_P(Kernels, state_scan_follows_its_rule_in_every_format) {
   size_t number = 0;
   for (const StateCase& shape : kCases) {

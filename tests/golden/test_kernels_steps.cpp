@@ -474,7 +474,7 @@ TEST_P(Kernels, sessions_side_by_side_store_and_see_their_own_memories_alone) {
 
 // ---- Norms after RoPE ------------------------------------------------------------------------------
 
-RUNS_ON(kEachDevice, "subgroup");
+RUNS_ON(kCpu);
 TEST_P(Kernels, norms_after_rope_multiply_queries_and_keys_before_they_are_rounded) {
   constexpr uint32_t kSinks = 1, kRing = 3, kChunk = 2;
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {

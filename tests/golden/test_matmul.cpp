@@ -75,8 +75,7 @@ TEST_P(Matmul, every_candidate_multiplies_every_row_and_writes_nothing_else) {
   }
 }
 
-RUNS_ON(kOneGpu);
-RUNS_ON(kNightlyGpu, "as_gpu");
+RUNS_ON(kNightlyGpu);
 TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_nothing_else) {
   constexpr uint32_t kChunk = 35;
   int dot_products = 0;

@@ -157,8 +157,7 @@ TEST_P(MatmulInHalves, inputs_of_any_size_are_multiplied) {
   EXPECT_LT(worst, 4e-3) << "as the self-test has it";
 }
 
-RUNS_ON(kEachGpu);
-RUNS_ON(kNightlyGpu, "as_gpu");
+RUNS_ON(kNightlyGpu);
 TEST_P(MatmulInHalves, weights_of_any_size_are_multiplied) {
   constexpr uint32_t kRows = 5, kTokens = 3;
   const std::vector<float> half_sizes = {6e4f, 7e-4f, 1.0f, 3e-2f};
