@@ -198,10 +198,15 @@ TEST_F(BadFamilies, a_missing_tensor_and_one_of_another_shape) {
   for (const RandomFamily& family : randomFamilies()) {
     SCOPED_TRACE(family.name);
     GgufWriter sound = family.model.writer();
+    // An ordinary run tries every second tensor of a family, the others with the next one.
+    size_t number = static_cast<size_t>(&family - randomFamilies().data());
     for (const GgufWriter::Tensor& tensor : sound.tensors()) {
       const std::string& name = tensor.name;
       // One convolution or state and one attention layer are enough; all layers of other families are alike.
       if (name.find("blk.") == 0 && name.find("blk.1.") != 0 && name.find("blk.2.") != 0) {
+        continue;
+      }
+      if (!allCases() && ++number % 2 == 0) {
         continue;
       }
       SCOPED_TRACE(name);

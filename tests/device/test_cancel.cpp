@@ -264,7 +264,8 @@ class CancelPrefill : public testing::TestWithParam<Kind> {
   std::unique_ptr<TemporaryModel> file_;
 };
 
-RUNS_ON(kCpu, "mixed_windows", "short_convolutions");
+RUNS_ON(kCpu, "short_convolutions");
+RUNS_ON(kNightly, "mixed_windows");
 TEST_P(CancelPrefill, from_another_thread_ends_it_before_another_piece_begins) {
   Wrapped wrapped(path());
   ASSERT_NE(nullptr, wrapped.executor);
@@ -275,6 +276,7 @@ TEST_P(CancelPrefill, from_another_thread_ends_it_before_another_piece_begins) {
 }
 
 RUNS_ON(kCpu);
+RUNS_ON(kNightly, "short_convolutions");
 TEST_P(CancelPrefill, leaves_a_session_that_goes_on_as_if_the_chunk_had_not_begun) {
   Wrapped plain(path());
   Wrapped wrapped(path());
@@ -291,6 +293,7 @@ TEST_P(CancelPrefill, leaves_a_session_that_goes_on_as_if_the_chunk_had_not_begu
 
 // They are computed in rows that the next chunk overwrites.
 RUNS_ON(kCpu);
+RUNS_ON(kNightly, "mixed_windows");
 TEST_P(CancelPrefill, leaves_the_logits_of_an_evaluation) {
   Wrapped wrapped(path());
   ASSERT_NE(nullptr, wrapped.executor);
@@ -301,6 +304,7 @@ TEST_P(CancelPrefill, leaves_the_logits_of_an_evaluation) {
 }
 
 RUNS_ON(kCpu);
+RUNS_ON(kNightly, "short_convolutions");
 TEST_P(CancelPrefill, does_not_let_go_back_to_what_its_chunk_may_have_overwritten) {
   Wrapped wrapped(path());
   ASSERT_NE(nullptr, wrapped.executor);

@@ -171,7 +171,8 @@ TEST(Contracts, a_load_ends_at_the_step_at_which_the_app_says_so) {
   oriel_model_free(model);
   const uint32_t all = steps.done;
   ASSERT_LT(2u, all);
-  for (uint32_t step = 1; step <= all; ++step) {
+  const uint32_t stride = allCases() ? 1 : 3;
+  for (uint32_t step = 1 + (all - 1) % stride; step <= all; step += stride) {  // the last, too
     steps = {step, 0};
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_model_load(kTiny, &options, &model)) << step;
     EXPECT_EQ(step, steps.done) << "work went on behind a cancel";

@@ -328,6 +328,9 @@ TEST(Forgetting, no_stack_says_which_tokens_were_read) {
   enum class End { kReset, kDestroy, kFree };
   for (const StackCase& tested : kStackCases) {
     for (const End end : {End::kReset, End::kDestroy, End::kFree}) {
+      if (!onVulkan() && !allCases() && (&tested - kStackCases + static_cast<int>(end)) % 3 == 0) {
+        continue;  // an ordinary run ends a case in two ways
+      }
       Loaded loaded = load(kTrained, options);
       std::vector<int32_t> flipped = tokens(loaded, secret, 0);
       for (int32_t& id : flipped) {

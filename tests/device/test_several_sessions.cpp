@@ -26,7 +26,7 @@ using Owned = SessionPtr;
 // On Vulkan, where kernels compile slowly, only a few with different memories.
 std::vector<FamilyParam> families() {
   return onVulkan() ? familyParams({"gemma2", "lfm2", "qwen35", "deepseek2", "qwen3moe"})
-                    : familyParams();
+                    : familiesOfEachKind();
 }
 
 Model loadModel(const std::string& path, const Options& options) {

@@ -109,7 +109,7 @@ TEST(SideBySide, more_sessions_than_a_step_takes) {
 }
 
 std::vector<FamilyParam> families() {
-  return onVulkan() ? familyParams({"lfm2", "qwen35"}) : familyParams();
+  return onVulkan() ? familyParams({"lfm2", "qwen35"}) : familiesOfEachKind();
 }
 
 class SideBySideFamilies : public testing::TestWithParam<FamilyParam> {};

@@ -122,7 +122,7 @@ TEST_F(SnapshotTravel, k8v4_into_half_the_window_goes_on_as_one_that_always_had_
   for (const size_t tokens : {150u, 390u, 1000u}) {
     SCOPED_TRACE(tokens);
     const Loaded saved = at(layout);
-    const Talk talk = talkOf(saved, tokens, 200);
+    const Talk talk = talkOf(saved, tokens, allCases() ? 200 : 100);
     ASSERT_EQ(ORIEL_OK, append(saved, talk.before));
     const Bytes snapshot = save(saved);
     const Loaded narrower = at(half);
@@ -154,6 +154,7 @@ TEST_F(SnapshotTravel, between_formats_it_goes_on_as_the_unbroken_one) {
     double most;
   };
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8, int4 = ORIEL_KV_INT4;
+  size_t number = 0;
   // With fewer bits the format sets the loss: see docs/decisions/014-cache-formats.md.
   for (const Way& way : {Way{{200, int8, int4}, {200, f16, f16}, 0.01},
                          Way{{200, f16, f16}, {200, int8, int8}, 0.01},
@@ -162,10 +163,13 @@ TEST_F(SnapshotTravel, between_formats_it_goes_on_as_the_unbroken_one) {
                          Way{{200, int8, int8}, {200, int8, int4}, 0.01},
                          Way{{200, int4, int4}, {200, f16, f16}, 0.02},
                          Way{{200, int4, int4}, {200, int8, int4}, 0.02}}) {
+    if (!allCases() && number++ % 3 == 2) {
+      continue;  // families go from int8 to f16, too
+    }
     SCOPED_TRACE(std::to_string(way.from.k) + std::to_string(way.from.v) + " to " +
                  std::to_string(way.to.k) + std::to_string(way.to.v));
     const Loaded unbroken = at(way.from);
-    const Talk talk = talkOf(unbroken, 500, 150);
+    const Talk talk = talkOf(unbroken, 500, allCases() ? 150 : 75);
     ASSERT_EQ(ORIEL_OK, append(unbroken, talk.before));
     const Loaded other = at(way.to);
     const oriel_restored result = restored(other, save(unbroken));
@@ -239,9 +243,9 @@ TEST_F(SnapshotTravel, a_short_conversation_fits_any_layout) {
                             {90, int8, f16, 16, 1}, {200, f16, f16, 16, 60}};
   for (const Layout& from : layouts) {
     for (const Layout& to : layouts) {
-      // In an ordinary run each goes to three others.
+      // In an ordinary run each goes to two others.
       const ptrdiff_t step = (&to - &from + 6) % 6;
-      if (!allCases() && step != 1 && step != 2 && step != 4) {
+      if (!allCases() && step != 1 && step != 4) {
         continue;
       }
       const Loaded saved = at(from);
@@ -268,6 +272,9 @@ TEST_F(SnapshotTravel, sinks_that_are_gone_are_not_seen) {
   const oriel_kv_format int8 = ORIEL_KV_INT8;
   const Layout layout = {100, int8, int8, 16, 4};
   for (const uint32_t sinks : {12u, 120u, 700u, 1u, 0u}) {
+    if (sinks == 12 && !allCases()) {
+      continue;
+    }
     SCOPED_TRACE(sinks);
     Layout to = layout;
     to.sinks = sinks;
@@ -342,7 +349,8 @@ TEST_F(SnapshotTravel, there_is_no_going_back_to_what_is_gone) {
     const Loaded other = at(to);
     (void)restored(other, snapshot);
     uint64_t least = 400;
-    for (uint64_t back = 1; back < 100; ++back) {
+    const uint64_t step = allCases() ? 1 : 3;
+    for (uint64_t back = 1 + to.window % step; back < 100; back += step) {
       (void)restored(other, snapshot);
       const oriel_status status = goBackTo(other.session.get(), 400 - back);
       ASSERT_TRUE(status == ORIEL_OK || status == ORIEL_ERROR_CONTEXT);
@@ -423,7 +431,8 @@ TEST_F(SnapshotTravel, of_every_family) {
       {{40, int8, int8, 8}, {40, f16, f16, 8}, s8, s32, 100, 0.15},
       {{40, f16, f16, 8}, {40, f16, f16, 8}, s32, s8, 100, 0.1},
   };
-  size_t first = 0;  // every family goes two of the ways, every way is covered by a dozen families
+  // In an ordinary run each family goes one way, and five families or more go each way.
+  size_t first = 0;
   for (const RandomFamily& family : randomFamilies()) {
     SCOPED_TRACE(family.name);
     first = (first + 2) % std::size(ways);
@@ -434,7 +443,7 @@ TEST_F(SnapshotTravel, of_every_family) {
                                   ids.begin() + static_cast<std::ptrdiff_t>(end));
     };
     for (size_t w = 0; w < std::size(ways); ++w) {
-      if (!allCases() && (w + std::size(ways) - first) % std::size(ways) >= 2) {
+      if (!allCases() && w != first) {
         continue;
       }
       const Way& way = ways[w];

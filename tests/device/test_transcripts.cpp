@@ -95,13 +95,23 @@ TEST(Transcripts, hold_messages_in_the_openai_form_as_they_came) {
   EXPECT_EQ(messages, messagesOf(loaded));
 }
 
+/// Text of few tokens.
+std::string words(size_t bytes) {
+  std::string text;
+  while (text.size() < bytes) {
+    text += " and then";
+  }
+  text.resize(bytes);
+  return text;
+}
+
 TEST(Transcripts, drop_the_oldest_but_the_system_message) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, keeping(&log, 4096, 800));
   ASSERT_EQ(ORIEL_OK, add(loaded, "system", "Be kind."));
   std::vector<Json> all;
   for (int i = 0; i < 12; ++i) {
-    const std::string text = "Message " + std::to_string(i) + std::string(500, 'a');
+    const std::string text = "Message " + std::to_string(i) + words(500);
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", text));
     all.push_back(message("user", text));
     const Json kept = messagesOf(loaded);
@@ -119,7 +129,7 @@ TEST(Transcripts, drop_the_oldest_but_the_system_message) {
   // A message larger than half the capacity is not exported.
   const Json before = messagesOf(loaded);
   const uint32_t dropped = infoOf(loaded)["dropped"];
-  ASSERT_EQ(ORIEL_OK, add(loaded, "user", std::string(2100, 'b')));
+  ASSERT_EQ(ORIEL_OK, add(loaded, "user", words(2100)));
   EXPECT_LT(dropped, infoOf(loaded)["dropped"]);
   const Json after = messagesOf(loaded);
   EXPECT_EQ(before.back(), after.back());

@@ -318,8 +318,8 @@ TEST_P(Kernels, latent_attention_is_the_softmax_weighted_sum_of_what_each_token_
       continue;
     }
     for (const KvFormat format : kFormats) {
-      if (onVulkan() && !allCases() && format != turn) {
-        continue;
+      if (!allCases() && (format != turn) == onVulkan()) {
+        continue;  // the CPU tries two formats with a shape
       }
       SCOPED_TRACE(std::to_string(c.shape.latent) + " " + std::to_string(c.splits) + " " +
                    kvFormatName(format));

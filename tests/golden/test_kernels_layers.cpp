@@ -11,6 +11,7 @@
 
 #include "kv/quantise.h"
 #include "support/kernel_rig.h"
+#include "support/product.h"
 #include "support/tiers.h"
 
 namespace oriel_internal::test::test_kernels_layers {
@@ -331,6 +332,7 @@ TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
       }
     }
     load(&rig);
+    const Unpacked keys(k_side, cache), values(v_side, cache);
     for (const uint32_t n_tokens : {1u, kChunk}) {
       rig.header().n_tokens = n_tokens;
       for (uint32_t t = 0; t < kChunk; ++t) {
@@ -346,12 +348,10 @@ TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
         std::vector<double> want(d, 0.0);
         double sum = 0;
         for (uint32_t n = 0; n < kSinks + kSeen; ++n) {
-          std::vector<float> key(d), value(d);
           const uint32_t slot = (100 + t + n - kSinks) % kRing;
-          n < kSinks ? k_side.loadSink(kv_head, n, key.data())
-                     : k_side.loadRing(kv_head, slot, key.data());
-          n < kSinks ? v_side.loadSink(kv_head, n, value.data())
-                     : v_side.loadRing(kv_head, slot, value.data());
+          const float* const key = n < kSinks ? keys.sink(kv_head, n) : keys.ring(kv_head, slot);
+          const float* const value =
+              n < kSinks ? values.sink(kv_head, n) : values.ring(kv_head, slot);
           double score = 0;
           for (uint32_t c = 0; c < d; ++c) {
             score += static_cast<double>(key[c]) *

@@ -261,6 +261,7 @@ TEST_P(Kernels, attention_bends_scores_that_have_a_cap) {
       }
     }
     load(&rig);
+    const Unpacked held_keys(keys, cache), held_values(values, cache);
     // Queries for int8 keys may have 16 bits, which moves scores by some 1e-4.
     const double error = shape.k == k8 && GetParam().path == Path::kSimd ? 3e-4 : 3e-5;
     for (const uint32_t n_tokens : {1u, 3u, kChunk}) {
@@ -272,8 +273,8 @@ TEST_P(Kernels, attention_bends_scores_that_have_a_cap) {
       run(&rig, n_tokens == 1 ? StepRun::kDecode : StepRun::kChunk);
       for (uint32_t i = 0; i < n_tokens * shape.n_heads; ++i) {
         const uint32_t t = i / shape.n_heads, head = i % shape.n_heads;
-        const std::vector<double> want =
-            attended(push, keys, values, queries.data() + t * 2 * width, head, rig.view(t));
+        const std::vector<double> want = attended(
+            push, held_keys, held_values, queries.data() + t * 2 * width, head, rig.view(t));
         for (uint32_t c = 0; c < d; ++c) {
           ASSERT_NEAR(rig.floats(out)[t * width + head * d + c], want[c], error)
               << "token " << t << " head " << head << " dim " << c;
@@ -450,9 +451,10 @@ TEST_P(Kernels, sessions_side_by_side_store_and_see_their_own_memories_alone) {
           const float* queries = shared.rig.floats(shared.queries);
           for (uint32_t t = 0; t < n; ++t) {
             auto* words = const_cast<uint32_t*>(shared.rig.words(shared.keys));
-            const KvSide keys(k, shared.shapes[step[t]], words);
+            const CacheShape& cache = shared.shapes[step[t]];
+            const Unpacked keys(KvSide(k, cache, words), cache);
             words = const_cast<uint32_t*>(shared.rig.words(shared.values));
-            const KvSide values(v, shared.shapes[step[t]], words);
+            const Unpacked values(KvSide(v, cache, words), cache);
             for (uint32_t head = 0; head < SharedLayer::kHeads; ++head) {
               const std::vector<double> want =
                   attended(shared.attend, keys, values, queries + t * shared.attend.query_stride,

@@ -39,7 +39,14 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
   ORIEL_NEED_DATA(model, "models/" + c.name + ".gguf");
   ORIEL_NEED_LOGITS(prompts, c.name);
   int excepted = 0;
+  uint32_t number = 0;
+  for (const char letter : c.name) {
+    number += static_cast<unsigned char>(letter);
+  }
   for (const uint32_t chunk : {0u, 1u, 7u}) {
+    if (!allCases() && !onVulkan() && ++number % 3 != 0) {
+      continue;  // In an ordinary run each model has one length.
+    }
     Options options = makeOptions();
     options.memory_bytes = 256u << 20;
     options.set("prefill_batch", chunk);

@@ -138,7 +138,10 @@ int main(int argc, char** argv) {
     }
     oriel_internal::test::setTarget(true);
   }
-  // The set of tests depends on the target, so they are registered here.
+  if (ORIEL_TEST_EVERY_TIER) {
+    setVariable("ORIEL_TEST_ALL", "1");
+  }
+  // The set of tests depends on the target and on allCases(), so they are registered here.
   testing::InitGoogleTest(&argc, argv);
   using namespace oriel_internal::test;
   const std::string faults =

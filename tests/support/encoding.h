@@ -43,21 +43,29 @@ inline std::vector<uint8_t> readBytes(const std::string& path) {
 // JSON test data, and its encoding of arrays.
 
 inline nlohmann::json readJson(const std::string& path) {
-  std::ifstream file = openToRead(path);
-  return nlohmann::json::parse(file);
+  const std::vector<uint8_t> text = readBytes(path);
+  return nlohmann::json::parse(text.data(), text.data() + text.size());
 }
 
 inline std::vector<uint8_t> base64(const std::string& text) {
+  static const std::vector<int> values = [] {
+    const std::string alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::vector<int> of_bytes(256, -1);
+    for (size_t i = 0; i < alphabet.size(); ++i) {
+      of_bytes[static_cast<uint8_t>(alphabet[i])] = static_cast<int>(i);
+    }
+    return of_bytes;
+  }();
   std::vector<uint8_t> bytes;
+  bytes.reserve(text.size() / 4 * 3);
   uint32_t bits = 0;
   int n_bits = 0;
   for (const char c : text) {
-    const char* alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char* found = std::strchr(alphabet, c);
-    if (found == nullptr || c == '\0') {
+    const int value = values[static_cast<uint8_t>(c)];
+    if (value < 0) {
       continue;
     }
-    bits = bits << 6 | static_cast<uint32_t>(found - alphabet);
+    bits = bits << 6 | static_cast<uint32_t>(value);
     n_bits += 6;
     if (n_bits >= 8) {
       n_bits -= 8;

@@ -72,7 +72,16 @@ inline void PrintTo(const GoldenModel& model, std::ostream* out) { *out << model
 
 /// The models in `path`, data/logits.json, that have a tolerance.
 inline std::vector<GoldenModel> goldenModels(const std::string& path) {
-  const nlohmann::json file = readJson(path);
+  // Each program reads it to know its tests: four fifths of it, the logits, are not parsed.
+  const std::vector<uint8_t> bytes = readBytes(path);
+  std::string text;
+  for (auto at = bytes.begin(); at != bytes.end();) {
+    const auto begin = std::find(at, bytes.end(), '"');
+    const auto end = begin == bytes.end() ? begin : std::find(begin + 1, bytes.end(), '"') + 1;
+    text.append(at, end - begin > 200 ? begin + 1 : end).append(end - begin > 200 ? "\"" : "");
+    at = end;
+  }
+  const nlohmann::json file = nlohmann::json::parse(text);
   std::vector<GoldenModel> models;
   for (const auto& [name, model] : file.at("models").items()) {
     if (model.contains("relative_l2")) {

@@ -17,19 +17,40 @@ namespace oriel_internal::test {
 
 // Plain attention of a head. Tests only.
 
+/// The vectors of a memory, unpacked once for all queries.
+class Unpacked {
+ public:
+  Unpacked(const KvSide& side, const CacheShape& shape) : shape_(shape) {
+    for (uint32_t head = 0; head < shape.n_kv_heads; ++head) {
+      for (uint32_t slot = 0; slot < shape.sinks + shape.ring; ++slot) {
+        values_.resize(values_.size() + shape.head_dim);
+        float* const to = values_.data() + values_.size() - shape.head_dim;
+        slot < shape.sinks ? side.loadSink(head, slot, to)
+                           : side.loadRing(head, slot - shape.sinks, to);
+      }
+    }
+  }
+  const float* sink(uint32_t head, uint32_t slot) const {
+    return values_.data() + (head * (shape_.sinks + shape_.ring) + slot) * size_t{shape_.head_dim};
+  }
+  const float* ring(uint32_t head, uint32_t slot) const { return sink(head, shape_.sinks + slot); }
+
+ private:
+  CacheShape shape_;
+  std::vector<float> values_;
+};
+
 /// Attention in double over the memories' contents.
-inline std::vector<double> attended(const AttentionPush& push, const KvSide& keys,
-                                    const KvSide& values, const float* queries, uint32_t head,
+inline std::vector<double> attended(const AttentionPush& push, const Unpacked& keys,
+                                    const Unpacked& values, const float* queries, uint32_t head,
                                     const View& view) {
   const uint32_t d = push.head_dim;
   const uint32_t kv_head = head / (push.n_heads / push.n_kv_heads);
-  std::vector<float> stored(d);
   std::vector<double> scores;
   for (uint32_t i = 0; i < view.n_sinks + view.count; ++i) {
     const bool sink = i < view.n_sinks;
     const uint32_t slot = sink ? i : (view.begin + i - view.n_sinks) % view.ring;
-    sink ? keys.loadSink(kv_head, slot, stored.data())
-         : keys.loadRing(kv_head, slot, stored.data());
+    const float* const stored = sink ? keys.sink(kv_head, slot) : keys.ring(kv_head, slot);
     double score = 0;
     for (uint32_t c = 0; c < d; ++c) {
       score += static_cast<double>(stored[c]) *
@@ -46,8 +67,7 @@ inline std::vector<double> attended(const AttentionPush& push, const KvSide& key
   for (uint32_t i = 0; i < scores.size(); ++i) {
     const bool sink = i < view.n_sinks;
     const uint32_t slot = sink ? i : (view.begin + i - view.n_sinks) % view.ring;
-    sink ? values.loadSink(kv_head, slot, stored.data())
-         : values.loadRing(kv_head, slot, stored.data());
+    const float* const stored = sink ? values.sink(kv_head, slot) : values.ring(kv_head, slot);
     const double weight = std::exp(scores[i] - most);
     sum += weight;
     for (uint32_t c = 0; c < d; ++c) {

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "support/random_llama.h"
+#include "support/target.h"
 
 namespace oriel_internal::test {
 
@@ -452,6 +453,16 @@ inline std::vector<FamilyParam> familyParams(const std::vector<std::string>& nam
     }
   }
   return params;
+}
+
+/// All families with ORIEL_TEST_ALL, otherwise one or two of each kind of memory and of experts.
+inline std::vector<FamilyParam> familiesOfEachKind() {
+  return allCases() ? familyParams()
+                    : familyParams({"granite", "gemma2", "exaone4", "hunyuan-dense", "lfm2",
+                                    "lfm2moe", "qwen3moe of one expert a token", "olmoe",
+                                    "granitemoe of a shared expert", "gemma4",
+                                    "gemma4 of values from keys", "qwen35", "granitehybrid",
+                                    "falcon-h1", "mamba2", "deepseek2", "minicpm3"});
 }
 
 inline std::string familyName(const testing::TestParamInfo<FamilyParam>& tested) {

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "budget/budget.h"
 #include "support/captured_log.h"
+#include "support/target.h"
 
 namespace oriel_internal::test_budget {
 namespace {
@@ -99,13 +100,13 @@ uint32_t mostTokens(const Shape& shape) {
   return shape.model.context_train != 0 ? shape.model.context_train : 4096;
 }
 
-/// From just below the minimum to 64 times as much, in steps of some 2 %.
+/// From just below the minimum to 64 times as much, in steps of some 2 %; in an ordinary run of 5 %.
 template <typename Check>
 void sweep(const Shape& shape, const BudgetRequest& request, const Check& check) {
   SCOPED_TRACE(shape.name);
   const uint64_t minimum = choose(shape, request).minimum_bytes;
   for (uint64_t memory = minimum; memory <= 64 * minimum;
-       memory += std::max<uint64_t>(1, memory / 50)) {
+       memory += std::max<uint64_t>(1, memory / (test::allCases() ? 50 : 20))) {
     BudgetRequest now = request;
     now.memory_bytes = memory;
     const Budget budget = choose(shape, now);

@@ -308,8 +308,8 @@ TEST(CalibrationFile, a_part_of_one_is_none) {
 TEST(CalibrationFile, no_changed_byte_does_harm) {
   const std::string text = contents(kBundled + ".calibration.json");
   const char others[] = {'\0', '"', '\\', '{', '}', '[', ']', ',', '9', '-', 'e', '\xff'};
-  // In an ordinary run each byte becomes a third of them: neighbours become the others.
-  const size_t step = allCases() ? 1 : 3;
+  // In an ordinary run each byte becomes one or two of them: neighbours become the others.
+  const size_t step = allCases() ? 1 : 7;
   for (size_t at = 0; at < text.size(); ++at) {
     for (size_t i = at % step; i < std::size(others); i += step) {
       std::string changed = text;

@@ -28,6 +28,7 @@
 #include "support/model_mutants.h"
 #include "support/options.h"
 #include "support/random_families.h"
+#include "support/target.h"
 
 namespace oriel_internal::test::test_hostile_models {
 namespace {
@@ -178,7 +179,7 @@ TEST_F(HostileModels, a_mutant_is_used_or_refused_in_one_line) {
   }
   const uint64_t seed = numberIn("ORIEL_SEED", 1);
   const uint64_t first = numberIn("ORIEL_FIRST", 0);
-  const uint64_t count = numberIn("ORIEL_MUTANTS", 200);
+  const uint64_t count = numberIn("ORIEL_MUTANTS", allCases() ? 200 : 100);
   uint64_t used = 0;
   double slowest_ms = 0;
   for (uint64_t i = first; i < first + count; ++i) {

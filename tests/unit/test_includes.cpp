@@ -195,6 +195,11 @@ TEST(Includes, the_core_has_its_own_types_beside_those_of_the_c_api) {
     }
     std::ifstream text(path);
     for (std::string line; std::getline(text, line); ++lines) {
+      const char* const parts[] = {"oriel_", "ORIEL_", "VulkanApi", "Vk", "wrap_api"};
+      if (std::none_of(std::begin(parts), std::end(parts),
+                       [&](const char* part) { return line.find(part) != std::string::npos; })) {
+        continue;  // far faster than the expressions
+      }
       line = std::regex_replace(line, comment, "");
       const std::string room = roomOf(path);
       EXPECT_FALSE(room != "api" && room != "tools" && std::regex_search(line, of_vulkan))

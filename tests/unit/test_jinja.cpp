@@ -9,6 +9,7 @@
 #include "support/captured_log.h"
 #include "support/files.h"
 #include "support/jinja_template.h"
+#include "support/target.h"
 
 namespace oriel_internal::test::test_jinja {
 namespace {
@@ -259,8 +260,11 @@ TEST(JinjaPublished, all_conversations_render_to_the_byte) {
 // A megabyte and a few times the input; steps in proportion to the input.
 TEST(JinjaPublished, a_thousand_messages_render) {
   ORIEL_NEED_DATA(data, "templates/Qwen-Qwen3-0.6B.json");
-  size_t rendered_all = 0;
+  size_t rendered_all = 0, number = 0;
   for (const Published& published : publishedIn(data)) {
+    if (!allCases() && ++number % 3 != 0) {
+      continue;
+    }
     ordered_json one = published.file["cases"][0];
     ordered_json few = ordered_json::array();
     ordered_json many = ordered_json::array();
@@ -280,7 +284,7 @@ TEST(JinjaPublished, a_thousand_messages_render) {
     EXPECT_EQ(takes_it, rendered.status == ORIEL_OK) << published.name << rendered.error;
     rendered_all += takes_it ? 1 : 0;
   }
-  EXPECT_GT(rendered_all, 65u);
+  EXPECT_GT(rendered_all, allCases() ? 65u : 20u);
 }
 
 }  // namespace

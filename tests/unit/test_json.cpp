@@ -13,6 +13,7 @@
 #include "json/json.h"
 #include "reply/reader.h"
 #include "support/captured_log.h"
+#include "support/target.h"
 #include "support/timing.h"
 
 namespace oriel_internal::test::test_json_builder {
@@ -213,7 +214,7 @@ TEST(JsonReader, skips_a_byte_order_mark_at_the_begin) {
 
 // The densest texts there are, and usual ones.
 TEST(JsonReader, takes_at_most_eight_bytes_for_each) {
-  const size_t n = 400000;
+  const size_t n = allCases() ? 400000 : 100000;
   const std::string texts[] = {
       "[" + times(n, "1,") + "1]",
       "[" + times(n, "[],") + "1]",
@@ -275,7 +276,8 @@ TEST(JsonReader, who_may_stop_is_heard_wherever_the_work_is) {
     Watched whole;
     ASSERT_TRUE(whole.read(text).ok()) << whole.log.errors();
     EXPECT_GE(whole.asked, 2 * (text.size() / kJsonWorkBetweenStops)) << text.substr(0, 20);
-    for (uint64_t patience = 0; patience < whole.asked; ++patience) {
+    const uint64_t step = allCases() ? 1 : 3;
+    for (uint64_t patience = (whole.asked - 1) % step; patience < whole.asked; patience += step) {
       Watched watched;
       watched.patience = patience;
       EXPECT_EQ(ORIEL_ERROR_CANCELLED, watched.read(text).code()) << text.substr(0, 20);

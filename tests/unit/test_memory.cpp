@@ -357,7 +357,7 @@ namespace oriel_internal::test::test_more_memory {
 namespace {
 
 /// In either spacing.
-uint32_t sizeCount() { return allCases() ? 100 : 35; }
+uint32_t sizeCount() { return allCases() ? 100 : 24; }
 constexpr uint64_t kPlenty = uint64_t{1} << 42;
 
 FullPlan planOf(const std::string& name, const Options& options, uint64_t memory_bytes) {
@@ -439,7 +439,11 @@ TEST(MoreMemory, is_never_worse_for_a_mixture_of_experts) {
 }
 
 TEST(MoreMemory, is_never_worse_for_experts_beside_a_window_that_was_asked_for) {
+  size_t number = 0;
   for (const std::string& shape : shapesWithExperts()) {
+    if (!allCases() && number++ % 2 != 0) {
+      continue;
+    }
     Options options;
     options.window_tokens = 2000;
     expectNeverWorse(shape, options);

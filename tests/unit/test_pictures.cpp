@@ -17,6 +17,7 @@
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/picture_rig.h"
+#include "support/target.h"
 #include "vision/patches.h"
 #include "vision/vision_desc.h"
 
@@ -324,19 +325,23 @@ TEST(Pictures, patches_come_in_the_encoders_order) {
 TEST(Pictures, rows_are_those_of_float64) {
   const std::string root = folder();
   ORIEL_SKIP_WITHOUT(!root.empty(), "vision/");
-  size_t compared = 0;
+  size_t compared = 0, encoders = 0;
   for (const char* const name : {"gemma4v", "gemma4v-std", "qwen3vl", "qwen3vl-deepstack", "lfm2",
                                  "lfm2-nonorm", "idefics3"}) {
     const json golden = readJson(root + "vision/images-" + name + ".json");
     PictureRig rig(root + golden["mmproj"].get<std::string>(), 0);
     ASSERT_TRUE(rig.status.ok()) << rig.log.errors();
+    size_t number = ++encoders;  // In an ordinary run each encoder reads a third of the pictures.
     for (const json& image : golden["images"]) {
-      const std::string file = image["file"];
-      const cli::DecodedPicture picture = decoded(root + file);
       const json& rule = image["rules"]["reference"];
       if (!rule.is_object() || !rule.contains("tiles")) {
         continue;
       }
+      if (!allCases() && ++number % 3 != 0) {
+        continue;
+      }
+      const std::string file = image["file"];
+      const cli::DecodedPicture picture = decoded(root + file);
       PictureLayout layout;
       std::vector<float> rows;
       ASSERT_TRUE(rig.encoder.layOut(viewOf(picture), rig.log.log(), &layout).ok())
@@ -347,7 +352,7 @@ TEST(Pictures, rows_are_those_of_float64) {
       ++compared;
     }
   }
-  EXPECT_GE(compared, 30u);
+  EXPECT_GE(compared, allCases() ? 30u : 10u);
 }
 
 cli::DecodedPicture numbered() {

@@ -12,6 +12,7 @@
 
 #include "support/encoding.h"
 #include "support/files.h"
+#include "support/target.h"
 #include "support/timing.h"
 #include "support/tokenizer_case.h"
 #include "text/normalise.h"
@@ -258,6 +259,7 @@ TEST(PreTokenizer, no_text_takes_quadratic_time) {
   for (const PreTokenizer pre : kAll) {
     most[pre] = std::max(kMostSeconds, kTimesOrdinary * secondsToCut(pre, repeated("word 1, ")));
   }
+  size_t texts = 0;
   for (const std::string& text : {repeated("a"),
                                   repeated("A"),
                                   repeated(" "),
@@ -290,8 +292,11 @@ TEST(PreTokenizer, no_text_takes_quadratic_time) {
                                   repeated("(|"),
                                   repeated("\u0561 "),
                                   repeated("\u0561 \u2003")}) {
+    size_t number = ++texts;
     for (const PreTokenizer pre : kAll) {
-      EXPECT_LT(secondsToCut(pre, text), most.at(pre));
+      if (allCases() || ++number % 2 == 0) {  // the others cut the next text
+        EXPECT_LT(secondsToCut(pre, text), most.at(pre));
+      }
     }
   }
 }

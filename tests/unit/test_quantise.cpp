@@ -12,6 +12,7 @@
 #include "plan/repack.h"
 #include "plan/weight_placement.h"
 #include "support/file_blocks.h"
+#include "support/target.h"
 
 namespace oriel_internal::test_quantise {
 namespace {
@@ -392,10 +393,15 @@ TEST(WeightLayout, blocks_survive_whatever_their_number) {
 }
 
 TEST(WeightLayout, rows_begin_anywhere_in_a_group_and_touch_no_other_row) {
+  // In an ordinary run each type has every third pair, so that all pairs are tried.
+  uint32_t number = 0;
   for (const WeightType type : allTypes()) {
     for (const uint32_t first_row : {1u, 8u, 15u, 16u, 24u}) {
+      number += 1;
       for (const uint32_t rows : {1u, 8u, 15u, 16u, 24u, 50u}) {
-        expectLossless(type, rows, 256, first_row);
+        if (test::allCases() || ++number % 3 == 0) {
+          expectLossless(type, rows, 256, first_row);
+        }
       }
     }
   }

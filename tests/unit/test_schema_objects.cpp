@@ -8,6 +8,7 @@
 
 #include "grammar/schema_patterns.h"
 #include "support/grammar_case.h"
+#include "support/target.h"
 
 namespace oriel_internal::test::test_schema_objects {
 namespace {
@@ -679,7 +680,14 @@ TEST(SchemaNumbers, bounds_of_numbers_are_exact) {
                              {exclusive ? "exclusiveMinimum" : "minimum", low},
                              {exclusive ? "exclusiveMaximum" : "maximum", high}};
         const SchemaTexts texts(schema.dump());
+        const auto isNear = [](int hundredths, double bound) {
+          return std::abs(hundredths / 100.0 - bound) < 0.1;
+        };
         for (int hundredths = -2105; hundredths <= 2105; hundredths += 5) {
+          if (!allCases() && !isNear(hundredths, low) && !isNear(hundredths, high) &&
+              hundredths % 35 != 0) {
+            continue;
+          }
           for (const int x : {hundredths, hundredths + 1, hundredths - 1}) {
             const double value = x / 100.0;
             const bool fits =

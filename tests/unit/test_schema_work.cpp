@@ -15,6 +15,7 @@
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/grammar_case.h"
+#include "support/target.h"
 #include "support/timing.h"
 
 namespace oriel_internal::test::test_schema_work {
@@ -318,7 +319,7 @@ struct Stopper {
 TEST(SchemaWork, ends_where_it_is_stopped) {
   const std::string text = json({{"oneOf", branches(60, "^(a|b)*a(a|b){8}%$")}}).dump();
   bool done = false;
-  for (int n = 0; !done && n < 1000; n += 1 + n / 4) {
+  for (int n = 0; !done && n < 1000; n += 1 + n / (allCases() ? 4 : 2)) {
     Stopper stopper = {n};
     Scratch scratch(defaultAllocator(), SchemaTexts::kMostBytes);
     Grammar grammar(&scratch, stopper.stop());

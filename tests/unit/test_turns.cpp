@@ -14,6 +14,7 @@
 #include "support/encoding.h"
 #include "support/files.h"
 #include "support/jinja_template.h"
+#include "support/target.h"
 
 namespace oriel_internal::test::test_turns {
 namespace {
@@ -491,10 +492,11 @@ std::string tokenOf(const Published& published, const char* name) {
 
 TEST(PublishedTurns, of_a_fresh_list_are_the_whole) {
   ORIEL_NEED_DATA(data, "templates/Qwen-Qwen3-0.6B.json");
-  size_t compared = 0;
+  size_t compared = 0, templates = 0;
   for (const Published& published : publishedIn(data)) {
     Model model(published.file["template"], tokenOf(published, "bos_token"),
                 tokenOf(published, "eos_token"));
+    size_t number = ++templates;  // other cases of each
     for (const json& one : published.file["cases"]) {
       const json context = one.contains("context") ? one["context"] : json();
       if (!one.contains("expected") || context.contains("documents")) {
@@ -511,11 +513,14 @@ TEST(PublishedTurns, of_a_fresh_list_are_the_whole) {
           name == "system + two turns, ends with assistant") {
         continue;
       }
+      if (!allCases() && ++number % 3 != 0) {
+        continue;
+      }
       expectTheWhole(model, one["messages"], published.name + ": " + name);
       ++compared;
     }
   }
-  EXPECT_GT(compared, 2300u);
+  EXPECT_GT(compared, allCases() ? 2300u : 700u);
 }
 
 /// Templates that rewrite an earlier message when others follow.
