@@ -180,6 +180,7 @@ Status tryToPlan(const char* path, const Log& reasons, const Log& log, LoadOptio
   }
   if (described.ok()) {
     describeContext(desc, info);
+    info->predicts = desc.extra_layers != 0 && readPrediction(file, Log{}, &desc, &tensors).ok();
   }
   ORIEL_TRY(readTokenizer(file, allocator, reasons->log(), log, info));
   ORIEL_TRY(source.expectUnchanged(log));
@@ -220,6 +221,7 @@ void writeFile(const FileInfo& info, JsonWriter* out) {
   out->text("license", info.license);
   out->whole("n_experts", info.n_experts);
   out->whole("tensor_count", info.tensor_count);
+  out->flag("prediction_block", info.predicts != 0);
   writeTensorTypes(info, out);
   out->flag("runs", info.runs != 0);
   out->list("missing");

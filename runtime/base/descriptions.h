@@ -178,6 +178,7 @@ struct FileInfo {
   uint32_t group_count;
   LayerGroup groups[kMostGroups];
   uint32_t window_train;
+  uint32_t predicts;  ///< the file has a prediction block that "speculate" uses
 };
 
 /// docs/reference/describe.md, "Device".

@@ -334,6 +334,7 @@ def test_prediction_blocks_guess_and_change_no_text():
         block = keys[f"{arch}.block_count"] - 1
         check(f"{shape} has a block", keys[f"{arch}.nextn_predict_layers"] == 1
               and dims[f"blk.{block}.nextn.eh_proj.weight"] == (512, 256), dims)
+        check(f"info tells of the block of {shape}", oriel("info", model)["prediction_block"] is True)
         plan = oriel("plan", model, "--draft", "3")
         check(f"the plan for {shape} has it", plan["draft_weights_bytes"] > 100000, plan)
         args = ("run", model, "--raw", "--prompt", "Some new text", "--tokens", "40", "--greedy", "--ignore-stop",

@@ -95,7 +95,7 @@ std::vector<double> mergedLogits(const nlohmann::json& golden, const Ids& ids, b
 
 class GoldenAdapters : public testing::TestWithParam<Case> {};
 
-RUNS_ON(kEachDevice, "llama_untied_f16");
+RUNS_ON(kOneDevice, "llama_untied_f16");
 TEST_P(GoldenAdapters, logits_are_those_of_the_float64_pass) {
   ORIEL_NEED_DATA(path, "lora/" + GetParam().name + ".json");
   const nlohmann::json golden = readJson(path);
@@ -197,7 +197,6 @@ TEST_F(Adapters, a_model_without_any_has_no_bytes_for_them) {
 }
 
 // After each switch, a session has the same logits as a session that had these adapters from the beginning.
-RUNS_ON(kCpu);
 TEST_F(Adapters, switching_1000_times_is_as_a_fresh_session_and_allocates_nothing) {
   ORIEL_NEED_DATA(model, kModel);
   Options options = with(at(kWhole, "1"));
@@ -228,7 +227,6 @@ TEST_F(Adapters, switching_1000_times_is_as_a_fresh_session_and_allocates_nothin
   EXPECT_TRUE(onVulkan() || calls == 0) << calls;
 }
 
-RUNS_ON(kOneDevice);
 TEST_F(Adapters, sessions_with_different_adapters_do_not_disturb_each_other) {
   ORIEL_NEED_DATA(model, kModel);
   Options options = with(at(kWhole, "1"));
@@ -323,7 +321,6 @@ TEST_F(Adapters, a_fork_has_the_adapters_of_its_source) {
   EXPECT_EQ(logitsAfter(session.get()), logitsAfter(fork.get()));
 }
 
-RUNS_ON(kOneDevice);
 TEST_F(Adapters, weights_that_were_given_back_come_again) {
   ORIEL_NEED_DATA(model, kModel);
   const Loaded loaded = load(model, with(at(kWhole, "1")));
@@ -456,7 +453,6 @@ class EmbeddedFamilies : public testing::TestWithParam<FamilyParam> {
   TemporaryModel file_{GetParam()->model};
 };
 
-RUNS_ON(kCpu);
 TEST_P(EmbeddedFamilies, vectors_equal_float64) {
   const Loaded whole = load(file_.path(), windowOptions(kSinks, kWindow, 64));
   ASSERT_TRUE(whole.session);

@@ -77,6 +77,7 @@ TEST(Architectures, scaled_rope_equals_float64_past_the_window) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(Architectures, layers_that_turn_unlike_shares_of_a_head_equal_float64_past_the_window) {
   RandomLlama unlike = smallGemma();
   unlike.rope_dims = 12;

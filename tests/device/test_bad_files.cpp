@@ -193,7 +193,6 @@ void addBools(GgufWriter* file, const std::string& key, size_t count) {
 
 // ---- Tensors -------------------------------------------------------------------------------------
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, a_missing_tensor_and_one_of_another_shape) {
   for (const RandomFamily& family : randomFamilies()) {
     SCOPED_TRACE(family.name);
@@ -224,7 +223,6 @@ TEST_F(BadFamilies, a_missing_tensor_and_one_of_another_shape) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, an_output_matrix_where_the_embedding_cannot_be_it) {
   for (const char* name : {"olmo2", "olmo3"}) {
     expectNamed(randomFamily(name), "output.weight",
@@ -232,7 +230,6 @@ TEST_F(BadFamilies, an_output_matrix_where_the_embedding_cannot_be_it) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, norms_over_heads_where_they_are_over_rows) {
   const RandomLlama olmo2 = randomFamily("olmo2");
   for (const std::string name : {"blk.1.attn_q_norm.weight", "blk.1.attn_k_norm.weight"}) {
@@ -244,7 +241,6 @@ TEST_F(BadFamilies, norms_over_heads_where_they_are_over_rows) {
 
 // ---- Multipliers ---------------------------------------------------------------------------------
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, multipliers_that_are_negative_or_no_numbers) {
   const struct {
     const char* family;
@@ -273,13 +269,11 @@ TEST_F(BadFamilies, multipliers_that_are_negative_or_no_numbers) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, a_granite_that_does_not_say_how_its_logits_are_scaled) {
   expectNamed(randomFamily("granite"), "granite.logit_scale",
               [](GgufWriter* file) { file->removeKey("granite.logit_scale"); });
 }
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, a_trained_context_of_nothing) {
   const std::string key = "mistral3.rope.scaling.original_context_length";
   expectNamed(randomFamily("mistral3"), key, [&](GgufWriter* file) { file->addUint32(key, 0); });
@@ -287,7 +281,6 @@ TEST_F(BadFamilies, a_trained_context_of_nothing) {
 
 // ---- Windows -------------------------------------------------------------------------------------
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, patterns_of_windows_that_are_too_short_or_too_long) {
   const RandomLlama exaone4 = smallExaone4OfWindows();
   const RandomLlama olmo3 = randomFamily("olmo3");
@@ -300,7 +293,6 @@ TEST_F(BadFamilies, patterns_of_windows_that_are_too_short_or_too_long) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, windows_beyond_all_reason) {
   for (const RandomLlama& sound :
        {randomFamily("gemma2"), randomFamily("olmo3"), smallExaone4OfWindows()}) {
@@ -315,7 +307,6 @@ TEST_F(BadFamilies, windows_beyond_all_reason) {
 
 constexpr const char* kKvHeads = "lfm2.attention.head_count_kv";
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, counts_of_heads_for_more_or_fewer_layers_than_there_are) {
   for (const std::vector<int32_t>& counts : std::vector<std::vector<int32_t>>{
            {}, {2}, {0, 0, 2, 0, 2}, {0, 0, 2, 0, 2, 0, 0}, std::vector<int32_t>(600, 0)}) {
@@ -324,7 +315,6 @@ TEST_F(BadFamilies, counts_of_heads_for_more_or_fewer_layers_than_there_are) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, counts_of_heads_that_are_none) {
   for (const std::vector<int32_t>& counts : std::vector<std::vector<int32_t>>{
            {0, 0, -2, 0, 2, 0}, {0, 0, 3, 0, 3, 0}, {0, 0, 1 << 30, 0, 2, 0}, {0, 0, 8, 0, 8, 0}}) {
@@ -340,7 +330,6 @@ TEST_F(BadFamilies, counts_of_heads_that_are_none) {
   expectNamed(smallLfm2(), kKvHeads, [](GgufWriter* file) { file->addString(kKvHeads, "2"); });
 }
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, no_layer_that_attends) {
   expectNamed(smallLfm2(), kKvHeads,
               [](GgufWriter* file) { file->addInt32s(kKvHeads, std::vector<int32_t>(6, 0)); });
@@ -349,7 +338,6 @@ TEST_F(BadFamilies, no_layer_that_attends) {
   expectNamed(smallLfm2(), heads, [&](GgufWriter* file) { file->addUint32(heads, 0); });
 }
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, layers_of_the_other_kind) {
   expectNamed(smallLfm2(), "blk.0.shortconv.", [](GgufWriter* file) {
     file->addInt32s(kKvHeads, {2, 0, 2, 0, 2, 0});
@@ -362,7 +350,6 @@ TEST_F(BadFamilies, layers_of_the_other_kind) {
               [](GgufWriter* file) { file->addUint32(kKvHeads, 2); });
 }
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, convolutions_of_no_or_too_many_taps) {
   const std::string key = "lfm2.shortconv.l_cache";
   expectNamed(smallLfm2(), key, [&](GgufWriter* file) { file->removeKey(key); });
@@ -379,7 +366,6 @@ TEST_F(BadFamilies, convolutions_of_no_or_too_many_taps) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST_F(BadFamilies, taps_and_thirds_of_another_width) {
   const uint64_t n = smallLfm2().n_embd;
   const auto shaped = [&](const std::string& name, uint64_t cols, uint64_t rows) {

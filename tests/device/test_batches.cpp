@@ -104,8 +104,6 @@ std::vector<BatchSetting> everyWay(const BatchSetting& setting) {
 
 class BatchFamilies : public testing::TestWithParam<FamilyParam> {};
 
-RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "qwen35");
 TEST_P(BatchFamilies, decode_together_what_they_decode_alone) {
   const TemporaryModel file(GetParam()->model);
   for (const BatchSetting& setting : everyWay({})) {
@@ -135,7 +133,8 @@ INSTANTIATE_TEST_SUITE_P(Device, BatchFamilies, testing::ValuesIn(someFamilies()
 
 class BatchModels : public testing::TestWithParam<const char*> {};
 
-RUNS_ON(kCpu);
+RUNS_ON(kNightly);
+RUNS_ON(kCpu, "llama_q4_0", "llama_f16", "qwen3moe_q4_0");
 TEST_P(BatchModels, decode_together_what_they_decode_alone) {
   ORIEL_NEED_DATA(path, std::string("models/") + GetParam() + ".gguf");
   for (const BatchSetting& setting : everyWay({})) {
@@ -157,7 +156,6 @@ INSTANTIATE_TEST_SUITE_P(Device, BatchModels,
 
 // ---- Ways to attend and to multiply --------------------------------------------------------------
 
-RUNS_ON(kCpu);
 TEST(Batches, windows_that_are_split_give_the_bits_of_one_token_in_every_cache_format) {
   RandomLlama model;
   model.head_dim = 32;
@@ -185,7 +183,6 @@ TEST(Batches, windows_that_are_split_give_the_bits_of_one_token_in_every_cache_f
   }
 }
 
-RUNS_ON(kCpu);
 TEST(Batches, heads_that_share_no_whole_tile_give_the_bits_of_one_token) {
   RandomLlama model;
   model.n_layers = 1;
@@ -195,7 +192,6 @@ TEST(Batches, heads_that_share_no_whole_tile_give_the_bits_of_one_token) {
   expectSame(file.path(), everyWay({}).back());
 }
 
-RUNS_ON(kCpu);
 TEST(Batches, have_the_bits_of_one_token_with_activations_of_8_bits) {
   for (const char* name : {"llama-q4_0", "llama-q4_k_m", "llama-iq4_nl", "lfm2moe-q4_0"}) {
     SCOPED_TRACE(name);
@@ -217,7 +213,6 @@ TEST(Batches, heads_of_no_whole_vectors_give_the_bits_of_one_token) {
   expectSame(file.path(), {});
 }
 
-RUNS_ON(kCpu);
 TEST(Batches, kernels_that_were_measured_as_faster_give_the_bits_of_one_token) {
   for (const char* name : {"llama-q4_0", "llama-q4_k_m", "llama-q6_k", "llama-q5_1"}) {
     SCOPED_TRACE(name);

@@ -305,7 +305,6 @@ class Talk {
   std::string format_;
 };
 
-RUNS_ON(kCpu);
 TEST(ChatFormats, turn_by_turn_is_what_the_template_renders_as_a_whole) {
   Talk talk(windowOf(2048), "chatml");
   for (const std::string format : kFormats) {
@@ -330,7 +329,6 @@ TEST(ChatFormats, turn_by_turn_is_what_the_template_renders_as_a_whole) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST(ChatFormats, a_reply_is_closed_as_the_template_closes_it) {
   Talk talk(windowOf(2048), "chatml");
   for (const std::string format : kFormats) {
@@ -362,7 +360,6 @@ TEST(ChatFormats, a_reply_is_closed_as_the_template_closes_it) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST(ChatFormats, an_empty_system_message_that_counts_as_none_leaves_nothing_behind) {
   Talk talk(windowOf(512), "chatml");
   for (const std::string format : {"lfm2", "granite4", "hunyuan-dense", "phi3.5"}) {
@@ -378,7 +375,6 @@ TEST(ChatFormats, an_empty_system_message_that_counts_as_none_leaves_nothing_beh
   }
 }
 
-RUNS_ON(kCpu);
 TEST(ChatFormats, bos_comes_once_whether_the_template_or_the_model_asks_for_it) {
   Talk talk(windowOf(512), "chatml");
   for (const std::string format : {"chatml", "gemma3", "mistral-v1", "phi3.5", "llama3"}) {
@@ -389,7 +385,6 @@ TEST(ChatFormats, bos_comes_once_whether_the_template_or_the_model_asks_for_it) 
   }
 }
 
-RUNS_ON(kCpu);
 TEST(ChatFormats, after_taking_back_a_turn_the_conversation_goes_on_as_if_it_had_not_been) {
   Talk talk(windowOf(1024), "chatml");
   for (const std::string format : {"chatml", "gemma3", "mistral-v1", "phi3", "llama3.2"}) {
@@ -418,7 +413,6 @@ TEST(ChatFormats, after_taking_back_a_turn_the_conversation_goes_on_as_if_it_had
   }
 }
 
-RUNS_ON(kCpu);
 TEST(ChatFormats, a_later_turn_stands_in_for_the_one_that_the_system_text_opened) {
   // If the system text is in the first user turn, the rest after eviction is the template's rendering of that text and
   // the visible turns.
@@ -452,7 +446,6 @@ TEST(ChatFormats, a_later_turn_stands_in_for_the_one_that_the_system_text_opened
   EXPECT_EQ(talk.rendered(seen, false).size(), pinned + view.position - view.first_visible);
 }
 
-RUNS_ON(kCpu);
 TEST(ChatFormats, a_snapshot_goes_on_inside_an_open_turn_and_in_the_same_format_only) {
   Talk talk(windowOf(512), "gemma3");
   talk.add("system", "Be brief.");
@@ -474,7 +467,6 @@ TEST(ChatFormats, a_snapshot_goes_on_inside_an_open_turn_and_in_the_same_format_
             oriel_snapshot_restore(talk.loaded.session.get(), snapshot.data(), bytes, 0, nullptr));
 }
 
-RUNS_ON(kCpu);
 TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordinary) {
   // A model that answers with the token whose name equals the format's end.
   RandomLlama llama = talkative();
@@ -503,7 +495,6 @@ TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordina
   FAIL() << "no model says the token: try more seeds";
 }
 
-RUNS_ON(kCpu);
 TEST(ChatFormats, wrong_chat_options_are_refused) {
   CapturedLog log;
   Options options = windowOf(64);

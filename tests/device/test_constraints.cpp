@@ -84,7 +84,6 @@ bool isValid(const std::string& text) {
          (value["role"] == "admin" || value["role"] == "user");
 }
 
-RUNS_ON(kCpu);
 TEST_F(Constraints, random_weights_write_what_the_schema_asks_for) {
   loadWith(kRandom, sessionOptions(&log_));
   int whole = 0;
@@ -108,7 +107,6 @@ TEST_F(Constraints, random_weights_write_what_the_schema_asks_for) {
   EXPECT_GE(whole, 10);
 }
 
-RUNS_ON(kCpu);
 TEST_F(Constraints, the_same_seed_writes_the_same_and_a_free_reply_is_free_again) {
   loadWith(kRandom, sessionOptions(&log_));
   const ReplyOptions free = wild(5, 60);
@@ -123,7 +121,6 @@ TEST_F(Constraints, the_same_seed_writes_the_same_and_a_free_reply_is_free_again
   EXPECT_EQ(free_text, generate(free).text);
 }
 
-RUNS_ON(kCpu);
 TEST_F(Constraints, a_trigger_lets_it_take_hold) {
   loadWith(kRandom, sessionOptions(&log_));
   ReplyOptions options = wild(9, 150);
@@ -145,7 +142,6 @@ TEST_F(Constraints, a_trigger_lets_it_take_hold) {
   EXPECT_EQ(150u, reply.result.tokens);
 }
 
-RUNS_ON(kCpu);
 TEST_F(Constraints, a_chat_reply_is_held_to_it) {
   loadWith(kTrained, sessionOptions(&log_));
   ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Tell me about a cat."));
@@ -161,7 +157,6 @@ TEST_F(Constraints, a_chat_reply_is_held_to_it) {
 }
 
 // Comparing all pairs of branches is the longest part of such a call.
-RUNS_ON(kCpu);
 TEST_F(Constraints, what_takes_long_to_work_out_can_be_cancelled) {
   std::string schema = R"({"oneOf": [)";
   for (uint32_t i = 0; i < 250; ++i) {
@@ -186,7 +181,6 @@ TEST_F(Constraints, what_takes_long_to_work_out_can_be_cancelled) {
       << log_.errors();
 }
 
-RUNS_ON(kCpu);
 TEST_F(Constraints, the_plan_counts_what_they_take) {
   Ledger ledger;
   Options options = sessionOptions(&log_);
@@ -204,7 +198,6 @@ TEST_F(Constraints, the_plan_counts_what_they_take) {
   loaded_.model.reset();
 }
 
-RUNS_ON(kCpu);
 TEST_F(Constraints, nothing_is_allocated_from_one_token_to_the_next) {
   if (!canCountMallocs()) {
     GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
@@ -229,7 +222,6 @@ TEST_F(Constraints, nothing_is_allocated_from_one_token_to_the_next) {
 }
 
 // Combined with all other reply options.
-RUNS_ON(kCpu);
 TEST_F(Constraints, neither_are_triggers_parts_stop_texts_and_log_probabilities) {
   if (!canCountMallocs()) {
     GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
@@ -283,7 +275,6 @@ TEST_F(ConstraintsOfBadFiles, a_tokenizer_that_cannot_be_built_is_said) {
   EXPECT_TRUE(log.says("tokenizer.ggml.scores")) << log.errors();
 }
 
-RUNS_ON(kCpu);
 TEST_F(Constraints, what_cannot_be_is_said) {
   loadWith(kRandom, sessionOptions(&log_));
   struct Wrong {
@@ -324,7 +315,6 @@ TEST_F(Constraints, what_cannot_be_is_said) {
   EXPECT_TRUE(log_.says("without constraints")) << log_.errors();
 }
 
-RUNS_ON(kCpu);
 TEST_F(Constraints, are_checked_without_a_session) {
   loadWith(kRandom, sessionOptions(&log_));
   SessionOptions chat;
@@ -557,7 +547,6 @@ TEST_F(ThoughtCaps, that_are_not_reached_change_nothing) {
   EXPECT_EQ(chat(free).heard.ids, none) << "there is no thought";
 }
 
-RUNS_ON(kOneDevice);
 TEST_F(ThoughtCaps, give_the_same_tokens_with_drafts_ahead_and_without_parts) {
   std::vector<std::vector<int32_t>> all;
   for (const uint32_t drafts : {0u, 4u}) {

@@ -748,6 +748,7 @@ TEST_F(DraftModel, guesses_of_a_prediction_block_are_those_of_float64) {
 RUNS_ON(kCpu);
 TEST_F(DraftModel, the_plan_tells_what_a_prediction_block_takes) {
   const TemporaryModel file(predicting());
+  EXPECT_EQ(true, describeFile(file.path(), options(nullptr)).at("prediction_block"));
   const FullPlan never = planOf(load(file.path(), options(nullptr)));
   EXPECT_EQ(0u, never.count("draft_weights_bytes"));
   Options wanted = options(nullptr);
@@ -796,6 +797,7 @@ TEST_F(DraftModel, a_prediction_block_that_cannot_run_is_left_out_with_a_line) {
     EXPECT_NE(std::string::npos, log_.text().find("the prediction block is not used: " + line))
         << log_.text();
     EXPECT_EQ(0u, planOf(loaded).count("draft_weights_bytes")) << line;
+    EXPECT_EQ(false, describeFile(other.path(), wanted).at("prediction_block")) << line;
     start(loaded);
     EXPECT_EQ(expected, generate(loaded, few(2, 9), "always").ids) << line;
   };

@@ -97,7 +97,6 @@ TEST(Encoders, queries_and_documents_have_the_words_of_the_models_page) {
 
 class GoldenEncoders : public testing::TestWithParam<const char*> {};
 
-RUNS_ON(kCpu);
 RUNS_ON(kOneDevice, "gemma_embedding", "nomic_bert_moe");
 TEST_P(GoldenEncoders, equal_float64_together_and_alone) {
   const std::string name = GetParam();
@@ -300,7 +299,6 @@ TEST(Qwen2, logits_equal_the_float64_reference) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST(Qwen2, the_guard_keeps_divergence_small_whatever_is_requested) {
   ORIEL_NEED_DATA(model, "models/qwen2.gguf");
   ORIEL_NEED_DATA(golden, "kv_quant/qwen2.json");

@@ -500,7 +500,6 @@ TEST_P(LayerKinds, that_were_cancelled_go_on) {
 
 // Right and wrong guesses change no token. Recurrent states cannot be rolled back, so models with them make no guesses.
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "qwen3next");
 TEST_P(LayerKinds, write_the_same_with_guesses) {
   Options options = windowOptions(kSinks, 24, 8);
   const Loaded plain = load(path_, options);

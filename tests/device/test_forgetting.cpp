@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, ForgettingOnDevice,
                            return std::string(test.param.name);
                          });
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST(Forgetting, no_block_that_is_given_back_says_what_was_typed) {
   SearchingAllocator memory;
   CapturedLog log;
@@ -316,7 +316,7 @@ const StackCase kStackCases[] = {
      }},
 };
 
-RUNS_ON(kOneDevice);
+RUNS_ON(kCpu);
 TEST(Forgetting, no_stack_says_which_tokens_were_read) {
   const std::string secret = "Quetzalcoatl-5591";
   const std::string folder = testing::TempDir();

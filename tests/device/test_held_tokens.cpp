@@ -200,7 +200,6 @@ class GoingBack : public ScratchFolder {
   ModelPtr model_;
 };
 
-RUNS_ON(kCpu);
 TEST_F(GoingBack, behind_the_sinks_what_was_held_before_counts_no_more) {
   const uint8_t shares[] = {64, 128, 128, 64, 64, 0};  // windows by layer include the sinks
   for (const bool by_layer : {false, true}) {
@@ -225,7 +224,6 @@ TEST_F(GoingBack, behind_the_sinks_what_was_held_before_counts_no_more) {
 }
 
 // A snapshot of another window lacks tokens before some position. The next one may have them.
-RUNS_ON(kCpu);
 TEST_F(GoingBack, a_snapshot_is_held_as_it_says_whatever_was_there) {
   const auto savedBy = [&](uint32_t window, uint32_t tokens) {
     const SessionPtr session = open(options(window, 16));
@@ -244,7 +242,6 @@ TEST_F(GoingBack, a_snapshot_is_held_as_it_says_whatever_was_there) {
   EXPECT_EQ(tokensFrom(fresh, 0), tokensFrom(session, 0));
 }
 
-RUNS_ON(kCpu);
 TEST_F(GoingBack, recall_keeps_what_is_said_behind_the_sinks) {
   const SessionPtr session = open(recalling());
   ASSERT_EQ(ORIEL_OK, append(session, someIds(1000, 400)));
@@ -253,7 +250,6 @@ TEST_F(GoingBack, recall_keeps_what_is_said_behind_the_sinks) {
   EXPECT_LE(350u, countOf(session, "tokens_kept"));
 }
 
-RUNS_ON(kCpu);
 TEST_F(GoingBack, a_reply_that_was_taken_back_is_no_place_to_be_inside_of) {
   const SessionPtr session = open(options(512));
   ASSERT_EQ(ORIEL_OK, say(session, "My name is Ann."));
@@ -268,7 +264,6 @@ TEST_F(GoingBack, a_reply_that_was_taken_back_is_no_place_to_be_inside_of) {
   EXPECT_EQ(ORIEL_OK, speak(session, oriel_chat_reply, 5).status) << log_.errors();
 }
 
-RUNS_ON(kCpu);
 TEST_F(GoingBack, a_message_that_was_cancelled_changes_nothing_of_the_next) {
   bool stops = false;
   SessionOptions how;
@@ -299,7 +294,6 @@ TEST_F(GoingBack, a_message_that_was_cancelled_changes_nothing_of_the_next) {
 }
 
 // The opening is read, and read again with the recalled turns.
-RUNS_ON(kCpu);
 TEST_F(GoingBack, a_reply_that_was_cancelled_while_something_came_back_leaves_no_opening) {
   struct Stop {
     uint32_t in = 0;  // counts calls; 0: never
@@ -326,7 +320,6 @@ TEST_F(GoingBack, a_reply_that_was_cancelled_while_something_came_back_leaves_no
   EXPECT_EQ(wanted, speak(session, oriel_chat_reply, 12).text);
 }
 
-RUNS_ON(kCpu);
 TEST_F(GoingBack, what_the_recall_files_ring_has_written_over_is_not_found) {
   Options few = recalling(128, 64);
   few.set("retrieval", 512u << 10);
@@ -365,7 +358,6 @@ TEST_F(GoingBack, what_the_recall_files_ring_has_written_over_is_not_found) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST_F(GoingBack, a_fork_without_sinks_has_what_came_back) {
   Options none = recalling();
   none.set("sinks", 0);
@@ -380,7 +372,6 @@ TEST_F(GoingBack, a_fork_without_sinks_has_what_came_back) {
   EXPECT_EQ(logitsOf(session), logitsOf(fork));
 }
 
-RUNS_ON(kCpu);
 TEST_F(GoingBack, what_came_back_with_a_snapshot_is_gone_at_the_beginning) {
   std::vector<uint8_t> bytes(1 << 22);
   size_t needed = 0;

@@ -68,7 +68,6 @@ void expectSame(const Said& held, const Said& on_file, const std::string& where)
   }
 }
 
-RUNS_ON(kCpu);
 TEST(RowsOnFile, give_the_bits_of_rows_that_are_held) {
   ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
   size_t number = 0;
@@ -118,7 +117,6 @@ void expectPlanned(const std::string& path, const Options& given) {
   EXPECT_EQ(0u, ledger.live_bytes);
 }
 
-RUNS_ON(kCpu);
 TEST(RowsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
   ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
   CapturedLog log;
@@ -201,7 +199,6 @@ TEST_F(RowsOnChangedFile, are_read_from_a_file_that_was_removed) {
 }
 
 #if !defined(_WIN32)
-RUNS_ON(kCpu);
 TEST_F(RowsOnChangedFile, are_read_from_a_descriptor_that_the_app_has_closed) {
   ORIEL_NEED_DATA(model, "models/gemma4-e-q8_0.gguf");
   CapturedLog log;
@@ -263,8 +260,6 @@ struct ExpertModel {
 
 class ExpertsOnFile : public testing::TestWithParam<ExpertModel> {};
 
-RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "qwen3moe_q4_0");
 TEST_P(ExpertsOnFile, give_the_bits_of_experts_that_are_held_in_any_number_of_slots) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
@@ -291,7 +286,6 @@ TEST_P(ExpertsOnFile, give_the_bits_of_experts_that_are_held_in_any_number_of_sl
   }
 }
 
-RUNS_ON(kCpu);
 TEST_P(ExpertsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
@@ -306,7 +300,6 @@ TEST_P(ExpertsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
 }
 
 // With one token every expert counts once in each layer with experts.
-RUNS_ON(kCpu);
 RUNS_ON(kOneDevice, "qwen3moe_q4_0");
 TEST_P(ExpertsOnFile, are_counted) {
   const ExpertModel& model = GetParam();
@@ -334,7 +327,6 @@ TEST_P(ExpertsOnFile, are_counted) {
   EXPECT_LE(countOf(loaded, "expert_misses"), first / model.used * model.count);
 }
 
-RUNS_ON(kCpu);
 RUNS_ON(kOneDevice, "qwen3moe_q4_0");
 TEST_P(ExpertsOnFile, take_no_number_of_slots_that_cannot_be) {
   const ExpertModel& model = GetParam();
@@ -368,7 +360,6 @@ INSTANTIATE_TEST_SUITE_P(Models, ExpertsOnFile,
 // float32 experts: with smaller ones the op lists outweigh them.
 class ExpertsOfSomeBytes : public testing::TestWithParam<ExpertModel> {};
 
-RUNS_ON(kCpu);
 TEST_P(ExpertsOfSomeBytes, are_as_many_as_the_memory_has_room_for) {
   const ExpertModel& model = GetParam();
   ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
@@ -436,7 +427,6 @@ TEST_F(ExpertsOnChangedFile, are_refused_and_the_session_stays) {
 }
 
 // A failed step's data in slots is not mistaken for an expert.
-RUNS_ON(kCpu);
 TEST_F(ExpertsOnChangedFile, come_from_the_file_again_once_it_can_be_read) {
   ORIEL_NEED_DATA(model, "models/qwen3moe-q4_0.gguf");
   const std::string file = copyOf(model);

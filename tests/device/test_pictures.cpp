@@ -273,7 +273,6 @@ INSTANTIATE_TEST_SUITE_P(, PictureTravels,
                          });
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "qwen3vl");
 TEST_P(PictureTravels, after_a_lost_device_and_with_drafts) {
   ORIEL_NEED_DATA(path, chatsOf(GetParam()));
   open(GetParam(), 0);
@@ -820,7 +819,7 @@ class TrainedEyes : public testing::Test {
   Loaded loaded_;
 };
 
-RUNS_ON(kOneDevice);
+RUNS_ON(kCpu);
 TEST_F(TrainedEyes, answer_by_the_picture) {
   for (const uint32_t batch : {0u, 7u}) {
     ASSERT_NO_FATAL_FAILURE(open(batch, 256));
@@ -836,6 +835,7 @@ TEST_F(TrainedEyes, answer_by_the_picture) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrainedEyes, answer_by_the_picture_that_a_small_window_still_holds) {
   ASSERT_NO_FATAL_FAILURE(open(0, 48));
   for (int round = 0; round < 2; ++round) {
@@ -847,6 +847,7 @@ TEST_F(TrainedEyes, answer_by_the_picture_that_a_small_window_still_holds) {
   EXPECT_GT(statsOf(loaded_).position, 400u);
 }
 
+RUNS_ON(kCpu);
 TEST_F(TrainedEyes, tell_when_there_is_no_picture) {
   ASSERT_NO_FATAL_FAILURE(open(0, 256));
   EXPECT_EQ("I see no picture.", ask("What is this?"));

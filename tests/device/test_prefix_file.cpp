@@ -597,6 +597,7 @@ TEST_P(PrefixCalls, no_session_begins_behind_a_prefix_that_is_being_cleared) {
   EXPECT_EQ(0u, positionOf(session));
 }
 
+RUNS_ON(kCpu);
 TEST_P(PrefixCalls, a_device_that_is_lost_in_a_clear_leaves_the_prefix_to_be_recovered) {
   LosableModel losing(kTrained, options());
   ASSERT_NE(nullptr, losing.model) << log.errors();

@@ -74,7 +74,6 @@ class ReadingAgain : public ScratchFolder {
   std::string at_mark;
 };
 
-RUNS_ON(kCpu);
 TEST_F(ReadingAgain, the_transcript_keeps_what_a_cancel_left_unread) {
   Stop stop;
   const SessionOptions watched = stop.options();
@@ -109,7 +108,6 @@ TEST_F(ReadingAgain, the_mark_that_is_gone_to_stays) {
             describe(session)["marks"]);
 }
 
-RUNS_ON(kCpu);
 TEST_F(ReadingAgain, a_cancel_at_the_beginning_changes_nothing_that_was_said) {
   Stop stop;
   const SessionOptions watched = stop.options();
@@ -130,7 +128,6 @@ TEST_F(ReadingAgain, a_cancel_at_the_beginning_changes_nothing_that_was_said) {
   EXPECT_EQ(position, positionOf(twins.mine)) << "something was said since";
 }
 
-RUNS_ON(kCpu);
 TEST_F(ReadingAgain, memory_that_is_refused_costs_no_text) {
   Ledger ledger;
   Options with = options();
@@ -165,7 +162,6 @@ TEST_F(ReadingAgain, memory_that_is_refused_costs_no_text) {
   expectSame(twins.other, twins.mine);
 }
 
-RUNS_ON(kCpu);
 TEST_F(ReadingAgain, a_device_that_is_lost_is_recovered_to_where_it_was_to_go) {
   size_t number = 0;
   for (const uint32_t after : {3u, 1u, 7u}) {
@@ -187,7 +183,6 @@ TEST_F(ReadingAgain, a_device_that_is_lost_is_recovered_to_where_it_was_to_go) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST_F(ReadingAgain, a_device_that_is_lost_before_it_begins_costs_nothing) {
   Twins twins(kTrained, options());
   ASSERT_TRUE(twins.ok());
@@ -241,7 +236,6 @@ TEST_F(ReadingAgain, what_a_prefix_holds_is_not_read_once_more) {
 
 // ---- After ORIEL_TRIM_ALL ------------------------------------------------------------------------
 
-RUNS_ON(kCpu);
 TEST_F(ReadingAgain, no_refused_memory_leaves_a_session_behind_tokens_that_are_gone) {
   Ledger ledger;
   Options with = options();
@@ -280,7 +274,6 @@ TEST_F(ReadingAgain, no_refused_memory_leaves_a_session_behind_tokens_that_are_g
   expectSame(twins.other, twins.mine);
 }
 
-RUNS_ON(kCpu);
 TEST_F(ReadingAgain, a_device_that_is_lost_in_a_resume_costs_no_conversation) {
   for (const uint32_t after : {1u, 4u}) {
     SCOPED_TRACE(after);
@@ -323,7 +316,6 @@ struct Slow {
   }
 };
 
-RUNS_ON(kCpu);
 TEST_F(ReadingAgain, a_call_that_is_being_refused_costs_no_conversation) {
   Slow slow;
   Options with = options();

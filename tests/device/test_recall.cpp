@@ -27,7 +27,6 @@ constexpr uint32_t kWindow = kRecallWindow;
 
 // In a model with one layer keys and values depend only on the token: the reference session has the recalled tokens as
 // additional sinks.
-RUNS_ON(kCpu);
 TEST_F(Recall, what_came_back_is_seen_as_if_it_had_been_said_behind_the_sinks) {
   struct Case {
     const char* family;
@@ -179,7 +178,6 @@ TEST_F(Recall, a_fork_has_all_of_it) {
   EXPECT_TRUE(logitsOf(a) == logitsOf(b));
 }
 
-RUNS_ON(kCpu);
 TEST_F(Recall, a_message_that_is_read_again_leaves_the_session_that_was_said_with_it_there) {
   Options small = options();
   small.set("retrieval_tokens", 32);
@@ -285,7 +283,6 @@ TEST_F(Recall, nothing_is_allocated_while_tokens_leave) {
   EXPECT_EQ(0u, count.calls());
 }
 
-RUNS_ON(kCpu);
 TEST_F(Recall, wrong_wishes_are_refused_in_one_line) {
   oriel_model* model = nullptr;
   Options wrong = options();
@@ -316,7 +313,6 @@ TEST_F(Recall, wrong_wishes_are_refused_in_one_line) {
 }
 
 // Models with a state work without recall, and log it.
-RUNS_ON(kCpu);
 TEST_F(Recall, is_left_out_where_a_model_cannot) {
   for (const RandomFamily& family : randomFamilies()) {
     const bool states =
@@ -391,7 +387,6 @@ class RecallEdges : public Recall {
 };
 
 // Recall adds no tokens before the first eviction; also for a snapshot with an unknown start.
-RUNS_ON(kCpu);
 TEST_F(RecallEdges, nothing_has_come_back_in_front_of_the_window) {
   const Loaded told_all = told(kRandom, options());
   ASSERT_EQ(ORIEL_OK, recall(told_all, "secret"));
@@ -412,7 +407,6 @@ TEST_F(RecallEdges, nothing_has_come_back_in_front_of_the_window) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST_F(RecallEdges, without_its_file_a_session_goes_on) {
   const Loaded saved = told(kRandom, options());
   ASSERT_EQ(ORIEL_OK, recall(saved, "secret"));
@@ -433,7 +427,6 @@ TEST_F(RecallEdges, without_its_file_a_session_goes_on) {
   EXPECT_TRUE(recalled(a).empty());
 }
 
-RUNS_ON(kCpu);
 TEST_F(RecallEdges, a_reset_leaves_no_token_in_memory) {
   SearchingAllocator memory;
   Options searched = options();
@@ -451,7 +444,6 @@ TEST_F(RecallEdges, a_reset_leaves_no_token_in_memory) {
 }
 
 // For any size of the file.
-RUNS_ON(kCpu);
 TEST_F(RecallEdges, a_fork_copies_what_is_kept_and_a_vector_keeps_nothing) {
 #if !defined(__linux__)
   GTEST_SKIP() << "SKIPPED: where files without a name are found is known of Linux alone";
@@ -483,7 +475,6 @@ TEST_F(RecallEdges, a_fork_copies_what_is_kept_and_a_vector_keeps_nothing) {
 
 // If the opening of a reply has replaced tokens that its first tokens see, it is not read again: recalled tokens are
 // visible from the end of the opening.
-RUNS_ON(kCpu);
 TEST_F(RecallEdges, an_opening_that_cannot_be_read_again_is_not) {
   Options small = options();
   small.window_tokens = 64;
@@ -509,7 +500,6 @@ TEST_F(RecallEdges, an_opening_that_cannot_be_read_again_is_not) {
 }
 
 // A message that is read a second time is stored in its second form.
-RUNS_ON(kCpu);
 TEST_F(RecallEdges, what_was_read_again_is_what_comes_back) {
   Options two = options();
   two.sessions = 2;
@@ -548,7 +538,6 @@ TEST_F(RecallEdges, what_was_read_again_is_what_comes_back) {
 }
 
 // Its words do not count, either, if another message follows in the same turn.
-RUNS_ON(kCpu);
 TEST_F(RecallEdges, a_message_that_is_refused_asks_for_nothing) {
   Ledger ledger;
   Options counted = options();
@@ -574,7 +563,6 @@ TEST_F(RecallEdges, a_message_that_is_refused_asks_for_nothing) {
   EXPECT_TRUE(logitsOf(a) == logitsOf(b));
 }
 
-RUNS_ON(kCpu);
 TEST_F(RecallEdges, a_window_that_is_too_short_is_said_and_takes_no_memory) {
   Options tiny = options();
   tiny.window_tokens = 31;
@@ -586,7 +574,6 @@ TEST_F(RecallEdges, a_window_that_is_too_short_is_said_and_takes_no_memory) {
 }
 
 // Recall slots leave a chosen window at least the smallest size that turns can.
-RUNS_ON(kCpu);
 TEST_F(RecallEdges, more_than_the_context_has_room_for_is_said_and_some_comes_back) {
   Options open = options();
   open.window_tokens = 0;

@@ -166,7 +166,6 @@ const Copying kCopies[] = {
 class RecoveryOfCopies : public ScratchFolder, public testing::WithParamInterface<Copying> {};
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "fork");
 TEST_P(RecoveryOfCopies, leaves_the_conversation_or_the_copy_whole) {
   const Copying& copying = GetParam();
   CapturedLog log;

@@ -275,7 +275,6 @@ class RunningAheadFull : public RunningAhead, public testing::WithParamInterface
 };
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice | kValidated, "mixed_k8v4");
 TEST_P(RunningAheadFull, goes_on_however_often_the_ring_wraps) {
   ReplyOptions sampling = greedyOptions();
   sampling.max_tokens = 5 * ring();
@@ -295,7 +294,6 @@ TEST_P(RunningAheadFull, goes_on_however_often_the_ring_wraps) {
 }
 
 RUNS_ON(kCpu);
-RUNS_ON(kOneDevice, "convolved_f16");
 TEST_P(RunningAheadFull, leaves_the_same_session_wherever_in_the_ring_a_step_is_dropped) {
   for (uint32_t phase = 0; phase <= ring(); phase += GetParam().chunk / 2) {
     SCOPED_TRACE(phase);

@@ -17,7 +17,7 @@ namespace {
 
 // ---- Stopping ------------------------------------------------------------------------------------
 
-RUNS_ON(kEachDevice);
+RUNS_ON(kOneDevice);
 TEST(Session, another_thread_can_cancel_and_the_session_goes_on_as_if_nothing_had_been) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, sessionOptions(&log, 64));

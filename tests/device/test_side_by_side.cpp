@@ -337,6 +337,7 @@ TEST(SideBySide, a_cancel_ends_one_reply_and_no_other) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST(SideBySide, a_lost_device_is_lost_for_all) {
   constexpr uint32_t kSessions = 4;
   for (const bool by_threads : {true, false}) {

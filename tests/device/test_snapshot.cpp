@@ -118,7 +118,6 @@ INSTANTIATE_TEST_SUITE_P(Snapshot, SnapshotFormats,
                          });
 
 // After going back into the sinks, the whole ring is reused for repeated tokens.
-RUNS_ON(kCpu);
 TEST(Snapshot, holds_what_was_said_after_going_back_to_the_sinks) {
   CapturedLog log;
   const Options options = snapshotOptions(&log, 24);
@@ -136,7 +135,6 @@ TEST(Snapshot, holds_what_was_said_after_going_back_to_the_sinks) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST(Snapshot, says_nothing_of_what_was_taken_back) {
   CapturedLog log;
   const Loaded loaded = load(kSmall, snapshotOptions(&log, 24));
@@ -158,7 +156,6 @@ TEST(Snapshot, says_nothing_of_what_was_taken_back) {
   EXPECT_LE(differ, 5 * sizeof(int32_t) + sizeof(uint64_t)) << "the checksum";
 }
 
-RUNS_ON(kCpu);
 TEST(Snapshot, through_a_file_it_is_the_same) {
   CapturedLog log;
   const std::string path = testing::TempDir() + "oriel-snapshot-test.bin";
@@ -188,7 +185,6 @@ TEST(Snapshot, through_a_file_it_is_the_same) {
   std::remove(path.c_str());
 }
 
-RUNS_ON(kCpu);
 TEST(Snapshot, a_conversation_goes_on_with_its_turns) {
   CapturedLog log;
   const Options options = snapshotOptions(&log, 64);
@@ -212,7 +208,6 @@ TEST(Snapshot, a_conversation_goes_on_with_its_turns) {
   EXPECT_EQ(save(loaded), save(other));
 }
 
-RUNS_ON(kCpu);
 TEST(Snapshot, a_system_prompt_is_restored_for_every_conversation) {
   CapturedLog log;
   const Loaded loaded = load(kSmall, snapshotOptions(&log));
@@ -319,7 +314,6 @@ TEST(Snapshot, cut_off_anywhere_or_with_more_behind_it_is_refused) {
   EXPECT_TRUE(guarded.unchanged());
 }
 
-RUNS_ON(kCpu);
 TEST(Snapshot, of_a_model_with_one_other_weight_is_refused) {
   std::ifstream in(kSmall, std::ios::binary);
   std::string file{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
@@ -340,7 +334,6 @@ TEST(Snapshot, of_a_model_with_one_other_weight_is_refused) {
   EXPECT_FALSE(guarded.refuses(same.saved(), &log));
 }
 
-RUNS_ON(kCpu);
 TEST(Snapshot, of_another_model_is_refused_and_of_another_cache_where_it_must_be_the_same) {
   CapturedLog log;
   const Loaded loaded = load(kSmall, snapshotOptions(&log));

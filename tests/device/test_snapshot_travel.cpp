@@ -114,7 +114,6 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   EXPECT_EQ(350u, statsOf(wider).window_used - 4u);
 }
 
-RUNS_ON(kCpu);
 TEST_F(SnapshotTravel, k8v4_into_half_the_window_goes_on_as_one_that_always_had_it) {
   const Layout layout = {400, ORIEL_KV_INT8, ORIEL_KV_INT4};
   Layout half = layout;
@@ -147,7 +146,6 @@ TEST_F(SnapshotTravel, k8v4_into_half_the_window_goes_on_as_one_that_always_had_
 }
 
 // The same tokens at the same positions: the saved session is a reference for any length.
-RUNS_ON(kCpu);
 TEST_F(SnapshotTravel, between_formats_it_goes_on_as_the_unbroken_one) {
   struct Way {
     Layout from, to;
@@ -184,7 +182,6 @@ TEST_F(SnapshotTravel, between_formats_it_goes_on_as_the_unbroken_one) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST_F(SnapshotTravel, on_this_device_as_on_any) {
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8, int4 = ORIEL_KV_INT4;
   const auto here = [&](const Layout& layout) {
@@ -235,7 +232,6 @@ TEST_F(SnapshotTravel, into_another_batch_nothing_is_rounded) {
 }
 
 // Everything is held, so in any layout each token is at its usual place.
-RUNS_ON(kCpu);
 TEST_F(SnapshotTravel, a_short_conversation_fits_any_layout) {
   const oriel_kv_format f16 = ORIEL_KV_F16, int8 = ORIEL_KV_INT8;
   const Layout layouts[] = {{200, f16, f16, 16, 4}, {300, f16, f16, 32, 0},
@@ -267,7 +263,6 @@ TEST_F(SnapshotTravel, a_short_conversation_fits_any_layout) {
 
 // More sinks than the snapshot has, whose tokens are missing: only the existing ones are visible, also after saving
 // again, until the session restarts.
-RUNS_ON(kCpu);
 TEST_F(SnapshotTravel, sinks_that_are_gone_are_not_seen) {
   const oriel_kv_format int8 = ORIEL_KV_INT8;
   const Layout layout = {100, int8, int8, 16, 4};
@@ -310,7 +305,6 @@ TEST_F(SnapshotTravel, sinks_that_are_gone_are_not_seen) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST_F(SnapshotTravel, what_it_carried_it_saves_and_restores_to_the_bit) {
   const Layout layout = {100, ORIEL_KV_INT8, ORIEL_KV_INT4};
   Layout wide = layout;
@@ -336,7 +330,6 @@ TEST_F(SnapshotTravel, what_it_carried_it_saves_and_restores_to_the_bit) {
 }
 
 // Missing tokens are invisible, and going back to them is refused.
-RUNS_ON(kCpu);
 TEST_F(SnapshotTravel, there_is_no_going_back_to_what_is_gone) {
   const Layout layout = {100, ORIEL_KV_F16, ORIEL_KV_F16, 16};
   for (const Layout& to :
@@ -406,7 +399,6 @@ TEST_F(SnapshotTravel, tokens_that_are_gone_are_not_listed) {
 }
 
 // Every kind of memory: local rings, convolutions, states, latents, experts.
-RUNS_ON(kCpu);
 TEST_F(SnapshotTravel, of_every_family) {
   struct Way {
     Layout from, to;
@@ -526,7 +518,6 @@ TEST_F(SnapshotTravel, says_what_it_is_without_a_model) {
   EXPECT_EQ(Json({{"version", 6}, {"readable", false}, {"bytes", bytes.size()}}), inspected(older));
 }
 
-RUNS_ON(kCpu);
 TEST_F(SnapshotTravel, its_messages_come_with_it) {
   Options options = optionsOf({150}, &log_);
   options.set("transcript", 4096);
@@ -544,7 +535,6 @@ TEST_F(SnapshotTravel, its_messages_come_with_it) {
 }
 
 // Another model: rereads the text if requested, otherwise refuses by name.
-RUNS_ON(kCpu);
 TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
   Options options = cpuOptions(&log_, 300);
   options.set("transcript", 4096);
@@ -581,7 +571,6 @@ TEST_F(SnapshotTravel, of_another_model_its_messages_are_read_again) {
 
 // ---- Untrusted bytes ------------------------------------------------------------------------------
 
-RUNS_ON(kCpu);
 TEST_F(SnapshotTravel, whatever_is_in_it_nothing_breaks) {
   Options options = cpuOptions(&log_, 64);
   options.set("transcript", 4096);

@@ -66,7 +66,6 @@ Change only(const std::vector<int32_t>& ids) {
   };
 }
 
-RUNS_ON(kCpu);
 TEST_F(StepLogits, of_every_token_are_seen_and_nothing_changes_by_that) {
   for (const uint32_t drafts : {0u, 4u}) {
     Options options = sessionOptions(&log_);
@@ -341,7 +340,6 @@ std::map<OpKind, uint32_t> expectSame(const std::string& path, BatchSetting sett
 
 class FusedOps : public testing::TestWithParam<const char*> {};
 
-RUNS_ON(kCpu);
 TEST_P(FusedOps, give_the_bits_of_ops_apart) {
   ORIEL_NEED_DATA(path, std::string("models/") + GetParam() + ".gguf");
   if (!onVulkan()) {

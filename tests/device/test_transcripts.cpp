@@ -314,7 +314,6 @@ class WindowShares : public testing::TestWithParam<const char*> {
   }
 };
 
-RUNS_ON(kCpu);
 TEST_P(WindowShares, every_position_equals_the_definition_in_float64) {
   Layout layout = mixed();
   const std::vector<int32_t> ids = someIds(90, 256);
@@ -341,7 +340,6 @@ INSTANTIATE_TEST_SUITE_P(Models, WindowShares,
                            return name;
                          });
 
-RUNS_ON(kCpu);
 TEST(SharedWindow, without_sinks_a_quarter_in_all_layers_is_a_quarter_of_the_window) {
   Layout quarter;
   quarter.sinks = 0;
@@ -359,7 +357,6 @@ TEST(SharedWindow, without_sinks_a_quarter_in_all_layers_is_a_quarter_of_the_win
   }
 }
 
-RUNS_ON(kCpu);
 TEST(SharedWindow, the_plan_has_a_group_for_each_length_and_takes_as_many_bytes) {
   Layout layout;
   const uint32_t n_layers = layersOf(layout.model);
@@ -391,7 +388,6 @@ oriel_restored restore(const Loaded& loaded, const Bytes& bytes) {
   return result;
 }
 
-RUNS_ON(kCpu);
 TEST(SharedWindow, a_snapshot_goes_on_to_the_bit) {
   Layout layout;
   layout.shares = mixedShares(layersOf(layout.model));
@@ -412,7 +408,6 @@ size_t seenBehindSinks(const Loaded& loaded) {
   return static_cast<size_t>(view.position - view.first_visible);
 }
 
-RUNS_ON(kCpu);
 TEST(SharedWindow, a_snapshot_of_other_shares_is_carried_over_as_far_as_layers_hold_it) {
   Layout alike;
   alike.chunk = 1;  // so that rings hold exactly the visible tokens
@@ -444,7 +439,6 @@ TEST(SharedWindow, a_snapshot_of_other_shares_is_carried_over_as_far_as_layers_h
   }
 }
 
-RUNS_ON(kCpu);
 TEST(SharedWindow, going_back_is_as_if_it_had_not_been_read) {
   Layout layout;
   layout.chunk = 8;
@@ -459,7 +453,6 @@ TEST(SharedWindow, going_back_is_as_if_it_had_not_been_read) {
   EXPECT_EQ(evaluate(a, {7}), evaluate(b, {7}));
 }
 
-RUNS_ON(kCpu);
 TEST(SharedWindow, sessions_that_decode_together_write_what_each_writes_alone) {
   Layout layout;
   layout.shares = mixedShares(layersOf(layout.model));
@@ -490,7 +483,6 @@ TEST(SharedWindow, sessions_that_decode_together_write_what_each_writes_alone) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST(SharedWindow, another_number_of_shares_than_layers_is_refused) {
   Layout layout;
   const Shares shares(layersOf(layout.model) + 1, 0);

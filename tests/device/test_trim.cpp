@@ -375,6 +375,7 @@ TEST_F(TrimOnDevice, a_model_that_came_as_a_descriptor_needs_no_path) {
 }
 
 #ifdef __linux__
+RUNS_ON(kCpu);
 TEST_F(TrimOnDevice, the_cache_on_disk_has_no_name_and_any_change_is_noticed) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, sessionOptions(&log));

@@ -51,7 +51,6 @@ uint32_t pinnedTokens(const std::string& system) {
   return static_cast<uint32_t>(count);
 }
 
-RUNS_ON(kCpu);
 TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
   CapturedLog log;
   const std::string system = "You are a kind and patient helper.";
@@ -91,7 +90,6 @@ TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
   EXPECT_EQ("", log.errors());
 }
 
-RUNS_ON(kCpu);
 TEST(Turns, split_turns_evicts_token_by_token) {
   CapturedLog log;
   const Options options = cpuOptions(&log, 64);
@@ -112,7 +110,6 @@ TEST(Turns, split_turns_evicts_token_by_token) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST(Turns, a_turn_longer_than_the_window_is_seen_as_far_as_it_fits) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 32));
@@ -149,7 +146,6 @@ std::string words(uint32_t n) {
   return text;
 }
 
-RUNS_ON(kCpu);
 TEST(Turns, what_is_left_of_a_turn_longer_than_half_the_window_stays_in_sight) {
   constexpr uint32_t kWindow = 128;
   for (const uint32_t seed : {1u, 2u, 3u}) {
@@ -188,7 +184,6 @@ TEST(Turns, what_is_left_of_a_turn_longer_than_half_the_window_stays_in_sight) {
 }
 
 // A document in the first question used to disappear at the second one.
-RUNS_ON(kCpu);
 TEST(Turns, a_document_is_still_read_at_the_next_question) {
   constexpr uint32_t kWindow = 128;
   CapturedLog log;
@@ -225,7 +220,6 @@ TEST(Turns, a_document_is_still_read_at_the_next_question) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST(Turns, what_is_seen_does_not_depend_on_the_chunk) {
   std::vector<uint64_t> expected;
   for (const uint32_t chunk : {1u, 7u, 32u}) {
@@ -241,7 +235,6 @@ TEST(Turns, what_is_seen_does_not_depend_on_the_chunk) {
   }
 }
 
-RUNS_ON(kCpu);
 TEST(Turns, the_view_of_a_new_session_is_empty) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 32));
@@ -261,7 +254,6 @@ TEST(Turns, the_view_of_a_new_session_is_empty) {
 
 // ---- Going back ----------------------------------------------------------------------------------
 
-RUNS_ON(kOneDevice);
 TEST(Rewind, the_same_text_again_gives_the_same_logits) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, sessionOptions(&log, 200));
@@ -333,7 +325,6 @@ TEST(Rewind, to_the_beginning_makes_everything_possible_that_was_at_first) {
 }
 
 // A device may have started the token after the reply. Counting it on all devices makes their sessions equal.
-RUNS_ON(kCpu);
 TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_less) {
   CapturedLog log;
   const uint32_t chunk = 16;
@@ -365,7 +356,6 @@ TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_les
 }
 
 // Overwritten tokens are lost, even when going back in several steps.
-RUNS_ON(kCpu);
 TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   CapturedLog log;
   const uint32_t chunk = 16;
@@ -384,7 +374,6 @@ TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   EXPECT_EQ(ORIEL_OK, goBackTo(loaded.session.get(), 300 - chunk));
 }
 
-RUNS_ON(kCpu);
 TEST(Rewind, forgets_turns_and_logits_of_what_it_takes_back) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
@@ -411,7 +400,6 @@ TEST(Rewind, forgets_turns_and_logits_of_what_it_takes_back) {
   EXPECT_EQ(2u, turnsOf(loaded).size());
 }
 
-RUNS_ON(kCpu);
 TEST(Turns, thousands_take_no_more_than_planned_and_read_each_message_once) {
   Ledger ledger;
   CapturedLog log;

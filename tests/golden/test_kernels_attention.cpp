@@ -12,7 +12,8 @@
 namespace oriel_internal::test::test_kernels_attention {
 namespace {
 
-FILE_RUNS_ON(kNightly, "shared");  // where GPUs have no arithmetic in subgroups: lavapipe.without_all
+// For GPUs without arithmetic in subgroups. An ordinary run has lavapipe.without_all.
+FILE_RUNS_ON(kNightly, "shared");
 
 // ---- rope_append ---------------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@
 namespace oriel_internal::test::test_kernels_experts {
 namespace {
 
-FILE_RUNS_ON(kNightly, "shared");  // where GPUs have no arithmetic in subgroups: lavapipe.without_all
+// For GPUs without arithmetic in subgroups. An ordinary run has lavapipe.without_all.
+FILE_RUNS_ON(kNightly, "shared");
 
 double real(float value) { return static_cast<double>(value); }
 
@@ -509,8 +510,7 @@ struct Mixture {
   }
 };
 
-RUNS_ON(kEachDevice | kValidated);
-RUNS_ON(kOneDevice | kValidated, "shared");
+RUNS_ON(kOneDevice | kValidated, "subgroup");
 TEST_P(Kernels, a_mixture_gives_a_token_the_same_alone_and_in_a_chunk) {
   constexpr uint32_t kChunk = 21, kCols = 64, kFf = 96;
   for (const WeightType type : {WeightType::kQ4_0, WeightType::kQ8_0, WeightType::kF32}) {

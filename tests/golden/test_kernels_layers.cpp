@@ -17,8 +17,8 @@
 namespace oriel_internal::test::test_kernels_layers {
 namespace {
 
-FILE_RUNS_ON(kNightly,
-             "shared");  // where GPUs have no arithmetic in subgroups: lavapipe.without_all
+// For GPUs without arithmetic in subgroups. An ordinary run has lavapipe.without_all.
+FILE_RUNS_ON(kNightly, "shared");
 
 double rmsNormed(const std::vector<float>& in, size_t row, uint32_t cols, uint32_t c,
                  const std::vector<float>& weight) {
@@ -147,7 +147,6 @@ struct MeanLayer {
   BufferRef keys, values, out;
 };
 
-RUNS_ON(kEachDevice, "subgroup");
 TEST_P(Kernels, a_local_layer_has_slots_a_window_and_rotations_of_its_own) {
   constexpr uint32_t kChunk = 3, kDim = MeanLayer::kDim;
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
@@ -268,6 +267,7 @@ struct LowBitCase {
   uint32_t n_heads, n_kv_heads, head_dim, splits;
 };
 
+RUNS_ON(kCpu);
 TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
   constexpr uint32_t kChunk = 5, kSinks = 3, kRing = 300, kSeen = 290;  // some whole blocks
   constexpr KvFormat kF = KvFormat::kF16, k8 = KvFormat::kInt8, k4 = KvFormat::kInt4;
@@ -373,6 +373,7 @@ TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
   }
 }
 
+RUNS_ON(kCpu);
 TEST_P(Kernels, rope_append_stores_low_bit_values_as_scalar_code_does) {
   constexpr uint32_t kSinks = 1, kRing = 3, kSlot = 2;
   for (const KvFormat format : {KvFormat::kInt8, KvFormat::kInt4}) {

@@ -14,7 +14,8 @@
 namespace oriel_internal::test::test_kernels_state {
 namespace {
 
-FILE_RUNS_ON(kNightly, "shared");  // where GPUs have no arithmetic in subgroups: lavapipe.without_all
+// For GPUs without arithmetic in subgroups. An ordinary run has lavapipe.without_all.
+FILE_RUNS_ON(kNightly, "shared");
 
 constexpr uint32_t kChunk = 100;
 constexpr uint32_t kSteps[] = {1, 2, 7, 64, kChunk};

@@ -16,7 +16,8 @@
 namespace oriel_internal::test::test_kernels_steps {
 namespace {
 
-FILE_RUNS_ON(kNightly, "shared");  // where GPUs have no arithmetic in subgroups: lavapipe.without_all
+// For GPUs without arithmetic in subgroups. An ordinary run has lavapipe.without_all.
+FILE_RUNS_ON(kNightly, "shared");
 
 double real(float value) { return static_cast<double>(value); }
 

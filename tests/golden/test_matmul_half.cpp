@@ -203,7 +203,7 @@ TEST_P(MatmulInHalves, the_largest_weights_with_the_largest_inputs_do_not_overfl
   }
 }
 
-RUNS_ON(kEachGpu);
+RUNS_ON(kNightlyGpu);
 TEST_P(MatmulInHalves, long_rows_are_as_exact_as_short_ones) {
   // All terms of one sign: a running sum in halves would stop growing at 2048 times a term.
   constexpr uint32_t kCols[2] = {2 * kUnit, 63 * kUnit};
@@ -240,6 +240,7 @@ TEST_P(MatmulInHalves, long_rows_are_as_exact_as_short_ones) {
 }
 
 RUNS_ON(kEachGpu);
+RUNS_ON(kNightlyGpu, "as_gpu");
 TEST_P(MatmulInHalves, inputs_staged_in_two_ways_in_turns_follow_what_the_ops_before_wrote) {
   // A permutation applied many times over through the same two vectors by products in halves; each time another
   // takes the same input as integers, where the device has those.
@@ -297,6 +298,7 @@ TEST_P(MatmulInHalves, inputs_staged_in_two_ways_in_turns_follow_what_the_ops_be
 }
 
 RUNS_ON(kEachGpu);
+RUNS_ON(kNightlyGpu, "as_gpu");
 TEST_P(MatmulInHalves, turned_off_by_name_they_are_gone_and_matrix_units_with_them) {
   if (firstOf(WeightType::kQ8_0, "half") == 0) {
     GTEST_SKIP() << kNoHalves;

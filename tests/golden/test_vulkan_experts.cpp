@@ -266,7 +266,7 @@ TEST_F(VulkanExecutor, a_step_may_fetch_more_often_than_it_has_other_pieces) {
   EXPECT_EQ(rig.floats(sum)[0], static_cast<float>(kFetches));
 }
 
-RUNS_ON(kEachGpu | kValidated);
+RUNS_ON(kOneGpu | kValidated);
 TEST_F(VulkanExecutor, products_of_other_experts_of_a_stack_do_not_wait_for_each_other) {
   const auto barriers = [](uint32_t second_first, bool slots) {
     VulkanTap tap;

@@ -129,6 +129,7 @@ TEST(Inspect, a_file_that_runs_is_described_in_full) {
   }
   EXPECT_EQ(info.at("parameters"), parameters);
   EXPECT_EQ(20u, got.info.at("tensor_count"));
+  EXPECT_EQ(false, got.info.at("prediction_block"));
 }
 
 TEST(Inspect, a_file_that_does_not_run_is_described_and_what_it_lacks_is_said) {

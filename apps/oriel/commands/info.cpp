@@ -168,6 +168,9 @@ void describe(const FileReport& report) {
       scaling != "none" && !scaling.empty()) {
     text += row("RoPE scaling", scaling);
   }
+  if (info["prediction_block"] == true) {
+    text += row("guesses", "by a prediction block in the file, with --draft");
+  }
   text += row("licence", orNone("license")) + "\n";
   if (info["runs"] == false) {
     text += row("runs here", "no");
