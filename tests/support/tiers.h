@@ -32,14 +32,14 @@ constexpr uint32_t kEachDevice = kCpu | kEachGpu;
 /// In addition, the first GPU runs the test under the validation layer, if that is installed.
 constexpr uint32_t kValidated = kOnValidatedGpu;
 
-struct Mark {
+struct TierMark {
   std::string file;
   int line;  // above the test's; 0: of the whole file
   uint32_t places;
   std::vector<std::string> cases;  // empty: all
 };
-inline std::vector<Mark>& marks() {
-  static std::vector<Mark> all;
+inline std::vector<TierMark>& marks() {
+  static std::vector<TierMark> all;
   return all;
 }
 inline bool addMark(const char* file, int line, uint32_t places, std::vector<std::string> cases) {
@@ -81,23 +81,23 @@ struct Tiers {
   std::vector<std::string> tests;
   std::vector<std::string> faults;
 };
-inline Tiers tiersOf(const std::vector<TestPlace>& tests, const std::vector<Mark>& marks,
+inline Tiers tiersOf(const std::vector<TestPlace>& tests, const std::vector<TierMark>& marks,
                      uint32_t here, uint32_t unmarked, bool every_test) {
   // A mark belongs to the first test below it in its file.
-  std::map<std::string, std::map<int, std::vector<const Mark*>>> marked;
+  std::map<std::string, std::map<int, std::vector<const TierMark*>>> marked;
   for (const TestPlace& test : tests) {
     marked[test.file][test.line];
   }
-  std::map<std::string, std::vector<const Mark*>> of_files;
-  std::map<const Mark*, std::vector<std::string>> unused;
+  std::map<std::string, std::vector<const TierMark*>> of_files;
+  std::map<const TierMark*, std::vector<std::string>> unused;
   Tiers tiers;
-  for (const Mark& mark : marks) {
+  for (const TierMark& mark : marks) {
     if (mark.line == 0 && !marked[mark.file].empty()) {
       of_files[mark.file].push_back(&mark);
       unused[&mark] = mark.cases;
       continue;
     }
-    std::map<int, std::vector<const Mark*>>& lines = marked[mark.file];
+    std::map<int, std::vector<const TierMark*>>& lines = marked[mark.file];
     const auto below = lines.upper_bound(mark.line);
     if (below == lines.end()) {
       tiers.faults.push_back(mark.file + ":" + std::to_string(mark.line) +
@@ -109,12 +109,12 @@ inline Tiers tiersOf(const std::vector<TestPlace>& tests, const std::vector<Mark
   }
   for (const TestPlace& test : tests) {
     const std::string name = test.name.substr(test.name.rfind('/') + 1);
-    std::vector<const Mark*> all = of_files[test.file];
-    const std::vector<const Mark*>& own = marked[test.file][test.line];
+    std::vector<const TierMark*> all = of_files[test.file];
+    const std::vector<const TierMark*>& own = marked[test.file][test.line];
     all.insert(all.end(), own.begin(), own.end());
     uint32_t places = unmarked;
     uint32_t of_any_case = places;
-    for (const Mark* mark : all) {
+    for (const TierMark* mark : all) {
       std::vector<std::string>& left = unused[mark];
       left.erase(std::remove(left.begin(), left.end(), name), left.end());
       const bool holds =

@@ -23,18 +23,18 @@ const std::vector<TestPlace> kTests = {{"Turns.plain", "a.cpp", 10},
                                        {"Models/Logits.equal/q8_0", "a.cpp", 30},
                                        {"Executor.layers", "b.cpp", 10},
                                        {"Executor.nightly", "b.cpp", 20}};
-const std::vector<Mark> kMarks = {{"a.cpp", 19, kCpu, {}},
-                                  {"a.cpp", 28, kCpu, {}},
-                                  {"a.cpp", 29, kEachDevice | kValidated, {"q8_0"}},
-                                  {"b.cpp", 9, kEachGpu, {}},
-                                  {"b.cpp", 19, kNightly, {}}};
+const std::vector<TierMark> kMarks = {{"a.cpp", 19, kCpu, {}},
+                                      {"a.cpp", 28, kCpu, {}},
+                                      {"a.cpp", 29, kEachDevice | kValidated, {"q8_0"}},
+                                      {"b.cpp", 9, kEachGpu, {}},
+                                      {"b.cpp", 19, kNightly, {}}};
 
 Names at(uint32_t here, bool every_test = false) {
   const Tiers tiers = tiersOf(kTests, kMarks, here, kOneDevice, every_test);
   EXPECT_EQ(Names(), tiers.faults);
   return tiers.tests;
 }
-Names faultsOf(const std::vector<Mark>& marks, uint32_t here = kOnFirstGpu) {
+Names faultsOf(const std::vector<TierMark>& marks, uint32_t here = kOnFirstGpu) {
   return tiersOf(kTests, marks, here, kOneDevice, false).faults;
 }
 
@@ -63,7 +63,7 @@ TEST(Tiers, are_all_run_on_request) {
 }
 
 TEST(Tiers, of_a_file_are_for_its_tests_without_a_mark) {
-  std::vector<Mark> marks = kMarks;
+  std::vector<TierMark> marks = kMarks;
   marks.push_back({"a.cpp", 0, kCpu, {}});
   EXPECT_EQ(Names({"Executor.layers"}),
             tiersOf(kTests, marks, kOnFirstGpu, kOneDevice, false).tests);
@@ -73,7 +73,7 @@ TEST(Tiers, of_a_file_are_for_its_tests_without_a_mark) {
 }
 
 TEST(Tiers, of_a_file_may_be_those_of_a_case) {
-  const std::vector<Mark> marks = {{"a.cpp", 0, kNightly, {"f16"}}, {"a.cpp", 19, kCpu, {}}};
+  const std::vector<TierMark> marks = {{"a.cpp", 0, kNightly, {"f16"}}, {"a.cpp", 19, kCpu, {}}};
   EXPECT_EQ(
       Names({"Turns.plain", "Models/Logits.equal/q8_0", "Executor.layers", "Executor.nightly"}),
       tiersOf(kTests, marks, kOnFirstGpu, kOneDevice, false).tests);
@@ -81,7 +81,7 @@ TEST(Tiers, of_a_file_may_be_those_of_a_case) {
 }
 
 TEST(Tiers, of_gpus_at_night_are_never_the_cpus) {
-  std::vector<Mark> marks = kMarks;
+  std::vector<TierMark> marks = kMarks;
   marks.back().places = kNightlyGpu;
   EXPECT_EQ(at(kOnFirstGpu), tiersOf(kTests, marks, kOnFirstGpu, kOneDevice, false).tests);
   EXPECT_EQ(6u, tiersOf(kTests, marks, kOnSecondGpu, kOneDevice, true).tests.size());
