@@ -2,6 +2,7 @@
 """Checks the promises of docs/cli.md for bench: test_bench.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import csv
+import os
 import pathlib
 import re
 import sys
@@ -124,12 +125,13 @@ def sweep_rows(stem):
 def test_sweep():
     sweep = ["bench", SMALL, "--memory", "64MiB", *ALONE, "--window", "256", "--min-window", "200", "--prefill", "8",
              "--decode", "8"]
-    stem = scratch / "sweep"
-    done = json_of("sweep", *sweep, "--kv", "k8v4", "--sweep", stem, "--sweep-seconds", "90")
-    rows = sweep_rows(stem)
-    has_fields("sweep", done, "device csv svg points points_planned")
-    check("sweep: a row a point", len(rows) == done["points"] <= done["points_planned"], done)
-    check("sweep: everything was measured", done["points"] == done["points_planned"], done)
+    if "ORIEL_TEST_ALL" in os.environ:  # each point has a least time
+        stem = scratch / "sweep"
+        done = json_of("sweep", *sweep, "--kv", "k8v4", "--sweep", stem, "--sweep-seconds", "90")
+        rows = sweep_rows(stem)
+        has_fields("sweep", done, "device csv svg points points_planned")
+        check("sweep: a row a point", len(rows) == done["points"] <= done["points_planned"], done)
+        check("sweep: everything was measured", done["points"] == done["points_planned"], done)
 
     stem = scratch / "cut"
 

@@ -2,7 +2,9 @@
 """Invalid requests get an error in OpenAI's form or a closed connection. test_serve_hostile.py ORIEL_BINARY
 TEST_DATA_DIR"""
 
+import itertools
 import json
+import os
 import random
 import socket
 import sys
@@ -136,14 +138,13 @@ def test_odd_values_of_every_client():
         for path, body in good.items():
             reply = server.post(path, body)
             check(f"{path}: as it should be", reply.status == 200, reply)
-            count, wrong = 0, []
-            for place in places(body):
-                for other in odd:
-                    reply = server.post(path, json.dumps(changed(body, place, other)), Content_Type="application/json")
-                    count += 1
-                    if reply.status != 200 and not (reply.status == 400 and "error" in reply.json):
-                        wrong.append((place, other, reply))
-            check(f"{path}: {count} odd bodies", count > 10 and not wrong, wrong[:3])
+            wrong = []
+            bodies = list(itertools.product(places(body), odd))[::1 if "ORIEL_TEST_ALL" in os.environ else 3]
+            for place, other in bodies:
+                reply = server.post(path, json.dumps(changed(body, place, other)), Content_Type="application/json")
+                if reply.status != 200 and not (reply.status == 400 and "error" in reply.json):
+                    wrong.append((place, other, reply))
+            check(f"{path}: {len(bodies)} odd bodies", len(bodies) > 5 and not wrong, wrong[:3])
 
 
 def test_requests():
