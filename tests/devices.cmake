@@ -63,7 +63,7 @@ if(ORIEL_VULKAN AND ORIEL_LAVAPIPE_ICD)
   set(kernels_and_models "Device/Kernels.*:VulkanExecutor.*:${steps_and_models}:SelfTest.passes*")
   oriel_without(lavapipe all $<IF:$<BOOL:${ORIEL_TEST_ALL}>,${kernels_and_models},${few_kernels}>)
   foreach(feature subgroup integer_dot texel_buffers float16)
-    oriel_without(lavapipe ${feature} "${few_kernels}")
+    oriel_without(lavapipe ${feature} "${few_kernels}:${whole_models}")
     oriel_long_tests(lavapipe.without_${feature})
   endforeach()
   # In one process: with subgroups of other sizes than this machine's (8 lanes with AVX2; SwiftShader has 4); in an
